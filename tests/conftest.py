@@ -140,7 +140,7 @@ def database(bare: str) -> str:
     """The same with the queue's tables."""
     import psycopg
 
-    from patchq.queue.postgres.schema import migrate
+    from patchq.gate.queue.postgres.schema import migrate
 
     with psycopg.connect(bare) as connection:
         migrate(connection)

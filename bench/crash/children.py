@@ -96,7 +96,7 @@ def run(
 
 
 def _keep_few() -> None:
-    from patchq.git import refs, tidying
+    from patchq.gate.git import refs, tidying
 
     refs.MOST_LOOSE = 3
     tidying.FEW, tidying.MANY, tidying.MOST = 0, 2, 2
@@ -162,7 +162,7 @@ def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
 
 
 def _no_barrier() -> None:
-    from patchq.git import files, linklock
+    from patchq.gate.git import files, linklock
 
     _replace(files, "barrier", lambda *paths: None)
     _replace(files, "syncfs", lambda fd: None)
@@ -172,7 +172,7 @@ def _no_barrier() -> None:
 def _no_healing() -> None:
     import pygit2
 
-    from patchq.git.unwritten import Unwritten
+    from patchq.gate.git.unwritten import Unwritten
 
     write = Unwritten.write_to
 
@@ -186,7 +186,7 @@ def _no_healing() -> None:
 
 
 def _no_intent() -> None:
-    from patchq.queue.directory import DirectoryQueue
+    from patchq.gate.queue.directory import DirectoryQueue
 
     intend, publish = DirectoryQueue.intend, DirectoryQueue.publish
 
@@ -205,6 +205,6 @@ def _no_intent() -> None:
 
 
 def _no_dedupe() -> None:
-    from patchq.pipeline import stages
+    from patchq.gate.pipeline import stages
 
     _replace(stages, "recognise", lambda aimed: aimed)

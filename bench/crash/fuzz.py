@@ -23,13 +23,13 @@ from pathlib import Path, PurePosixPath
 from types import FrameType
 
 from bench.console import command_line
-from patchq import formats
-from patchq.formats.envelope.opening import open_response
-from patchq.model.listing import Listing
-from patchq.model.values import Entry, Envelope, Parsed, Plan
-from patchq.plan import batch
-from patchq.plan.targets import Rules
-from patchq.resolve.readings import RUNGS
+from patchq.core import formats
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.listing import Listing
+from patchq.core.model.values import Entry, Envelope, Parsed, Plan
+from patchq.core.plan import batch
+from patchq.core.plan.targets import Rules
+from patchq.core.resolve.readings import RUNGS
 
 RULES = Rules(RUNGS, lambda path: None, 4 << 20)
 HANG_SECONDS = 10

@@ -25,9 +25,9 @@ from typing import Any
 from bench.console import command_line
 from bench.git import environment
 from bench.speed.matching import PATH, RULES, OneFile
-from patchq.model.ops import Create, InsertAt, Op, PatchHunk, Replace, ReplaceText
-from patchq.model.values import Edit
-from patchq.plan import batch
+from patchq.core.model.ops import Create, InsertAt, Op, PatchHunk, Replace, ReplaceText
+from patchq.core.model.values import Edit
+from patchq.core.plan import batch
 
 Batch = tuple[Sequence[Op], str]
 """Operations on a file, and what it holds."""

@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from bench.console import command_line
-from patchq import formats
-from patchq.model.listing import Listing
-from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
-from patchq.model.values import Edit, Entry
-from patchq.plan import batch
-from patchq.plan.targets import Rules
-from patchq.resolve.readings import RUNGS
+from patchq.core import formats
+from patchq.core.model.listing import Listing
+from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.core.model.values import Edit, Entry
+from patchq.core.plan import batch
+from patchq.core.plan.targets import Rules
+from patchq.core.resolve.readings import RUNGS
 
 RULES = Rules(RUNGS, lambda path: None, 64 << 20)
 PATH = "src/big.py"

@@ -28,9 +28,9 @@ MANY = 1000
 WORKER = """
 import json, sys, time
 from bench.speed.matching import PATH, RULES, OneFile
-from patchq import formats
-from patchq.formats.envelope.opening import open_response
-from patchq.plan import batch
+from patchq.core import formats
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.plan import batch
 
 def best(work):
     times, spent = [], 0.0

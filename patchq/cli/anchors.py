@@ -6,8 +6,8 @@ from argparse import Namespace
 from dataclasses import asdict
 
 from patchq.cli import arguments
-from patchq.report.document import printed
-from patchq.resolve.anchors import ranked
+from patchq.core.resolve.anchors import ranked
+from patchq.gate.report.document import printed
 
 ARGUMENTS = (
     arguments.Argument("file", metavar="FILE"),

@@ -6,9 +6,9 @@ from argparse import Namespace
 from dataclasses import replace
 
 from patchq.cli import arguments, check, confirm, handover, opening, output
-from patchq.land import worker
-from patchq.model.report import Report
-from patchq.review import restack
+from patchq.core.model.report import Report
+from patchq.gate.land import worker
+from patchq.gate.review import restack
 
 ARGUMENTS = (arguments.RESPONSE,)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from patchq.model.errors import UsageError
+from patchq.core.model.errors import UsageError
 
 
 class Argument:

@@ -6,10 +6,10 @@ from argparse import Namespace
 from dataclasses import replace
 
 from patchq.cli import arguments, handover, opening, output, prompt
-from patchq.land import worker
+from patchq.core.model.names import REQUEST, batch_id
+from patchq.gate.land import worker
+from patchq.gate.pipeline.requests import RequestDesk
 from patchq.llm import request
-from patchq.model.names import REQUEST, batch_id
-from patchq.pipeline.requests import RequestDesk
 
 _LONGEST_NAME = 40
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from patchq.model.errors import ObjectDamaged
-from patchq.model.report import Report, ReportChanges, has_commit
-from patchq.pipeline import traces
-from patchq.pipeline.ground import Ground
-from patchq.pipeline.traces import Sighting
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.hand import Pending
-from patchq.report import document
-from patchq.review import from_git
+from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.report import Report, ReportChanges, has_commit
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.traces import Sighting
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.hand import Pending
+from patchq.gate.report import document
+from patchq.gate.review import from_git
 
 
 def find(ground: Ground, id: str) -> tuple[Report, str]:

@@ -11,20 +11,20 @@ from pathlib import PurePath
 
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
-from patchq.formats.envelope.opening import open_response
-from patchq.land import foresight
-from patchq.model.errors import Unreachable
-from patchq.model.report import Report
-from patchq.model.values import Envelope, Problem, Source
-from patchq.pipeline.process import process
-from patchq.pipeline.progress import Decision
-from patchq.pipeline.world import Choice, Tips, World
-from patchq.queue import Claim
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.inbox import too_large
-from patchq.report import document
-from patchq.report.page import to_markdown
-from patchq.report.secrecy import batch_id
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.errors import Unreachable
+from patchq.core.model.report import Report
+from patchq.core.model.values import Envelope, Problem, Source
+from patchq.gate.land import foresight
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.queue import Claim
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.inbox import too_large
+from patchq.gate.report import document
+from patchq.gate.report.page import to_markdown
+from patchq.gate.report.secrecy import batch_id
 
 ARGUMENTS = (arguments.RESPONSE,)
 

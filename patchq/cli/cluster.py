@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
-from patchq.config.schema import Config
-from patchq.model.errors import UsageError
-from patchq.text.quote import visible
+from patchq.core.model.errors import UsageError
+from patchq.core.text.quote import visible
+from patchq.gate.config.schema import Config
 
 if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.queue.postgres.status import ClusterState
+    from patchq.gate.queue.postgres.status import ClusterState
 
 SOON_SECONDS = 10.0
 """A lane may wait for so long before it is said that nobody serves it."""
@@ -42,7 +42,7 @@ def database_of(config: Config) -> str:
             f"set {places.DATABASE}, or `cluster.database` in .patchq.yaml (without a password)",
         )
     try:
-        import patchq.queue.postgres.database  # noqa: F401
+        import patchq.gate.queue.postgres.database  # noqa: F401
     except ImportError as error:
         raise UsageError(
             f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
@@ -66,8 +66,8 @@ def target_of(config: Config) -> str:
 
 
 def _migrate(args: Namespace, database: str) -> int:
-    from patchq.queue.postgres.database import Database, whereabouts
-    from patchq.queue.postgres.schema import VERSION, migrate
+    from patchq.gate.queue.postgres.database import Database, whereabouts
+    from patchq.gate.queue.postgres.schema import VERSION, migrate
 
     connection = Database(database, "migrate", checks=False)
     args.opened.callback(connection.close)
@@ -79,7 +79,7 @@ def _migrate(args: Namespace, database: str) -> int:
 
 
 def _status(args: Namespace, database: str) -> int:
-    from patchq.queue.postgres.status import look
+    from patchq.gate.queue.postgres.status import look
 
     state = look(database)
     return output.emit(args, {**state.to_json()}, *map(visible, _lines(state)))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from patchq.cli import opening
-from patchq.model.errors import UsageError
-from patchq.model.frozen import frozen
-from patchq.pipeline.world import World
-from patchq.report.message import subject
-from patchq.report.secrecy import batch_id
-from patchq.review import handed_in, ranges
-from patchq.review.ranges import Range
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.pipeline.world import World
+from patchq.gate.report.message import subject
+from patchq.gate.report.secrecy import batch_id
+from patchq.gate.review import handed_in, ranges
+from patchq.gate.review.ranges import Range
 
 
 @frozen

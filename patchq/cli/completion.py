@@ -11,7 +11,7 @@ import shtab
 
 from patchq.cli import arguments, parsing
 from patchq.cli.streams import put
-from patchq.git import records
+from patchq.gate.git import records
 
 _REFS = f"git for-each-ref --format='%(refname:lstrip=3)' {records.WAITING} 2>/dev/null"
 _IDS = {

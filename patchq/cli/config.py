@@ -6,14 +6,14 @@ import json
 from argparse import Namespace
 
 from patchq.cli import arguments, output, places
-from patchq.config import config_file
-from patchq.config.schema import Config
-from patchq.git.objects import Identity
-from patchq.git.signing import Signer
-from patchq.hooks.trial import Trial
-from patchq.model.errors import CannotSign
-from patchq.pipeline.world import NOBODY
-from patchq.service.doctor import landing
+from patchq.core.model.errors import CannotSign
+from patchq.gate.config import config_file
+from patchq.gate.config.schema import Config
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.signing import Signer
+from patchq.gate.hooks.trial import Trial
+from patchq.gate.pipeline.world import NOBODY
+from patchq.gate.service.doctor import landing
 
 ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
 

@@ -15,15 +15,15 @@ from select import select
 
 from patchq.cli import check
 from patchq.cli.arguments import edit_ids
-from patchq.config.schema import Config
-from patchq.model.errors import UsageError
-from patchq.model.report import USABLE, EditEntry
-from patchq.pipeline.progress import Decision
-from patchq.pipeline.world import Choice, World
-from patchq.plan import selection
-from patchq.queue import Claim
-from patchq.report import document
-from patchq.text.quote import visible
+from patchq.core.model.errors import UsageError
+from patchq.core.model.report import USABLE, EditEntry
+from patchq.core.plan import selection
+from patchq.core.text.quote import visible
+from patchq.gate.config.schema import Config
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.queue import Claim
+from patchq.gate.report import document
 
 _LOOK_SECONDS = 0.2
 _ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [e]ach edit by itself, [q]uit"

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from patchq.cli import cluster
-from patchq.land import worker
-from patchq.model.errors import UsageError
-from patchq.pipeline import traces
-from patchq.pipeline.world import World
-from patchq.queue.lock import lock_owner
-from patchq.review import errands
-from patchq.review.decide import Decided
-from patchq.review.errands import Errand
+from patchq.core.model.errors import UsageError
+from patchq.gate.land import worker
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.review import errands
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.errands import Errand
 
 _FOLLOWS_SECONDS = 10.0
 """How long the feeder here, if one runs, is waited for."""
@@ -62,7 +62,7 @@ def _asked(
     unknown: UsageError | None,
 ) -> Decided:
     """Have the owner of the lane do it; without one, that of the batch, which is `unknown` here."""
-    from patchq.queue.postgres.asking import Asking
+    from patchq.gate.queue.postgres.asking import Asking
 
     with Asking(database) as asking:
         lane = lane or asking.lane_of(errand.id)

@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import accept, arguments, deciding, opening, several
-from patchq.model.report import Report
-from patchq.pipeline import traces
-from patchq.pipeline.ground import Ground
-from patchq.review.errands import Discard
+from patchq.core.model.report import Report
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.review.errands import Discard
 
 ARGUMENTS = (
     *several.BATCHES,

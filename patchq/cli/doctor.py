@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from patchq.cli import arguments, output, places
-from patchq.config import config_file
-from patchq.config.schema import Config
-from patchq.model.errors import Fault
-from patchq.service.doctor import Finding, cluster, landing, queue, system
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault
+from patchq.core.text.quote import visible
+from patchq.gate.config import config_file
+from patchq.gate.config.schema import Config
+from patchq.gate.service.doctor import Finding, cluster, landing, queue, system
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Lock
 
 from patchq.cli import opening, places
-from patchq.model.errors import Fault, RepositoryFault
-from patchq.pipeline.world import World
-from patchq.queue.journal import EVENTS
-from patchq.queue.layout import PUBLIC, REPORT
-from patchq.queue.spool import valid
+from patchq.core.model.errors import Fault, RepositoryFault
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.journal import EVENTS
+from patchq.gate.queue.layout import PUBLIC, REPORT
+from patchq.gate.queue.spool import valid
 
 
 class Door:

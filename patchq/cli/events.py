@@ -12,13 +12,13 @@ from time import monotonic
 from types import FrameType
 
 from patchq.cli import arguments, places
-from patchq.model.errors import Fault
-from patchq.pipeline.ground import Ground
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.journal import Event, Events
-from patchq.report.document import printed
-from patchq.service.watcher import Watcher
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault
+from patchq.core.text.quote import visible
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.journal import Event, Events
+from patchq.gate.report.document import printed
+from patchq.gate.service.watcher import Watcher
 
 _NEWEST, _MOST = 50, 1000
 _PIECE = 500

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
 from patchq.cli.session import Session
-from patchq.config.schema import Config
-from patchq.git import files
-from patchq.model.errors import Fault
-from patchq.service.feed import feed, feed_once
+from patchq.core.model.errors import Fault
+from patchq.gate.config.schema import Config
+from patchq.gate.git import files
+from patchq.gate.service.feed import feed, feed_once
 
 if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.queue.postgres.entries import Entries
+    from patchq.gate.queue.postgres.entries import Entries
 
 FEEDER = "feeder"
 
@@ -26,7 +26,7 @@ def feed_cluster(args: Namespace, session: Session, reload: Callable[[], Config]
     """Feed until the session is told to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
     database, entries = _entries(args, session)
-    from patchq.queue.postgres.listening import Listening
+    from patchq.gate.queue.postgres.listening import Listening
 
     try:
         entries.open()
@@ -53,7 +53,7 @@ def drain_cluster(args: Namespace, session: Session) -> None:
     """Feed what waits, and wait for what becomes of it."""
     database, entries = _entries(args, session)
     entries.open()
-    from patchq.queue.postgres.status import look
+    from patchq.gate.queue.postgres.status import look
 
     def unserved() -> list[str]:
         return [one.lane for one in look(database).unserved(SOON_SECONDS)]
@@ -73,8 +73,8 @@ def _entries(args: Namespace, session: Session) -> tuple[str, Entries]:
     """The database, and what this machine has in it."""
     target_of(session.world.config)
     database = database_of(session.world.config)
-    from patchq.queue.postgres import belonging
-    from patchq.queue.postgres.entries import Entries
+    from patchq.gate.queue.postgres import belonging
+    from patchq.gate.queue.postgres.entries import Entries
 
     world = session.world
     tip = world.branches.tip(world.target)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.cli import arguments, output
-from patchq.formats.registry import FORMATS
-from patchq.model.errors import UsageError
-from patchq.model.names import nearest
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.errors import UsageError
+from patchq.core.model.names import nearest
 
 ARGUMENTS = (arguments.Argument("name", metavar="NAME", nargs="?"),)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from patchq.cli import arguments, opening, output
-from patchq.service.fsck import check, repair
-from patchq.text.quote import visible
+from patchq.core.text.quote import visible
+from patchq.gate.service.fsck import check, repair
 
 ARGUMENTS = (
     arguments.Argument("--repair", action="store_true", help="rebuild what can be derived"),

@@ -7,13 +7,13 @@ from contextlib import closing
 from time import monotonic
 
 from patchq.cli import cluster
-from patchq.model.errors import Busy, UsageError
-from patchq.model.report import Report
-from patchq.pipeline.lane import lane_of
-from patchq.pipeline.world import Choice, World
-from patchq.queue.directory import DirectoryQueue, directory_queue
-from patchq.queue.lock import lock_owner
-from patchq.service.watcher import Watcher
+from patchq.core.model.errors import Busy, UsageError
+from patchq.core.model.report import Report
+from patchq.gate.pipeline.lane import lane_of
+from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.queue.directory import DirectoryQueue, directory_queue
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 1.0
 
@@ -54,7 +54,7 @@ def _lane(world: World, data: bytes) -> str:
 
 
 def _check_that_it_is_served(world: World, lane: str) -> None:
-    from patchq.queue.postgres.status import look
+    from patchq.gate.queue.postgres.status import look
 
     state = look(cluster.database_of(world.config))
     if any(one.lane == lane for one in state.unserved(cluster.SOON_SECONDS)):

@@ -16,13 +16,13 @@ from typing import Any
 from patchq.cli import arguments, opening, output, places
 from patchq.cli.arguments import Argument
 from patchq.cli.places import Site
-from patchq.config import config_file
-from patchq.git import files
-from patchq.hooks import shipped, wiring
-from patchq.hooks.wiring import HookFile
-from patchq.land import reports
-from patchq.model.errors import UsageError
-from patchq.review import doors
+from patchq.core.model.errors import UsageError
+from patchq.gate.config import config_file
+from patchq.gate.git import files
+from patchq.gate.hooks import shipped, wiring
+from patchq.gate.hooks.wiring import HookFile
+from patchq.gate.land import reports
+from patchq.gate.review import doors
 
 RECORD = "patchq-hooks.json"
 _MOST_TOLD = 20

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
 from patchq.cli.arguments import Argument
-from patchq.config import config_file
-from patchq.git import files, sharing
-from patchq.model.errors import UsageError
-from patchq.report import document
-from patchq.text.quote import visible
+from patchq.core.model.errors import UsageError
+from patchq.core.text.quote import visible
+from patchq.gate.config import config_file
+from patchq.gate.git import files, sharing
+from patchq.gate.report import document
 
 if TYPE_CHECKING:
     from patchq.cli.instructions.installing import Installation

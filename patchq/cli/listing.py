@@ -14,11 +14,11 @@ from typing import Any
 
 from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.model.frozen import frozen
-from patchq.model.report import BatchDocument, Moment, Report
-from patchq.pipeline.ground import Ground
-from patchq.review import comparison
-from patchq.text.quote import visible
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import BatchDocument, Moment, Report
+from patchq.core.text.quote import visible
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.review import comparison
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")

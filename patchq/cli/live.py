@@ -7,7 +7,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from patchq.service.upkeep import Upkeep
+from patchq.gate.service.upkeep import Upkeep
 
 
 class Bar:

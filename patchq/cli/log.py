@@ -16,10 +16,10 @@ from typing import get_args
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.model.report import STOPPED, Report
-from patchq.model.values import State
-from patchq.pipeline.ground import Ground
-from patchq.review import from_git
+from patchq.core.model.report import STOPPED, Report
+from patchq.core.model.values import State
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.review import from_git
 
 MOST = 50
 ARGUMENTS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from patchq.model.errors import UsageError
+from patchq.core.model.errors import UsageError
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")

@@ -7,8 +7,8 @@ from argparse import Namespace
 from contextlib import suppress
 
 from patchq.cli import places
-from patchq.model.errors import Fault
-from patchq.pipeline.world import World, compose
+from patchq.core.model.errors import Fault
+from patchq.gate.pipeline.world import World, compose
 
 
 def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -> World:
@@ -24,7 +24,7 @@ def _close(world: World) -> None:
     try:
         with suppress(Fault):  # the work is done, and was said
             if world.hooks.told:
-                from patchq.land import reports
+                from patchq.gate.land import reports
 
                 world.notifier().close()
                 reports.keep_told(world, sys.maxsize)

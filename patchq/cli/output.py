@@ -6,12 +6,12 @@ import logging
 from argparse import Namespace
 
 from patchq.cli.streams import put
-from patchq.model.report import STOPPED, Report, waits_for_its_agent
-from patchq.queue.hand import Pending
-from patchq.report import logs
-from patchq.report.document import printed
-from patchq.report.page import to_markdown
-from patchq.text.quote import visible
+from patchq.core.model.report import STOPPED, Report, waits_for_its_agent
+from patchq.core.text.quote import visible
+from patchq.gate.queue.hand import Pending
+from patchq.gate.report import logs
+from patchq.gate.report.document import printed
+from patchq.gate.report.page import to_markdown
 
 _LOG = logging.getLogger("patchq")
 

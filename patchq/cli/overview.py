@@ -6,10 +6,10 @@ from argparse import Namespace
 
 from patchq.cli import output, parsing, places
 from patchq.cli.verbs import VERBS
-from patchq.git import records
-from patchq.model.errors import Fault
-from patchq.pipeline import traces
-from patchq.queue.lock import lock_owner
+from patchq.core.model.errors import Fault
+from patchq.gate.git import records
+from patchq.gate.pipeline import traces
+from patchq.gate.queue.lock import lock_owner
 
 
 def run(args: Namespace) -> int:

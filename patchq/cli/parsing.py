@@ -18,8 +18,8 @@ from typing import Never
 from patchq import __version__
 from patchq.cli import arguments
 from patchq.cli.verbs import GROUPS, VERBS
-from patchq.model.errors import UsageError
-from patchq.model.names import nearest
+from patchq.core.model.errors import UsageError
+from patchq.core.model.names import nearest
 
 _ALONE = ("--json", "-q", "--quiet", "-v", "--verbose")
 _TAKING = ("-C", "--config")

@@ -10,19 +10,19 @@ from grp import getgrnam
 from pathlib import Path
 from urllib.parse import unquote
 
-from patchq.config import config_file
-from patchq.config.schema import Config
-from patchq.git import records, sharing
-from patchq.git.branches import Branches, backup
-from patchq.git.repository import Repository
-from patchq.model.errors import DiskFault, ObjectDamaged, UsageError
-from patchq.model.frozen import frozen
-from patchq.pipeline.ground import Ground, branches_of
-from patchq.queue import layout
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.lock import lock_owner
-from patchq.queue.memory import MemoryQueue
-from patchq.report import logs
+from patchq.core.model.errors import DiskFault, ObjectDamaged, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.config import config_file
+from patchq.gate.config.schema import Config
+from patchq.gate.git import records, sharing
+from patchq.gate.git.branches import Branches, backup
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.queue import layout
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.memory import MemoryQueue
+from patchq.gate.report import logs
 
 DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument, positive, read_response
-from patchq.git.repository import Repository
+from patchq.core.model.errors import UsageError
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.requests import query_of
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request, RequestedFile
-from patchq.model.errors import UsageError
-from patchq.pipeline.requests import query_of
 
 REQUEST = (
     Argument("files", metavar="FILE", nargs="+", help="to change, or to create"),

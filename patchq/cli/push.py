@@ -21,18 +21,18 @@ from types import FrameType
 
 from patchq.cli import check, opening, output, places, submit
 from patchq.cli.places import Site
-from patchq.model.errors import Fault, UsageError
-from patchq.model.report import Report
-from patchq.model.values import Problem
-from patchq.pipeline import stages
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.lock import lock_owner
-from patchq.report.message import subject
-from patchq.report.page import to_markdown
-from patchq.review import handed_in, proc_receive, ranges
-from patchq.review.proc_receive import NAMESPACE, Command, Push, Said
-from patchq.service.watcher import Watcher
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.model.report import Report
+from patchq.core.model.values import Problem
+from patchq.core.text.quote import visible
+from patchq.gate.pipeline import stages
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.message import subject
+from patchq.gate.report.page import to_markdown
+from patchq.gate.review import handed_in, proc_receive, ranges
+from patchq.gate.review.proc_receive import NAMESPACE, Command, Push, Said
+from patchq.gate.service.watcher import Watcher
 
 _MOST_LINES, _FEW_LINES = 60, 12
 """Of the page of a refusal, and of any other."""

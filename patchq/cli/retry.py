@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import arguments, handover, opening, output, several
-from patchq.land import worker
-from patchq.model.report import Report
-from patchq.pipeline.ground import Ground
-from patchq.review import decide
+from patchq.core.model.report import Report
+from patchq.gate.land import worker
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.review import decide
 
 ARGUMENTS = (
     *several.BATCHES,

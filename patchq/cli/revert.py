@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.cli import accept, arguments, deciding, opening, output
-from patchq.review.errands import Revert
+from patchq.gate.review.errands import Revert
 
 ARGUMENTS = (arguments.BATCH,)
 

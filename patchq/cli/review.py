@@ -18,6 +18,6 @@ def run(args: Namespace) -> int:
         from patchq.cli import walk
 
         return walk.run(args)
-    from patchq.cli import page
+    from patchq import page
 
     return page.serve(args)

@@ -8,8 +8,8 @@ from functools import partial
 
 from patchq.cli import confirm, opening, output, places
 from patchq.cli.session import Session
-from patchq.model.errors import Interrupted
-from patchq.service.serve import drain
+from patchq.core.model.errors import Interrupted
+from patchq.gate.service.serve import drain
 
 
 def run(args: Namespace) -> int:

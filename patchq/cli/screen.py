@@ -9,7 +9,7 @@ from shutil import get_terminal_size, which
 from typing import NamedTuple
 
 from patchq.cli.streams import put
-from patchq.git.repository import Repository
+from patchq.gate.git.repository import Repository
 
 
 class Styled(NamedTuple):

@@ -6,13 +6,13 @@ from argparse import Namespace
 
 from patchq.cli import arguments, deciding, opening, output, several
 from patchq.cli.arguments import Argument
-from patchq.model.errors import UsageError
-from patchq.model.report import Report
-from patchq.pipeline import traces
-from patchq.review import comment_file
-from patchq.review.comment_file import DraftComment
-from patchq.review.errands import SendBack
-from patchq.text.quote import visible
+from patchq.core.model.errors import UsageError
+from patchq.core.model.report import Report
+from patchq.core.text.quote import visible
+from patchq.gate.pipeline import traces
+from patchq.gate.review import comment_file
+from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.errands import SendBack
 
 ARGUMENTS = (
     *several.BATCHES,

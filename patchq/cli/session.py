@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from patchq.cli import confirm, output, places
-from patchq.model.errors import Fault, disk_fault
-from patchq.model.report import Report
-from patchq.pipeline.world import World
-from patchq.queue.hand import Hand
-from patchq.service.serve import Control
-from patchq.service.upkeep import Manager, Upkeep
+from patchq.core.model.errors import Fault, disk_fault
+from patchq.core.model.report import Report
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.hand import Hand
+from patchq.gate.service.serve import Control
+from patchq.gate.service.upkeep import Manager, Upkeep
 
 if TYPE_CHECKING:
     from patchq.cli.live import Bar, LiveLine

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from patchq.cli import listing
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
-from patchq.model.errors import Fault, UsageError
-from patchq.model.names import nearest
-from patchq.model.report import Report
-from patchq.pipeline import traces
-from patchq.pipeline.ground import Ground
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.model.names import nearest
+from patchq.core.model.report import Report
+from patchq.core.text.quote import visible
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.ground import Ground
 
 BATCHES = (
     Argument("ids", metavar="ID", nargs="*", help="one batch or several"),

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from patchq.cli import arguments, batches, listing, output, places, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
-from patchq.git.repository import Repository
-from patchq.model.report import Report
-from patchq.pipeline.ground import Ground
-from patchq.report import document
-from patchq.report.page import to_markdown
-from patchq.review import comparison
-from patchq.text.quote import visible
+from patchq.core.model.report import Report
+from patchq.core.text.quote import visible
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.report import document
+from patchq.gate.report.page import to_markdown
+from patchq.gate.review import comparison
 
 ARGUMENTS = (
     arguments.BATCH,

@@ -9,9 +9,9 @@ from unicodedata import east_asian_width
 
 from patchq.cli import syntax
 from patchq.cli.screen import Line, Styled, is_terminal, plain
-from patchq.model.values import FileChange
-from patchq.review.rows import Cell, FileRows, Row
-from patchq.text.quote import clip, decode, visible
+from patchq.core.model.values import FileChange
+from patchq.core.text.quote import clip, decode, visible
+from patchq.gate.review.rows import Cell, FileRows, Row
 
 _IN_A_PIPE = 160
 _LEAST = 60

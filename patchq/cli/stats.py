@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from patchq.cli import arguments, output, places
-from patchq.queue.journal import Events
-from patchq.service import ledger, stats
-from patchq.service.stats import Key
-from patchq.text.quote import clip, visible
+from patchq.core.text.quote import clip, visible
+from patchq.gate.queue.journal import Events
+from patchq.gate.service import ledger, stats
+from patchq.gate.service.stats import Key
 
 _KINDS = {
     "verdict": "verdicts",

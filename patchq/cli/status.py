@@ -12,9 +12,8 @@ from typing import Any
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.git import records
-from patchq.model.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.model.report import (
+from patchq.core.model.errors import CRASHED, CannotSign, ObjectDamaged
+from patchq.core.model.report import (
     PENDING_CONFLICT,
     WAITING,
     CollisionEntry,
@@ -22,16 +21,17 @@ from patchq.model.report import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.pipeline import dependencies, stacks, traces
-from patchq.pipeline.ground import Ground
-from patchq.pipeline.rebase.lines import in_words
-from patchq.pipeline.traces import Sighting
-from patchq.queue.hand import activities, in_hand, stem_id, told
-from patchq.queue.lock import lock_owner
-from patchq.review import comparison, from_git
-from patchq.review.risk import Risk
-from patchq.service.doctor import beside
-from patchq.text.quote import visible
+from patchq.core.text.quote import visible
+from patchq.gate.git import records
+from patchq.gate.pipeline import dependencies, stacks, traces
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.rebase.lines import in_words
+from patchq.gate.pipeline.traces import Sighting
+from patchq.gate.queue.hand import activities, in_hand, stem_id, told
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.review import comparison, from_git
+from patchq.gate.review.risk import Risk
+from patchq.gate.service.doctor import beside
 
 Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
         line = output.line(report) + (f"  ({note})" if note else "")
         return output.emit(args, {**report, "note": note}, line, *listing.heading(report))
     if args.ahead:
-        from patchq.review.ahead import ahead  # only who asks compares work trees
+        from patchq.gate.review.ahead import ahead  # only who asks compares work trees
 
         found = ahead(ground)
         if args.json:
@@ -194,7 +194,7 @@ def _branches(ground: Ground) -> list[dict[str, str | None]]:
     """The branches that are taken when they move."""
     if not ground.config.branches:
         return []
-    from patchq.review import branches  # only who has any looks at them
+    from patchq.gate.review import branches  # only who has any looks at them
 
     return list(branches.standing(ground))
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq.cli import arguments, output, places
-from patchq.model.errors import Busy, UsageError
-from patchq.queue.hand import STOP_NOW, activities, told
-from patchq.queue.lock import lock_owner
-from patchq.text.quote import visible
+from patchq.core.model.errors import Busy, UsageError
+from patchq.core.text.quote import visible
+from patchq.gate.queue.hand import STOP_NOW, activities, told
+from patchq.gate.queue.lock import lock_owner
 
 ARGUMENTS = (
     arguments.Argument(

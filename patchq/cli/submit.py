@@ -14,17 +14,17 @@ from pathlib import PurePath
 
 from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
-from patchq.formats.envelope import front_matter
-from patchq.formats.envelope.opening import open_response
-from patchq.model.errors import TimeIsUp, UsageError
-from patchq.model.names import REQUEST, response_name
-from patchq.model.report import Report
-from patchq.model.values import Envelope, Problem
-from patchq.queue import QueueEngine
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.lock import lock_owner
-from patchq.report.secrecy import batch_id, file_name
-from patchq.service.watcher import Watcher
+from patchq.core.formats.envelope import front_matter
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.errors import TimeIsUp, UsageError
+from patchq.core.model.names import REQUEST, response_name
+from patchq.core.model.report import Report
+from patchq.core.model.values import Envelope, Problem
+from patchq.gate.queue import QueueEngine
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.secrecy import batch_id, file_name
+from patchq.gate.service.watcher import Watcher
 
 _SOURCES = (
     Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),

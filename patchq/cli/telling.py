@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from patchq.model.errors import Fault, UsageError
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.text.quote import visible
 
 
 def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:
     """What is wrong and what to do, on one line where a command was called wrongly; with the batch
     that it is about, where there are several."""
     if json:
-        from patchq.report.document import printed  # only programs need it
+        from patchq.gate.report.document import printed  # only programs need it
 
         error = {"code": fault.code, "message": fault.message, "hint": fault.hint}
         print(printed({"error": error | ({"id": id} if id else {})}), file=sys.stderr)

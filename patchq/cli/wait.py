@@ -10,13 +10,13 @@ from typing import get_args
 
 from patchq.cli import arguments, batches, output, places
 from patchq.cli.arguments import Argument
-from patchq.model.errors import TimeIsUp, UsageError
-from patchq.model.report import OVER, REPLACED, STANDING, Report, waits_for_its_agent
-from patchq.model.values import State
-from patchq.pipeline.ground import Ground
-from patchq.queue.directory import DirectoryQueue
-from patchq.report.secrecy import batch_id
-from patchq.service.watcher import Watcher
+from patchq.core.model.errors import TimeIsUp, UsageError
+from patchq.core.model.report import OVER, REPLACED, STANDING, Report, waits_for_its_agent
+from patchq.core.model.values import State
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.report.secrecy import batch_id
+from patchq.gate.service.watcher import Watcher
 
 _ASKED = "changes_requested"
 """What a proposal that was sent back is, beside its state."""

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
-from patchq.git import records
-from patchq.model.errors import Fault, UsageError
-from patchq.model.frozen import frozen
-from patchq.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
-from patchq.pipeline import stacks, traces
-from patchq.pipeline.world import World
-from patchq.review import comment_file, comparison, decide
-from patchq.review.decide import Decided
-from patchq.review.errands import Accept, Discard, Errand, SendBack
-from patchq.text.quote import visible
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
+from patchq.core.text.quote import visible
+from patchq.gate.git import records
+from patchq.gate.pipeline import stacks, traces
+from patchq.gate.pipeline.world import World
+from patchq.gate.review import comment_file, comparison, decide
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
 
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
 _IN_A_STACK = f"accept the s[t]ack, {_ANSWERS}"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
-from patchq.config.schema import Config
-from patchq.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.pipeline.world import World
-from patchq.queue.lock import lock_owner
-from patchq.service.serve import serve
+from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
+from patchq.gate.config.schema import Config
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.service.serve import serve
 
 _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from patchq.cli import arguments, cluster, output, places
 from patchq.cli.places import Site
-from patchq.config.schema import Config
-from patchq.git import records
-from patchq.model.errors import Fault, Interrupted
-from patchq.pipeline.ground import Ground, branches_of
-from patchq.pipeline.world import compose
-from patchq.queue.lock import Lock
-from patchq.service.lanes import lane_by, serve_lanes
-from patchq.service.serve import Control
-from patchq.service.upkeep import Manager
+from patchq.core.model.errors import Fault, Interrupted
+from patchq.gate.config.schema import Config
+from patchq.gate.git import records
+from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.world import compose
+from patchq.gate.queue.lock import Lock
+from patchq.gate.service.lanes import lane_by, serve_lanes
+from patchq.gate.service.serve import Control
+from patchq.gate.service.upkeep import Manager
 
 if TYPE_CHECKING:  # the database's driver is an extra
-    from patchq.queue.postgres.engine import PostgresQueue
+    from patchq.gate.queue.postgres.engine import PostgresQueue
 
 _LOG = logging.getLogger("patchq")
 LOCK = "worker.lock"
@@ -92,8 +92,8 @@ def _read_anew(args: Namespace, site: Site) -> Config:
 def _open_queue(
     args: Namespace, site: Site, config: Config, database: str, tip: str | None
 ) -> PostgresQueue:
-    from patchq.queue.postgres import belonging
-    from patchq.queue.postgres.engine import PostgresQueue
+    from patchq.gate.queue.postgres import belonging
+    from patchq.gate.queue.postgres.engine import PostgresQueue
 
     target = cluster.target_of(config)
     queue = PostgresQueue(

@@ -30,8 +30,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from patchq.model.frozen import frozen
-from patchq.text.line_diff import line_diff
+from patchq.core.model.frozen import frozen
+from patchq.core.text.line_diff import line_diff
 
 _LEAST_WORDS = 3
 _ALIKE = 0.8

@@ -19,11 +19,11 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 
-from patchq.config.schema import Llm
+from patchq.core.model.values import Problem
+from patchq.gate.config.schema import Llm
+from patchq.gate.queue.spool import Shelf
+from patchq.gate.queue.troubles import Troubles
 from patchq.llm.client import Answer, Message, Stop
-from patchq.model.values import Problem
-from patchq.queue.spool import Shelf
-from patchq.queue.troubles import Troubles
 
 AT_ONCE = 4
 """Calls that may run at the same time."""

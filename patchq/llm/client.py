@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from patchq.model.frozen import frozen
-from patchq.model.values import Problem
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import Problem
 
 NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
 """The stop reasons of an answer that is whole."""

@@ -21,10 +21,10 @@ from typing import Any
 
 import openai
 
-from patchq.config.schema import Llm
+from patchq.core.model.values import Problem
+from patchq.core.text.quote import clip, visible
+from patchq.gate.config.schema import Llm
 from patchq.llm.client import Answer, Message, Stop
-from patchq.model.values import Problem
-from patchq.text.quote import clip, visible
 
 _RETRIES = 3
 _MOST_BYTES = 4 << 20

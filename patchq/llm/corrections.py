@@ -33,19 +33,27 @@ from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import (
+    InContext,
+    Occurrences,
+    Op,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+    halves,
+)
+from patchq.core.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
+from patchq.core.plan import batch, syntax
+from patchq.core.plan.targets import Rules
+from patchq.core.text.lines import Text
+from patchq.core.text.quote import decode
+from patchq.gate.queue.spool import digest
+from patchq.gate.report import secrecy
 from patchq.llm import certainty
 from patchq.llm.chat import AT_ONCE, Cache
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import excerpt, quoted
-from patchq.model.frozen import frozen
-from patchq.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText, halves
-from patchq.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
-from patchq.plan import batch, syntax
-from patchq.plan.targets import Rules
-from patchq.queue.spool import digest
-from patchq.report import secrecy
-from patchq.text.lines import Text
-from patchq.text.quote import decode
 
 _LOG = logging.getLogger("patchq")
 _PULSE_SECONDS = 1.0

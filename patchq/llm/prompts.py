@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal
 
-from patchq.formats.registry import FORMATS
-from patchq.model.frozen import frozen
-from patchq.resolve.anchors import Ranked, parts, ranked
-from patchq.text.quote import inline
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.frozen import frozen
+from patchq.core.resolve.anchors import Ranked, parts, ranked
+from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
 FORMS = ("auto", "diff", "edit-script", "indexed", "contextual", "whole")

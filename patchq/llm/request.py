@@ -28,20 +28,20 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from patchq import formats
-from patchq.formats.envelope import front_matter
-from patchq.formats.envelope.front_matter import Split
-from patchq.formats.envelope.header import read_header
-from patchq.formats.envelope.opening import open_response
+from patchq.core import formats
+from patchq.core.formats.envelope import front_matter
+from patchq.core.formats.envelope.front_matter import Split
+from patchq.core.formats.envelope.header import read_header
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import nearest
+from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
+from patchq.core.text import yamlio
+from patchq.core.text.quote import clip, visible
+from patchq.core.text.yamlio import Misfit
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
 from patchq.llm.prompts import BUDGET, FORMS, Prompt, Task
-from patchq.model.frozen import frozen
-from patchq.model.names import nearest
-from patchq.model.values import Attempt, Envelope, Generation, Header, Problem
-from patchq.text import yamlio
-from patchq.text.quote import clip, visible
-from patchq.text.yamlio import Misfit
 
 KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "reference", "retries")
 MOST_FILES = 50

@@ -13,7 +13,7 @@ import pytest
 from bench.speed import growth
 from bench.speed.__main__ import goals
 from bench.speed.matching import RULES, OneFile
-from patchq.plan import batch
+from patchq.core.plan import batch
 from tests.helpers.benches import bench
 
 BEFORE = "def one():\n    return 1\n"

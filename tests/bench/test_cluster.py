@@ -26,7 +26,7 @@ from bench.cluster.ground import ClusterGround
 from bench.cluster.judge import Violation, judge, same_bytes
 from bench.cluster.points import POINTS, RECOVERED, points
 from bench.cluster.server import ServerOnce
-from patchq.queue import postgres
+from patchq.gate.queue import postgres
 from tests.helpers.gitrepo import git
 
 PATCHQ = [sys.executable, "-m", "patchq"]

@@ -9,8 +9,8 @@ from tests.helpers.benches import bench, python
 
 BREAK = """
 import runpy
-from patchq.plan import batch as apply
-from patchq.model.values import Plan
+from patchq.core.plan import batch as apply
+from patchq.core.model.values import Plan
 apply.plan = lambda edits, *rest: Plan()
 runpy.run_module("bench.crash.fuzz", run_name="__main__", alter_sys=True)
 """

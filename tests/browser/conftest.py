@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.page.people import edits, proposals, served
 from tests.helpers.gitrepo import identity
+from tests.page.people import edits, proposals, served
 
 HOSTILE = (
     "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"

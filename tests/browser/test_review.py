@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.page.people import edits
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git
+from tests.page.people import edits
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from patchq.formats.registry import FORMATS
+from patchq.core.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 

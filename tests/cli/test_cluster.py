@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from patchq.queue.postgres.engine import PostgresQueue
-from patchq.queue.postgres.schema import VERSION
+from patchq.gate.queue.postgres.engine import PostgresQueue
+from patchq.gate.queue.postgres.schema import VERSION
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import make_repo
 from tests.helpers.postgres import PASSWORD

@@ -20,10 +20,10 @@ from patchq.cli.instructions.agents import AGENTS, GENERIC
 from patchq.cli.instructions.text import DESCRIPTION, NAME, SKILL_HEAD, TEXT
 from patchq.cli.parsing import Parser
 from patchq.cli.verbs import VERBS
-from patchq.formats.registry import FORMATS
-from patchq.model.errors import Fault, QueueLocked, TimeIsUp, UsageError
-from patchq.model.names import batch_id
-from patchq.model.report import VERDICTS
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.errors import Fault, QueueLocked, TimeIsUp, UsageError
+from patchq.core.model.names import batch_id
+from patchq.core.model.report import VERDICTS
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
@@ -70,7 +70,7 @@ def test_states_exit_codes_tools_and_forms_are_those_of_the_code() -> None:
     instructions = FORMATS["search_replace"].instructions
     assert all(f"    {line}\n" in TEXT for line in instructions.splitlines() if line)
     pytest.importorskip("mcp")
-    from patchq.cli.mcp.definitions import DEFINITIONS
+    from patchq.mcp.definitions import DEFINITIONS
 
     tools = set(re.findall(r"`(\w+)`", TEXT.partition("MCP server")[2].partition("\n\n")[0]))
     assert tools == {"how_to_answer", "check", "submit", NAME}

@@ -158,7 +158,7 @@ def test_gits_pager_shows_it(repo: Path, screen: pytest.MonkeyPatch) -> None:
 
 def test_the_pager_is_found_where_git_finds_it(repo: Path, screen: pytest.MonkeyPatch) -> None:
     from patchq.cli import screen as tried
-    from patchq.git.repository import Repository
+    from patchq.gate.git.repository import Repository
 
     monkey = screen
     monkey.delenv("GIT_PAGER")

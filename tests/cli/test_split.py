@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from patchq.cli import split
-from patchq.model.values import FileChange
-from patchq.review.rows import side_by_side
+from patchq.core.model.values import FileChange
+from patchq.gate.review.rows import side_by_side
+from tests.gate.review.test_rows import reported
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import commit_files, make_repo
-from tests.review.test_rows import reported
 
 
 def drawn(old: str, new: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -19,14 +19,15 @@ HEAVY = {
 }  # fmt: skip
 """Packages that a command of daily use has no need of."""
 ROOMS = {
-    "patchq.formats.registry", "patchq.hooks", "patchq.llm", "patchq.pipeline.stages",
-    "patchq.pipeline.world", "patchq.plan", "patchq.resolve", "patchq.land",
+    "patchq.core.formats.registry", "patchq.core.plan", "patchq.core.resolve",
+    "patchq.gate.hooks", "patchq.gate.land", "patchq.gate.pipeline.stages",
+    "patchq.gate.pipeline.world", "patchq.llm",
 }  # fmt: skip
 """What decides on responses, and changes branches."""
 FOR_FEW = {
-    "concurrent.futures", "email.header", "patchq.hooks.engine", "patchq.land.landing",
-    "patchq.land.reports", "patchq.llm.certainty", "patchq.llm.corrections",
-    "patchq.llm.prompts", "patchq.plan.later_python", "tomllib",
+    "concurrent.futures", "email.header", "patchq.gate.hooks.engine", "patchq.gate.land.landing",
+    "patchq.gate.land.reports", "patchq.llm.certainty", "patchq.llm.corrections",
+    "patchq.llm.prompts", "patchq.core.plan.later_python", "tomllib",
 }  # fmt: skip
 """What a dry run of most responses has no need of."""
 PRINTS = """
@@ -80,7 +81,7 @@ def test_submit_reads_front_matter_and_no_edits(repo: Path) -> None:
 
 def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> None:
     found = imported(repo, "apply", "response.md")
-    assert found >= ROOMS - {"patchq.hooks"}
+    assert found >= ROOMS - {"patchq.gate.hooks"}
     assert not found & (HEAVY - {"pathspec"})
 
 
@@ -88,13 +89,13 @@ def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: P
     (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
     (repo / ".patchq/inbox/response.md").write_bytes((repo / "response.md").read_bytes())
     found = imported(repo, "run")
-    assert "patchq.land.presubmit" in found
-    assert not found & {"patchq.hooks.engine", "patchq.hooks.jail", "platform"}
+    assert "patchq.gate.land.presubmit" in found
+    assert not found & {"patchq.gate.hooks.engine", "patchq.gate.hooks.jail", "platform"}
 
 
 def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:
     found = imported(repo, "check", "response.md")
-    assert found >= {"patchq.land.foresight", "patchq.plan", "patchq.resolve"}
+    assert found >= {"patchq.gate.land.foresight", "patchq.core.plan", "patchq.core.resolve"}
     assert not found & (HEAVY - {"pathspec"} | FOR_FEW)
 
 
@@ -102,7 +103,7 @@ COMPILES = """
 import re, sys
 counted, compiled = [], re.compile
 re.compile = lambda *words: counted.append(words) or compiled(*words)
-import patchq.formats.registry, patchq.plan.batch, patchq.resolve.ladder
+import patchq.core.formats.registry, patchq.core.plan.batch, patchq.core.resolve.ladder
 print(len(counted))
 """
 

@@ -11,7 +11,7 @@ import pytest
 
 from patchq import cli
 from patchq.cli import parsing
-from patchq.config import config_file
+from patchq.gate.config import config_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import make_repo
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.walk import Walk, WalkEnds
+from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
-from tests.review.test_send_back import TEXT, Desk, change
 
 QUIET = Namespace(json=False, quiet=False)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patchq.formats import parse
-from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.model.values import Header, Parsed
+from patchq.core.formats import parse
+from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.core.model.values import Header, Parsed
 
 BASE = {"src/a.py", "src/b.py", "Makefile", "CHANGES", "docs/my file.md", "README.md"}
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pygit2
 
-from patchq.config.schema import Config
-from patchq.git.repository import Repository
-from patchq.model.values import Source
-from patchq.pipeline.ground import Ground
-from patchq.pipeline.process import process
-from patchq.pipeline.progress import Decision
-from patchq.pipeline.world import Tips, compose
-from patchq.queue import Claim
-from patchq.queue.memory import MemoryQueue
+from patchq.core.model.values import Source
+from patchq.gate.config.schema import Config
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Tips, compose
+from patchq.gate.queue import Claim
+from patchq.gate.queue.memory import MemoryQueue
 
 BASE = "BASE-OF-THE-CASE"
 """Stands in a response for the commit that holds the files."""

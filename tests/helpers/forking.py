@@ -18,8 +18,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-_MODULES = ("cli.worker", "cli.feeding", "cli.watch", "service.doorbell")
-_OF_CLUSTERS = ("queue.postgres.engine", "queue.postgres.entries", "queue.postgres.listening")
+_MODULES = ("cli.worker", "cli.feeding", "cli.watch", "gate.service.doorbell")
+_OF_CLUSTERS = tuple(
+    f"gate.queue.postgres.{module}" for module in ("engine", "entries", "listening")
+)
 """What is loaded when it is needed first, and here before that; clusters are an extra."""
 
 Point = tuple[str, str, signal.Signals]

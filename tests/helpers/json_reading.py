@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from patchq.formats.format import Document, Piece, UnreadableEdit
-from patchq.formats.json import grammar
-from patchq.formats.marks.lines import fence
-from patchq.formats.registry import FORMATS
-from patchq.model.ops import Op
-from patchq.model.values import Edit, Problem
+from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.formats.json import grammar
+from patchq.core.formats.marks.lines import fence
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.ops import Op
+from patchq.core.model.values import Edit, Problem
 from tests.helpers.effort import effort
 
 OF_JSON = (grammar.read, grammar.read_fenced, grammar.refuse_member)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from patchq.formats.format import Document, Piece, UnreadableEdit
-from patchq.formats.interior import Looker
-from patchq.formats.registry import FORMATS
-from patchq.model.ops import Create, Write
-from patchq.model.values import Edit, Problem
+from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.formats.interior import Looker
+from patchq.core.formats.registry import FORMATS
+from patchq.core.model.ops import Create, Write
+from patchq.core.model.values import Edit, Problem
 from tests.helpers.effort import effort
 
 BASE = {"src/a.py", "src/b.py", "src/app.py", "Makefile", "README.md", "docs/my file.md"}

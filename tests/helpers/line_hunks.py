@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from patchq.model.values import LineHunk
-from patchq.text.lines import split_lines
+from patchq.core.model.values import LineHunk
+from patchq.core.text.lines import split_lines
 
 
 def applied(lines: Sequence[bytes], hunks: Sequence[LineHunk], made: Sequence[bytes]) -> bytes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patchq.model.ops import Op
-from patchq.model.values import Edit, Plan
-from patchq.plan import batch as apply
-from patchq.plan.targets import Rules
+from patchq.core.model.ops import Op
+from patchq.core.model.values import Edit, Plan
+from patchq.core.plan import batch as apply
+from patchq.core.plan.targets import Rules
 from tests.helpers.trees import PATH, RULES, DictTree
 
 

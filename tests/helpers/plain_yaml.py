@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchq.text.yamlio import Mapping, Node, Sequence, YamlError, duplicates
+from patchq.core.text.yamlio import Mapping, Node, Sequence, YamlError, duplicates
 
 
 def plain(node: Node | None) -> object:

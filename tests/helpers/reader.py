@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patchq.model.ops import Create, DeleteFile, Rename, Write, halves
-from patchq.model.values import Edit
+from patchq.core.model.ops import Create, DeleteFile, Rename, Write, halves
+from patchq.core.model.values import Edit
 
 _SECTION = re.compile(
     r"^## (?:Error|Warning) `([\w.]+)`(?:, edit `([^`]*)`(?: \(`[^`]*`\))?)?"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from patchq.model.listing import Listing
-from patchq.model.ops import Op, Replace
-from patchq.model.values import Edit, Entry, EntryKind, Plan
-from patchq.plan import batch as apply
-from patchq.plan.targets import Rules
-from patchq.resolve.readings import RUNGS
+from patchq.core.model.listing import Listing
+from patchq.core.model.ops import Op, Replace
+from patchq.core.model.values import Edit, Entry, EntryKind, Plan
+from patchq.core.plan import batch as apply
+from patchq.core.plan.targets import Rules
+from patchq.core.resolve.readings import RUNGS
 
 RULES = Rules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
 PATH = "f.txt"

@@ -45,29 +45,31 @@ shop/cart.py
 >>>>>>> REPLACE
 """
 STATIONS = {
-    "patchq.queue.directory.DirectoryQueue.claim": (
+    "patchq.gate.queue.directory.DirectoryQueue.claim": (
         "The queue moves the file to `active/`, out of reach, and hands out a claim."
     ),
-    "patchq.formats.envelope.opening.open_response": (
+    "patchq.core.formats.envelope.opening.open_response": (
         "What surrounds the edits is taken off: the front matter, an API's answer, thinking."
     ),
-    "patchq.formats.parse": (
+    "patchq.core.formats.parse": (
         "The formats read the text line by line; what none of them takes is prose."
     ),
-    "patchq.resolve.match.match": (
+    "patchq.core.resolve.match.match": (
         "The quote is looked for, rung by rung. It stands nowhere exactly, and in one place when "
         "its indentation does not count; what is written has the file's own."
     ),
-    "patchq.plan.batch.plan": (
+    "patchq.core.plan.batch.plan": (
         "All edits together are a plan: the files' new bytes, and what became of each edit."
     ),
-    "patchq.text.unified.unified": "The difference, for the report and for hooks.",
-    "patchq.report.message.compose": "The commit's message; only the last paragraph is patchq's.",
-    "patchq.git.repository.Repository.write_commit": (
+    "patchq.core.text.unified.unified": "The difference, for the report and for hooks.",
+    "patchq.gate.report.message.compose": (
+        "The commit's message; only the last paragraph is patchq's."
+    ),
+    "patchq.gate.git.repository.Repository.write_commit": (
         "The candidate, commit and tree: objects in memory that nothing reaches yet. Hooks would "
         "see it now."
     ),
-    "patchq.report.document.to_json": (
+    "patchq.gate.report.document.to_json": (
         "The intended report is written beside the claim before the ref moves (most keys left out)."
     ),
 }
@@ -155,7 +157,7 @@ def _git(repo: Path, *words: str) -> str:
 
 def _told(repo: Path) -> str:
     values = _record(repo)
-    report = "patchq.report.document.to_json"
+    report = "patchq.gate.report.document.to_json"
     values[report] = {key: values[report][key] for key in KEYS}
     parts = ["A file `inbox/round.md` arrives:", f"```text\n{RESPONSE}```"]
     for name, what in STATIONS.items():

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from patchq.land.deaths import MOST
-from patchq.queue import journal
-from patchq.text import quote
+from patchq.core.text import quote
+from patchq.gate.land.deaths import MOST
+from patchq.gate.queue import journal
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.command import report as told_of
 from tests.helpers.gitrepo import git, make_repo
@@ -190,8 +190,8 @@ def test_f15_f18_a_link_in_the_place_of_a_directory_is_not_followed(repo: Path, 
 
 KILLED = """
 import os, signal, sys
-from patchq.land import deaths, landing, worker
-from patchq.pipeline import stages
+from patchq.gate.land import deaths, landing, worker
+from patchq.gate.pipeline import stages
 from patchq.cli import main
 place, number, whose = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 room = {"parse": stages, "land": landing}[place]
@@ -270,7 +270,7 @@ def test_p10_what_ends_every_process_is_held_behind_the_others(repo: Path) -> No
 LANDS_LITTLE = """
 import os, signal, sys
 from patchq.cli import main
-from patchq.land import landing
+from patchq.gate.land import landing
 land = landing.land
 def deadly(group, *rest):
     names = {one.claim.source.name for one in group if one.state != "held"}

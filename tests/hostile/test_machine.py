@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate.service.test_daemon import batches, below, configure, wait_for, watching
 from tests.helpers.command import block, drop, fresh
 from tests.helpers.gitrepo import git, make_repo
-from tests.service.test_daemon import batches, below, configure, wait_for, watching
 
 YEARS = 10 * 365 * 24 * 3600
 JUMPS = """

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from patchq.config.policy import Policy
-from patchq.model.ops import Create, DeleteFile, Op, Rename, Replace
-from patchq.plan import batch
+from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.core.plan import batch
+from patchq.gate.config.policy import Policy
+from tests.core.model.test_names import ALL
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.trees import RULES, DictTree, edits
 from tests.helpers.trees import told as told_by
-from tests.model.test_names import ALL
 
 ZWNJ, BOM, LRM, RLO = "\u200c", "\ufeff", "\u200e", "\u202e"
 MORE = [

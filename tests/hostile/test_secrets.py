@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from patchq.model import names
-from patchq.report import secrecy
+from patchq.core.model import names
+from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from patchq import formats
-from patchq.model.values import FileChange
-from patchq.plan import syntax
-from patchq.report import logs, secrecy
-from patchq.text import quote
+from patchq.core import formats
+from patchq.core.model.values import FileChange
+from patchq.core.plan import syntax
+from patchq.core.text import quote
+from patchq.gate.report import logs, secrecy
+from tests.gate.hooks.test_shipped import SECRETS
+from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.effort import effort
 from tests.helpers.gitrepo import git, make_repo
-from tests.hooks.test_shipped import SECRETS
-from tests.report.test_page import outside_of_quotations
 
 LINES = "".join(f"line {number % 7}\n" for number in range(3_000))
 FILES = {

@@ -13,19 +13,21 @@ import random
 from collections import Counter
 from pathlib import Path
 
+from patchq.core.model.ops import Replace
+from patchq.core.model.values import Edit
+from patchq.core.plan import batch
 from patchq.llm import certainty
 from patchq.llm.certainty import merged, words
 from patchq.llm.chat import Cache
 from patchq.llm.client import Scripted
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, correct_quotes
-from patchq.model.ops import Replace
-from patchq.model.values import Edit
-from patchq.plan import batch
 from tests.helpers.trees import RULES, DictTree
 
 SOURCES = [
     path.read_text().splitlines(keepends=True)
-    for path in sorted((Path(__file__).parents[2] / "patchq" / "resolve").glob("[a-z]*.py"))
+    for path in sorted(
+        (Path(__file__).parents[2] / "patchq" / "core" / "resolve").glob("[a-z]*.py")
+    )
 ]
 PATH = "a.txt"
 

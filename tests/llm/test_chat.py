@@ -10,10 +10,10 @@ from threading import Thread
 
 import pytest
 
-from patchq.config.schema import Llm
+from patchq.core.model.values import Problem
+from patchq.gate.config.schema import Llm
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Answer, Message, Stop
-from patchq.model.values import Problem
 from tests.helpers.chat_server import ChatServer, Reply, Request, serving
 
 KEY = "sk-very-secret-0123456789"

@@ -11,13 +11,21 @@ from typing import NamedTuple
 
 import pytest
 
-from patchq.config.schema import Llm
+from patchq.core.model.ops import (
+    DeleteFile,
+    InContext,
+    Occurrences,
+    Op,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+)
+from patchq.core.model.values import Correction, Edit, Problem
+from patchq.core.plan import batch
+from patchq.gate.config.schema import Llm
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Answer, Model, Scripted
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes
-from patchq.model.ops import DeleteFile, InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
-from patchq.model.values import Correction, Edit, Problem
-from patchq.plan import batch
 from tests.helpers.chat_server import Reply, serving
 from tests.helpers.trees import RULES, DictTree
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.formats.registry import FORMATS
+from patchq.core.formats.registry import FORMATS
 from patchq.llm.prompts import ShownFile, Task, aimed, build, is_large_file
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo

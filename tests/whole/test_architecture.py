@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git import records
-from patchq.queue.layout import PRIVATE, PUBLIC
+from patchq.gate.git import records
+from patchq.gate.queue.layout import PRIVATE, PUBLIC
+from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
 from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.pages import ARCHITECTURE, ROOT, names, part, table
-from tests.pipeline.test_correct import FILE, RESPONSE, RIGHT
 
 GLOSSARY = ROOT / "docs/glossary.md"
 FILES = table(ARCHITECTURE, "below `.patchq/`")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from patchq.git.objects import Identity
-from patchq.git.repository import Repository
-from patchq.model.errors import disk_fault
-from patchq.model.values import FileChange, Outcome, Source
-from patchq.queue.directory import DirectoryQueue
-from patchq.queue.layout import create
-from patchq.report.document import to_json
+from patchq.core.model.errors import disk_fault
+from patchq.core.model.values import FileChange, Outcome, Source
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.layout import create
+from patchq.gate.report.document import to_json
 from tests.helpers.gitrepo import git, make_repo
 
 WHO = Identity("Ada", "ada@example.org", 1, 0)

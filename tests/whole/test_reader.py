@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from patchq import formats
-from patchq.formats.envelope.opening import open_response
-from patchq.model.values import Envelope
+from patchq.core import formats
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Envelope
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.reader import answer

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from patchq.report.document import KEYS
+from patchq.gate.report.document import KEYS
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git
 

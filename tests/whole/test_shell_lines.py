@@ -32,7 +32,7 @@ RUN_ELSEWHERE = ("docs/architecture.md", "docs/recipes.md")
 PAGES = [page for page in PAGES if page not in RUN_ELSEWHERE]
 NETWORK = "installs from a package index"
 SERVES = "serves until it is stopped"
-PUSHES = "needs git's hooks and a daemon; tests/hooks/test_push_door.py pushes so"
+PUSHES = "needs git's hooks and a daemon; tests/gate/hooks/test_push_door.py pushes so"
 SYSTEMD = "needs root and systemd"
 UNRUN = {
     "python3 -m venv .venv && .venv/bin/pip": NETWORK,

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from patchq import formats
-from patchq.formats import find_replace
-from patchq.formats.envelope.opening import open_response
+from patchq.core import formats
+from patchq.core.formats import find_replace
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Edit, Envelope, Plan, Problem
+from patchq.core.plan import batch
+from patchq.core.resolve.readings import unescape
 from patchq.llm.corrections import NEW, OLD
 from patchq.llm.prompts import ShownFile, Task, build, is_large_file
-from patchq.model.values import Edit, Envelope, Plan, Problem
-from patchq.plan import batch
-from patchq.resolve.readings import unescape
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo

@@ -21,15 +21,15 @@ from typing import Any
 from bench.corpus.rewrites.cases import Case
 from bench.corpus.rewrites.registry import BASE, Files, Outcome
 from bench.git import WHO, data, fast_import, link_packs, new_repository, new_store, quoted
-from patchq.config.schema import Config
-from patchq.git.repository import Repository
-from patchq.model.values import Source
-from patchq.pipeline.ground import Ground
-from patchq.pipeline.process import process
-from patchq.pipeline.progress import Decision
-from patchq.pipeline.world import Tips, World, compose
-from patchq.queue import Claim
-from patchq.queue.memory import MemoryQueue
+from patchq.core.model.values import Source
+from patchq.gate.config.schema import Config
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.queue import Claim
+from patchq.gate.queue.memory import MemoryQueue
 
 TARGET = "main"
 IDLE = "idle"

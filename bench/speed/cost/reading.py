@@ -13,13 +13,13 @@ READ = """
 import json, sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from patchq import formats
-from patchq.formats.envelope.opening import open_response
-from patchq.model.values import Entry
-from patchq.pipeline.process import collected_later
-from patchq.plan import batch
-from patchq.plan.targets import Rules
-from patchq.resolve.readings import RUNGS
+from patchq.core import formats
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Entry
+from patchq.gate.pipeline.process import collected_later
+from patchq.core.plan import batch
+from patchq.core.plan.targets import Rules
+from patchq.core.resolve.readings import RUNGS
 
 path, response, file = sys.argv[1], *(Path(name).read_bytes() for name in sys.argv[2:4])
 tree = SimpleNamespace(

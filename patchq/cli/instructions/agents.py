@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patchq.cli.instructions.text import NAME, SKILL_HEAD, TEXT
-from patchq.model.frozen import frozen
+from patchq.core.model.frozen import frozen
 
 GENERIC = "generic"
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from patchq.cli.instructions import merging
 from patchq.cli.instructions.agents import AGENTS, ALWAYS, ServerFile, TextFile
 from patchq.cli.instructions.text import NAME, TEXT
-from patchq.git import files, sharing
-from patchq.model.errors import UsageError
-from patchq.model.frozen import frozen
-from patchq.model.names import nearest
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import nearest
+from patchq.gate.git import files, sharing
 
 _MOST_BYTES = 1 << 20
 _BY_HAND = "see to that, or write there by hand what `patchq instructions` prints"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from patchq.formats.registry import FORMATS
+from patchq.core.formats.registry import FORMATS
 
 _FORM = FORMATS["search_replace"]
 

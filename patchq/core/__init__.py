@@ -1,0 +1,1 @@
+"""The library: text in, edits and new file contents out."""

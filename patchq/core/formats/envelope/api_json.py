@@ -1,0 +1,281 @@
+"""Opening a response that is an API's own answer: the JSON of one model call, or JSON Lines of it.
+
+Four shapes are known, each by members that the others lack: `content` of an assistant's message
+(Messages), `choices` (Chat Completions), `output` (Responses) and `candidates` (generateContent).
+What the model said comes out in its order: text, and calls of tools with their arguments.  What it
+thought does not.
+
+Nothing here judges a call; whether it edits is for the formats to say.  The API's stop reason is
+the surest sign that an answer was cut, so every one that is no normal end is handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+
+from patchq.core.model.frozen import frozen
+from patchq.core.text import jsonish
+from patchq.core.text.jsonish import JsonError, Node
+
+_ENDS = frozenset(
+    {
+        "end_turn", "stop", "stop_sequence", "tool_use", "tool_calls", "function_call", "STOP",
+        "completed",
+    }
+)  # fmt: skip
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+_WRAPPERS = ("function", "functionCall", "function_call", "custom")
+_NAMES = ("name", "tool", "tool_name")
+_ARGUMENTS = ("arguments", "input", "args", "parameters", "tool_input")
+_BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thoughtSignature"})
+
+
+@frozen
+class ApiText:
+    """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
+
+    text: str
+    at: tuple[int, int]
+
+
+@frozen
+class ToolCall:
+    """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
+    (whose lines are then the text's own); what else stands there is left as it is."""
+
+    name: str
+    arguments: Node
+    at: tuple[int, int]
+    id: str | None = None
+    told: bool = True
+    """Whether a stream that tells of results has told that it was made."""
+
+
+ApiPart = ApiText | ToolCall
+
+
+@frozen
+class Unopened:
+    """Why an answer cannot be read, in line `line` of its text, and what to send instead."""
+
+    line: int
+    message: str
+    hint: str
+    code: str = "response.unreadable_edit"
+
+
+@frozen
+class ApiAnswer:
+    """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
+
+    parts: tuple[ApiPart, ...]
+    cut: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    """The directory that the agent was in."""
+    ran: tuple[tuple[int, str], ...] = ()
+    """The scripts that the agent ran, with their lines."""
+    unreadable: Unopened | None = None
+    out_of_sight: tuple[tuple[int, str], ...] = ()
+    """Other agents that worked for this one, with the lines of the calls, whose own calls are not
+    told."""
+
+
+def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:
+    """The answer or answers that the values are; None if they are anything else.
+
+    Of those that are `listed` in one value, one is to be chosen; those in lines of their own follow
+    each other.  Raises `JsonError`.
+    """
+    answers: list[ApiAnswer] = []
+    values = list(values) if listed else values
+    if isinstance(values, list) and len(values) > 1 and all(turn.text("role") for turn in values):
+        return ApiAnswer((), unreadable=several(values[0], "a list of messages", str(len(values))))
+    for value in values:
+        if alternatives := _alternatives(value):
+            return ApiAnswer((), unreadable=several(value, *alternatives))
+        if not (answer := _answer(value)):
+            return None
+        answers.append(answer)
+        if listed and len(answers) > 1:
+            return ApiAnswer((), unreadable=several(value, "a list of messages"))
+    if not answers:
+        return None
+    return ApiAnswer(
+        tuple(part for answer in answers for part in answer.parts),
+        next((answer.cut for answer in answers if answer.cut is not None), None),
+        next((answer.model for answer in answers if answer.model is not None), None),
+    )
+
+
+def several(value: Node, what: str, count: str = "several") -> Unopened:
+    """The refusal of a value that holds more answers than one."""
+    return Unopened(
+        value.line,
+        f"this holds {count} answers ({what}), and only one of them can be meant",
+        "send the one answer that is meant, alone",
+    )
+
+
+def _alternatives(node: Node) -> tuple[str, str] | None:
+    """Where an API's object holds several answers, and how many."""
+    for member in ("choices", "candidates"):
+        items = items_of(node.get(member))
+        if len(items) > 1 and all(item.get("message", "content") for item in items):
+            return f"`{member}`", str(len(items))
+    turns = items_of(node.get("messages"))
+    if len(turns) > 1 and all(turn.text("role") for turn in turns):
+        return "`messages`", str(len(turns))
+    return None
+
+
+def call_of(node: Node) -> ToolCall | None:
+    """The call that an object is, in the shape of any of the APIs; None if it is none.
+
+    It has a name, arguments, and nothing else that says something.
+    """
+    inner, wrapper = _unwrapped(node)
+    if not isinstance(inner.value, dict):
+        return None
+    named = [key for key in _NAMES if key in inner.value]
+    given = [key for key in _ARGUMENTS if key in inner.value]
+    outside = inner.value.keys() - {*named, *given}
+    if wrapper is not None:
+        outside |= node.value.keys() - {wrapper}
+    if len(named) != 1 or len(given) != 1 or not outside <= _BESIDE:
+        return None
+    call = call_in(node)
+    return call if call is not None and isinstance(call.arguments.value, dict | str) else None
+
+
+def calls_of(node: Node) -> list[ToolCall] | None:
+    """The calls of a message that has no answer round it (`{"tool_calls": [...]}`), or None."""
+    items = items_of(node.get("tool_calls"))
+    calls = [call for item in items if (call := call_of(item))]
+    return calls if items and len(calls) == len(items) else None
+
+
+def _answer(node: Node) -> ApiAnswer | None:
+    """One API object, opened."""
+    if choice := _only(node, "choices"):
+        message = choice.get("message")
+        reason = choice.get("finish_reason")
+        return _opened(message, reason, node.text("model")) if message else None
+    if candidate := _only(node, "candidates"):
+        content, reason = candidate.get("content"), candidate.get("finishReason")
+        return _opened(content, reason, node.text("modelVersion", "model"))
+    if node.text("object") == "response" and node.get("output") is not None:
+        return _response(node)
+    stats, said = node.get("stats"), node.get("response")
+    if said is not None and isinstance(said.value, str) and stats is not None:  # of the Gemini CLI
+        failed = node.get("error")
+        lines = said.line, said.last
+        cut = "error" if failed is not None and failed.value else None
+        return ApiAnswer((ApiText(said.value, lines),), cut)
+    by_model = node.text("role") in (None, "assistant")
+    if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
+        return ApiAnswer(
+            tuple(parts_of_message(node)), cut_of(node.get("stop_reason")), node.text("model")
+        )
+    return None
+
+
+def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
+    """The answer that is one message, and why it ended."""
+    return ApiAnswer(
+        tuple(joined(parts_of_message(message))) if message else (), cut_of(reason), model
+    )
+
+
+def _only(node: Node, member: str) -> Node | None:
+    """The only object of a list of alternatives."""
+    items = items_of(node.get(member))
+    return items[0] if len(items) == 1 and isinstance(items[0].value, dict) else None
+
+
+def _response(node: Node) -> ApiAnswer:
+    """A Responses object: its `output` mixes messages, calls and thoughts."""
+    parts: list[ApiPart] = []
+    details = node.get("incomplete_details")
+    cut = cut_of(node.get("status"))
+    if cut is not None and details is not None:
+        cut = details.text("reason") or cut
+    for item in items_of(node.get("output")):
+        message = item.text("type") == "message"
+        parts += joined(parts_of_message(item)) if message else _part(item)
+        cut = cut or cut_of(item.get("status"))
+    return ApiAnswer(tuple(parts), cut, node.text("model"))
+
+
+def parts_of_message(node: Node) -> Iterator[ApiPart]:
+    """The parts of one message: its `content` or `parts`, then the calls beside them."""
+    content, call = node.get("content", "parts"), node.get("function_call")
+    if content is not None and content.value and isinstance(content.value, str):
+        yield ApiText(content.value, (content.line, content.last))
+    for item in (*items_of(content), *items_of(node.get("tool_calls")), *([call] if call else ())):
+        yield from _part(item)
+
+
+def _part(node: Node) -> Iterator[ApiPart]:
+    """One block of what a model says: text, a call, or something that is left out."""
+    kind = node.text("type") or ""
+    thought = node.get("thought")
+    if kind in _THOUGHTS or (thought is not None and thought.value is True):
+        return
+    if text := node.text("text"):
+        yield ApiText(text, (node.line, node.last))
+    elif text is None and (
+        call := call_in(node, kind if kind.endswith(("_call", "tool_use")) else None)
+    ):
+        yield call
+
+
+def joined(parts: Iterable[ApiPart]) -> Iterator[ApiPart]:
+    """The parts with adjacent texts made one, for an API that cuts a text anywhere."""
+    for is_text, run in groupby(parts, lambda part: isinstance(part, ApiText)):
+        if is_text:
+            texts = [part for part in run if isinstance(part, ApiText)]
+            lines = texts[0].at[0], texts[-1].at[1]
+            yield ApiText("".join(part.text for part in texts), lines)
+        else:
+            yield from run
+
+
+def call_in(node: Node, name: str | None = None) -> ToolCall | None:
+    """The call in a part; an API's own tool, `name`, has arguments of a shape of its own."""
+    inner, _ = _unwrapped(node)
+    name = inner.text(*_NAMES) or name
+    if name is None:
+        return None
+    given = inner.get(*_ARGUMENTS) or inner.get("operation", "action")
+    arguments = Node({}, node.line, node.last) if given is None else _object(given)
+    return ToolCall(name, arguments, (node.line, node.last), node.text("id"))
+
+
+def _unwrapped(node: Node) -> tuple[Node, str | None]:
+    """The object that holds a call's name and arguments, and the member of `node` that it is."""
+    for key in _WRAPPERS:
+        inner = node.get(key)
+        if inner is not None and isinstance(inner.value, dict):
+            return inner, key
+    return node, None
+
+
+def _object(node: Node) -> Node:
+    """The arguments, read if they are a text that holds an object."""
+    with suppress(JsonError):
+        inner = jsonish.parse(node.value or "{}") if isinstance(node.value, str) else node
+        return inner if isinstance(inner.value, dict) else node
+    return node
+
+
+def items_of(node: Node | None) -> list[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else []
+
+
+def cut_of(reason: Node | None) -> str | None:
+    """The stop reason if it is no normal end; one that is missing or null says nothing."""
+    stop = reason.plain() if reason else None
+    return None if stop is None or str(stop) in _ENDS else str(stop)

@@ -1,0 +1,426 @@
+"""Opening what agents themselves print: the events of a session, and the objects that hooks get.
+
+    {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1", …}]}}
+    {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", …}]}}
+    {"type": "result", "subtype": "success", "is_error": false, "result": "…"}
+
+A session tells what became of its calls: one that was denied, or failed, has changed nothing.  So a
+call counts once by its id, and only if a result says that it was made; how the session ended tells
+whether all of it is there.  A hook's object is one call, which is about to be made.
+
+The events of Claude Code are read, and those of the Gemini CLI, which have a kind for each step.
+What an event of another kind says is passed over, unless it holds a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from patchq.core.formats.envelope.api_json import (
+    ApiAnswer,
+    ApiPart,
+    ApiText,
+    ToolCall,
+    Unopened,
+    call_in,
+    cut_of,
+    items_of,
+    joined,
+    parts_of_message,
+)
+from patchq.core.text.jsonish import Node
+from patchq.core.text.patterns import Pattern
+
+_CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
+_FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
+_EVENTS = frozenset({"system", "assistant", "user", "result"})
+_REPEATS = frozenset(
+    {"stream_event", "control_request", "control_response", "rate_limit_event", "tool_progress"}
+)
+"""Events that say nothing of their own."""
+_ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
+_NAMES_FILES = Pattern(r"(?:thread|turn|item|session)\.[a-z_]+")
+"""The kinds of the events of `codex exec --json`."""
+_BY_TREE = "hand in the work tree that the agent changed: `patchq submit --worktree DIR`"
+_CODEX = (
+    "this is what `codex exec --json` prints, which names the changed files without their text",
+    _BY_TREE,
+)
+_AGENTS = frozenset({"Agent", "Task"})
+"""The tools by which an agent of Claude Code has another one work."""
+_LOOKERS = frozenset({"Explore", "Plan"})
+"""Those of the others that only look."""
+_TALK = _AGENTS | {"ExitPlanMode", "SendMessage", "LSP"}
+"""Tools of Claude Code that change no file, whatever their words look like."""
+_FAILED_WORDS = "<tool_use_error>"
+_SHELL = Pattern(r"bash|shell|terminal|command|exec", re.IGNORECASE)
+WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
+
+
+def is_event(node: Node) -> bool:
+    """Whether a value is an event of an agent, or a hook's object."""
+    kind = node.text("type") or ""
+    if node.text("hook_event_name") or _NAMES_FILES.fullmatch(kind):
+        return True
+    message = node.get("message")
+    inner = message is not None and isinstance(message.value, dict)
+    if kind and (kind in _REPEATS or node.text("session_id", "sessionId", "sessionID")):
+        return True
+    told = node.get("subtype", "is_error") is not None
+    return kind in _EVENTS and (inner or (told and kind in ("system", "result")))
+
+
+def open_stream(events: Iterable[Node]) -> ApiAnswer:
+    """What the events say that was done.  Raises `JsonError`."""
+    stream = _Stream()
+    for event in events:
+        if flaw := stream.read(event):
+            return ApiAnswer((), unreadable=flaw)
+    return stream.answer()
+
+
+@dataclass
+class _Stream:
+    """What the events told so far."""
+
+    parts: list[ApiPart] = field(default_factory=list)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    made: dict[str, bool] = field(default_factory=dict)
+    """Whether the call of that id was made, as its result says."""
+    parents: set[str] = field(default_factory=set)
+    """The ids of calls whose agents' own events are here, too."""
+    denied: set[str] = field(default_factory=set)
+    """The ids of calls that nobody let the agent make."""
+    said: set[tuple[str, str]] = field(default_factory=set)
+    """The texts that were met, with their messages' ids."""
+    cwd: str | None = None
+    model: str | None = None
+    session: bool = False
+    """Whether the events are those of a session, whose results tell what was made."""
+    ended: bool = False
+    last: int = 1
+    """The line of the last event."""
+    cut: str | None = None
+    """Why the model stopped, if that was no normal end of a message."""
+    failed: str | None = None
+    """How the last turn ended, if that was no success."""
+
+    def read(self, event: Node) -> Unopened | None:
+        """Take in an event; what refuses all, if there is one."""
+        if not isinstance(event.value, dict):
+            return _unreadable(event, "expected an event, a JSON object", WHOLE)
+        self.last, kind = event.last, event.text("type") or ""
+        if event.text("hook_event_name"):
+            return self._hook(event)
+        if _NAMES_FILES.fullmatch(kind):
+            return _unreadable(event, *_CODEX)
+        if kind not in _EVENTS:
+            return self._other(event, kind)
+        self.session = True
+        message, parent = event.get("message"), event.text("parent_tool_use_id")
+        if parent:
+            self.parents.add(parent)
+        if kind == "system":
+            self.cwd = event.text("cwd") or self.cwd
+            self.model = self.model or event.text("model")
+            if event.text("subtype") == "permission_denied":
+                self._deny(event)
+        elif kind == "result":
+            self._result(event)
+        elif message is not None and kind == "user":
+            told = event.get("tool_use_result", "toolUseResult")
+            changed = told.get("userModified") if told is not None else None
+            if changed is not None and changed.value is True:
+                return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
+            return self._results(message, told)
+        elif message is not None:
+            return self._message(message, of_another=parent is not None)
+        return None
+
+    def _hook(self, event: Node) -> Unopened | None:
+        name, given = event.text("tool_name"), event.get("tool_input")
+        if name is None or given is None:
+            return None
+        key, kind = event.text("tool_use_id"), event.text("hook_event_name")
+        if kind in _FAILED and key:
+            self.made[key] = False
+            return None
+        if kind not in _CALLED:
+            return _unreadable(event, f"a hook's object of the kind {kind!r} tells no call", WHOLE)
+        call = ToolCall(name, given, (event.line, event.last), key)
+        return self._call(replace(call, arguments=_below(given, event.text("cwd"))), key, event)
+
+    def _message(self, message: Node, *, of_another: bool) -> Unopened | None:
+        """What the model said and called; a message may come in pieces, and again with the next.
+        What another agent says that it has work is told to it, and is no part of the answer."""
+        self.ended, self.failed = False, None
+        self.model = self.model or message.text("model")
+        self.cut = cut_of(message.get("stop_reason")) or self.cut
+        for part in parts_of_message(message):
+            if isinstance(part, ApiText) and of_another:
+                continue
+            if isinstance(part, ApiText):
+                said = message.text("id") or "", part.text
+                if not (said[0] and said in self.said):
+                    self.parts.append(part)
+                self.said.add(said)
+                continue
+            placed = replace(part, arguments=_below(part.arguments, self.cwd))
+            if flaw := self._call(placed, part.id, message):
+                return flaw
+        return None
+
+    def _call(self, call: ToolCall, key: str | None, node: Node) -> Unopened | None:
+        """Take in a call, once."""
+        if key is None:
+            if self.session:
+                return _unreadable(node, "a call in this stream has no id", WHOLE)
+            self.parts.append(call)
+            return None
+        known = self.calls.setdefault(key, call)
+        if known is call:
+            self.parts.append(call)
+        elif (known.name, known.arguments.plain()) != (call.name, call.arguments.plain()):
+            return _unreadable(node, f"two different calls have the id {key!r}", WHOLE)
+        return None
+
+    def _results(self, message: Node, told: Node | None) -> Unopened | None:
+        """What became of calls; `told` is what the tool itself says of the only one."""
+        items = [
+            (key, item)
+            for item in items_of(message.get("content"))
+            if item.text("type") == "tool_result" and (key := item.text("tool_use_id"))
+        ]
+        for key, item in items:
+            error = item.get("is_error")
+            failed = (error is not None and bool(error.value)) or _says_error(item)
+            self.made[key] = self.made.get(key, True) and not failed
+        if told is not None and len(items) == 1 and self.made[key := items[0][0]]:
+            call = self.calls.get(key)
+            if call is not None and (what := _done_otherwise(call, told)):
+                why = f"what was done is not what this call says: its `{what}` was another"
+                return _unreadable(items[0][1], why, _BY_TREE)
+        return None
+
+    def _deny(self, event: Node) -> None:
+        key = event.text("tool_use_id") or ""
+        self.denied.add(key)
+        self.made[key] = False
+
+    def _result(self, event: Node) -> None:
+        """The end of a turn; its text repeats the last message."""
+        self.ended = True
+        error, how = event.get("is_error"), event.text("subtype", "status") or "success"
+        failed = error is not None and bool(error.value)
+        self.cut = cut_of(event.get("stop_reason")) or self.cut
+        self.failed = how if how != "success" else "an error" if failed else None
+        for denied in items_of(event.get("permission_denials")):
+            self._deny(denied)
+        if not (self.said or self.calls) and (text := event.text("result")):
+            self.parts.append(ApiText(text, (event.line, event.last)))
+
+    def _other(self, event: Node, kind: str) -> Unopened | None:
+        key = event.text("tool_id")
+        if kind == "error":
+            self.ended, self.failed = True, "an error"
+        elif kind == "tool_result" and key:
+            self.made[key] = event.text("status") == "success"
+        elif kind == "tool_use" and (name := event.text("tool_name")):
+            self.session, self.ended = True, False
+            given = event.get("parameters") or Node({}, event.line, event.last)
+            call = ToolCall(name, _below(given, self.cwd), (event.line, event.last), key)
+            return self._call(call, key, event)
+        elif kind == "message":
+            self.session, self.ended = True, False
+            if event.text("role") != "user" and (text := event.text("content")):
+                self.parts.append(ApiText(text, (event.line, event.last)))
+        elif kind not in _REPEATS and _holds_call(event):
+            return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
+        return None
+
+    def answer(self) -> ApiAnswer:
+        if self.failed:
+            return ApiAnswer((), unreadable=cut(self.last, f"in {self.failed}"))
+        if self.session and not (self.ended or self.cut):
+            return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
+        parts = [told for part in self.parts if (told := self._told(part))]
+        if back := _taken_back(parts):
+            return ApiAnswer((), unreadable=back)
+        cwd = self.cwd if self.session else None
+        ran, out_of_sight = self._ran(), self._out_of_sight()
+        parts = [part for part in parts if not (self.session and _is_talk(part))]
+        return ApiAnswer(
+            tuple(joined(parts)), self.cut, self.model, cwd, ran, out_of_sight=out_of_sight
+        )
+
+    def _ran(self) -> tuple[tuple[int, str], ...]:
+        """The scripts that were run, those that failed among them."""
+        calls = (
+            part for part in self.parts if isinstance(part, ToolCall) and _SHELL.search(part.name)
+        )
+        scripts = (
+            (call.at[0], script)
+            for call in calls
+            if self.session and call.id not in self.denied
+            if (script := call.arguments.text("command", "cmd")) is not None
+        )
+        return tuple(scripts)
+
+    def _out_of_sight(self) -> tuple[tuple[int, str], ...]:
+        """The other agents that may have changed files, and whose own calls are not here."""
+        return tuple(
+            (call.at[0], call.arguments.text("subagent_type", "description") or call.name)
+            for call in self.parts
+            if isinstance(call, ToolCall) and self.session and call.name in _AGENTS
+            if call.id not in self.parents and self.made.get(call.id or "", True)
+            if call.arguments.text("subagent_type") not in _LOOKERS
+        )
+
+    def _told(self, part: ApiPart) -> ApiPart | None:
+        """The part, with what became of a call; None for one that was not made."""
+        if isinstance(part, ApiText) or part.id is None:
+            return part
+        made = self.made.get(part.id)
+        return None if made is False else replace(part, told=bool(made) or not self.session)
+
+
+def _is_talk(part: ApiPart) -> bool:
+    return isinstance(part, ToolCall) and part.name in _TALK
+
+
+def _says_error(result: Node) -> bool:
+    """Whether the words of a result are those by which a tool says that it failed."""
+    content = result.get("content")
+    words = result.text("content") or next((i.text("text") for i in items_of(content)), None)
+    return (words or "").startswith(_FAILED_WORDS)
+
+
+_DONE = {"oldString": "old_string", "newString": "new_string", "content": "content"}
+"""What the results of Claude Code's tools say that was done, and which arguments asked for it."""
+_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+
+
+def _done_otherwise(call: ToolCall, told: Node) -> str | None:
+    """The argument that somebody, a hook, changed before the call was carried out; the tool itself
+    only straightens quotation marks and takes blanks from the ends of lines."""
+    for done, asked in _DONE.items():
+        was, wanted = told.text(done), call.arguments.text(asked)
+        if was is not None and wanted is not None and _loose(was) != _loose(wanted):
+            return asked
+    was, wanted = told.text("filePath"), call.arguments.text("file_path")
+    other = was and wanted and was.rpartition("/")[2] != wanted.strip().rpartition("/")[2]
+    return "file_path" if other else None
+
+
+def _loose(text: str) -> str:
+    return re.sub(r"[ \t\r]+(?=\n|\Z)", "", text.translate(_QUOTES)).rstrip("\n")
+
+
+def cut(line: int, how: str) -> Unopened:
+    """The refusal of a stream that is not all there."""
+    hint = "let the agent go on to its end, and send the whole stream, or the edits alone"
+    return Unopened(line, f"the stream ends {how}", hint, "response.truncated")
+
+
+def _unreadable(node: Node, message: str, hint: str) -> Unopened:
+    return Unopened(node.line, message, hint)
+
+
+_TAKES_BACK = Pattern(
+    r"\bgit(?:\s+-[cC]\s+\S+)*\s+(?:restore\b(?!\s+--staged\b)|reset\b[^;&|\n]*\s--(?:hard|merge|keep)\b"
+    r"|stash(?!\s+(?:list|show|drop|clear)\b)|clean\b[^;&|\n]*\s-\w*f"
+    r"|checkout\b(?P<what>[^;&|\n]*))"
+)
+"""Commands that undo what stands in a work tree."""
+_TEXTS = frozenset({"content", "oldstring", "newstring", "oldstr", "newstr", "filetext", "edits"})
+
+
+def _taken_back(parts: Iterable[ApiPart]) -> Unopened | None:
+    """The refusal of a session whose command may undo edits that were made before it."""
+    edited: list[str] = []
+    for part in parts:
+        if isinstance(part, ApiText) or not isinstance(part.arguments.value, dict):
+            continue
+        members = {_plain(key): node.value for key, node in part.arguments.value.items()}
+        command = members.get("command")
+        match = _TAKES_BACK.search(command) if isinstance(command, str) else None
+        if match and edited and _names_edited(match["what"], edited):
+            shown = match[0].strip()[:60]
+            message = f"the command `{shown}` in this stream may take back edits made before it"
+            hint = "send the edits that are meant, alone, or the diff of the work tree"
+            return Unopened(part.at[0], message, hint)
+        if members.keys() & _TEXTS:
+            edited += [path for key in _PATHS if isinstance(path := members.get(key), str)]
+    return None
+
+
+def _names_edited(what: str | None, edited: Iterable[str]) -> bool:
+    """Whether what `git checkout` is told to check out, if it is that, may be an edited path."""
+    if what is None:
+        return True
+    words = what.split()
+    return "--" in words or any(
+        path.endswith(f"/{word.rstrip('/')}")
+        or f"/{word.strip('/')}/" in path
+        or word in (".", path)
+        for word in words
+        for path in edited
+    )
+
+
+def _plain(key: str) -> str:
+    return re.sub("[^a-z]", "", key.lower())
+
+
+def _holds_call(node: Node) -> bool:
+    """Whether a call stands anywhere in a value."""
+    if isinstance(node.value, list):
+        return any(map(_holds_call, node.value))
+    if not isinstance(node.value, dict):
+        return False
+    given = (node.get(key) for key in _ARGUMENTS)
+    if any(arguments is not None and isinstance(arguments.value, dict) for arguments in given):
+        return True
+    return call_in(node) is not None or any(map(_holds_call, node.value.values()))
+
+
+# ---------------------------------------------------------------- where its paths stand
+
+_PATHS = frozenset(
+    {"path", "filepath", "file", "filename", "targetfile", "relativepath", "notebookpath"}
+)
+_HEADER = Pattern(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
+_WHOLE = Pattern(r"[/~\\]|[A-Za-z]:")
+
+
+def _below(arguments: Node, cwd: str | None) -> Node:
+    """The arguments with the relative paths that they name below the agent's directory."""
+    if not cwd or not isinstance(arguments.value, dict):
+        return arguments
+    members: Mapping[str, Node] = arguments.value
+    return replace(arguments, value={key: _member(key, m, cwd) for key, m in members.items()})
+
+
+def _member(key: str, node: Node, cwd: str) -> Node:
+    if isinstance(node.value, list):
+        return replace(
+            node,
+            value=[
+                _below(item, cwd) if isinstance(item.value, dict) else _member("", item, cwd)
+                for item in node.value
+            ],
+        )
+    if not isinstance(node.value, str):
+        return node
+    if _plain(key) in _PATHS:
+        return replace(node, value=_whole(node.value.strip(), cwd))
+    if "*** " not in node.value:
+        return node
+    return replace(node, value=_HEADER.sub(lambda m: m[1] + _whole(m[2], cwd), node.value))
+
+
+def _whole(path: str, cwd: str) -> str:
+    relative = path and not _WHOLE.match(path)
+    return f"{cwd.rstrip('/')}/{path.removeprefix('./')}" if relative else path

@@ -1,0 +1,382 @@
+"""FIND/REPLACE blocks: two fences under labels.
+
+    FILE: path/to/file.py
+
+    ### CHANGE 1: what this change does
+    FIND:
+    ```python
+    exact lines
+    ```
+
+    REPLACE WITH:
+    ```python
+    new lines
+    ```
+
+A block begins at its `FIND:`; what stands above names the file and tells what the change does.  Its
+two halves belong together, so a half alone refuses the response.  An empty old half creates the
+file.
+
+`FILE:` counts from wherever it stands behind the last edit, and so does a path that is a heading.
+Any other path has to stand right above the block, or above its CHANGE line.  A sentence that names
+one counts if nothing else does, and against the last edit's path only if it leads to the block with
+a colon; that path counts only if the lines between name no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from patchq.core.formats.format import (
+    Document,
+    FenceOpening,
+    Format,
+    Opening,
+    Piece,
+    Sign,
+    UnreadableEdit,
+)
+from patchq.core.formats.marks.lines import Fence, fence, joined, next_line
+from patchq.core.formats.marks.parts import (
+    LONGER_FENCE,
+    Fenced,
+    change_line,
+    check_end,
+    fenced_at,
+    file_line,
+    half_label,
+    is_crowded_label,
+    is_file_end,
+    is_markdown,
+    may_label,
+    path_behind,
+)
+from patchq.core.formats.marks.paths import (
+    Known,
+    as_meant,
+    path_line,
+    path_of_info,
+    path_of_sentence,
+)
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import Create, Replace
+from patchq.core.model.values import Edit
+from patchq.core.text.patterns import Pattern
+
+NAME = "find_replace"
+INSTRUCTIONS = """\
+Answer with the file's path, and under it one block for every change:
+
+FILE: path/to/file.py
+
+### CHANGE 1: what this change does
+FIND:
+```python
+the lines to change, copied exactly, with enough lines round them to occur only once
+```
+
+REPLACE WITH:
+```python
+the lines that take their place
+```
+
+An empty fence under FIND: creates the file, one under REPLACE WITH: deletes the lines. Where the
+lines hold fences themselves, use longer ones. Never leave lines out with `...`.
+"""
+
+SEND_BOTH = (
+    "send both halves of the change, `FIND:` and `REPLACE WITH:`, each with a fence under it"
+)
+_IN_A_FENCE = "put the lines of each half into a fence under its label"
+_RULE = Pattern(r"[-=*_ ]{3,}\s*")
+_LISTED = Pattern(r"\s*[-*+>]\s")
+_SECTION = Pattern(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
+
+
+@frozen
+class _Half:
+    """A half's lines, the index of the last of them, or of the closing fence, and its fence."""
+
+    lines: tuple[str, ...]
+    end: int
+    fenced: Fenced | None
+
+
+def read(doc: Document, i: int) -> Piece | None:
+    """The block whose `FIND:` stands on line `i` (an index), or None."""
+    label = half_label(doc.lines, i)
+    if label is None:
+        change = change_line(doc.lines[i])
+        if change and change.shouted and next_line(doc.lines, i) == len(doc.lines):
+            raise UnreadableEdit.cut(i, "the response ends here, where a change begins")
+        if is_crowded_label(doc.lines, i):
+            raise UnreadableEdit(i, "expected nothing behind the label on its line", _IN_A_FENCE)
+        return None
+    if label.sure and not label.finds:
+        raise UnreadableEdit(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
+    return _block(doc, i) if label.finds and (label.sure or _pairs(doc.lines, i)) else None
+
+
+def _pairs(lines: Sequence[str], i: int) -> bool:
+    """Whether a label of the other half follows the one on line `i` before anything else does."""
+    for j in range(i + 1, len(lines)):
+        if label := half_label(lines, j):
+            return not label.finds
+        if fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
+            return False
+    return False
+
+
+def _block(doc: Document, i: int) -> Piece:
+    lines = doc.lines
+    heading = _heading_of(doc, i)
+    old = _old_half(lines, i)
+    label = next_line(lines, old.end)
+    half = half_label(lines, label) if label < len(lines) else None
+    if half is None or half.finds:
+        raise _no_new_half(lines, i, old, label, heading.path)
+    new = _new_half(lines, label)
+    if new.fenced:
+        check_end(lines, new.fenced, heading.path, doc.known)
+    path = _one_path(doc, i, heading, old.lines)
+    op = _op(doc, i, path, old.lines, new.lines)
+    op = replace(op, quoting=heading.quoting) if isinstance(op, Create) else op
+    at = heading.start + 1, new.end + 1
+    edit = Edit("", NAME, at, path, op, heading.description)
+    below = next_line(lines, new.end)
+    end = below if below < len(lines) and is_file_end(lines[below]) else new.end
+    return Piece((edit,), end + 1, heading.top)
+
+
+def _one_path(doc: Document, i: int, heading: BlockHeading, old: Sequence[str]) -> str:
+    """The path of the block; raises `UnreadableEdit` where two are named, unless only one of the
+    files has the quoted lines."""
+    if heading.other is None:
+        return heading.path
+    if path := doc.holder((heading.path, heading.other), old):
+        return path
+    raise UnreadableEdit(
+        i, f"expected one path, found {heading.path!r} and {heading.other!r}", "name it once"
+    )
+
+
+def _op(
+    doc: Document, i: int, path: str, old: Sequence[str], new: Sequence[str]
+) -> Create | Replace:
+    if not old:
+        if doc.known(path):
+            raise UnreadableEdit(
+                i,
+                f"the FIND half is empty, which creates a file, but {path!r} exists",
+                "quote under FIND: the lines to change, or the one to insert at",
+            )
+        return Create(joined(new))
+    if not any(line.strip() for line in old):
+        raise UnreadableEdit(
+            i,
+            "the FIND half holds blank lines only",
+            "leave its fence empty to create the file, or quote lines with text",
+        )
+    return Replace(joined(old), joined(new))
+
+
+# ---------------------------------------------------------------- the two halves
+
+
+def _old_half(lines: Sequence[str], i: int) -> _Half:
+    if half := _fenced_half(lines, i, "FIND"):
+        return half
+    for j in range(i + 1, len(lines)):
+        label = half_label(lines, j)
+        if label and not label.finds:
+            return _Half(_without_edges(lines[i + 1 : j]), j - 1, None)
+        if label or fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
+            message = f"expected `REPLACE WITH:` before line {j + 1}, to end this half"
+            raise UnreadableEdit(i, message, _IN_A_FENCE)
+    raise UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
+
+
+def _new_half(lines: Sequence[str], i: int) -> _Half:
+    """Without a fence it is one run of lines and a label behind it: prose may follow any other."""
+    if half := _fenced_half(lines, i, "REPLACE WITH"):
+        return half
+    end = start = next_line(lines, i)
+    while end < len(lines) and lines[end].strip() and not _labels(lines, end):
+        if fence(lines[end]) or _RULE.fullmatch(lines[end]):
+            raise _uncertain(i)
+        end += 1
+    if end == start:
+        raise UnreadableEdit(
+            i, "expected the lines of the REPLACE half, found the next label", SEND_BOTH
+        )
+    below = next_line(lines, end - 1)
+    if below == len(lines) or not _labels(lines, below):
+        raise _uncertain(i)
+    return _Half(tuple(lines[start:end]), end - 1, None)
+
+
+def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
+    """The half in the fence under the label on line `i`, or None if there is no fence."""
+    below = next_line(lines, i)
+    if below == len(lines):
+        raise UnreadableEdit.cut(i, f"the response ends before the {name} half")
+    mark = fence(lines[below])
+    if mark is None:
+        return None
+    if mark.closing:
+        raise UnreadableEdit(i, f"expected the {name} half, found the end of a fence", _IN_A_FENCE)
+    fenced = fenced_at(lines, below, mark)
+    return _Half(fenced.lines, fenced.end, fenced)
+
+
+def _labels(lines: Sequence[str], i: int) -> bool:
+    """Whether line `i` begins a further change."""
+    label, line = half_label(lines, i), lines[i]
+    return bool((label and label.sure) or change_line(line) or file_line(line) or is_file_end(line))
+
+
+def _without_edges(lines: Sequence[str]) -> tuple[str, ...]:
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    return tuple(lines[filled[0] : filled[-1] + 1]) if filled else ()
+
+
+def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> UnreadableEdit:
+    if found == len(lines):
+        return UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
+    nests = old.fenced and (old.fenced.nests or is_markdown(path, old.fenced.mark.info))
+    return UnreadableEdit(
+        i,
+        f"expected `REPLACE WITH:` after the FIND half that ends on line {old.end + 1}, found "
+        f"{lines[found].strip()[:40]!r} on line {found + 1}",
+        LONGER_FENCE if nests else SEND_BOTH,
+    )
+
+
+def _uncertain(i: int) -> UnreadableEdit:
+    return UnreadableEdit(i, "it is not certain where the lines of this half end", _IN_A_FENCE)
+
+
+# ---------------------------------------------------------------- what stands above
+
+
+@frozen
+class BlockHeading:
+    """What stands above a block; `start` is the index of its CHANGE line, else of its label, and
+    `top` the index of the line that names the path, if it stands higher."""
+
+    path: str
+    description: str | None
+    start: int
+    top: int
+    other: str | None = None
+    """Another path, which the sentence above the block names."""
+    quoting: bool = False
+    """Whether the path stands in a form that names files that there are as well."""
+
+
+def _heading_of(doc: Document, i: int) -> BlockHeading:
+    """The heading of the block whose `FIND:` stands on line `i`; raises `UnreadableEdit`."""
+    above, wrapper = _lines_above(doc, i)
+    description: str | None = None
+    named: str | None = None
+    sentence: str | None = None
+    between: list[str] = []
+    start = top = i
+    for j in reversed(above):
+        line = doc.lines[j]
+        if change := change_line(line):
+            if description is not None and change.shouted:
+                raise UnreadableEdit(
+                    j, "expected `FIND:` and `REPLACE WITH:` under this", SEND_BOTH
+                )
+            if description is None:
+                description, start, top = change.description, j, j
+                continue
+        named = _path_above(doc, j, near=not between)
+        if named:
+            top = j
+            break
+        if not between and (line.rstrip().endswith(":") or not (doc.path or doc.default_path)):
+            sentence = path_of_sentence(line, doc.known)
+        between.append(line)
+    if named is None and wrapper:
+        named = path_of_info(wrapper.info, doc.known)
+    titled = _title(description, doc.known)
+    if named and titled and titled != as_meant(named, doc.known):
+        raise UnreadableEdit(
+            i, f"expected one path, found {named!r} and {titled!r}", "name it once"
+        )
+    path = as_meant(named or titled or sentence or _carried(doc, i, between), doc.known)
+    labelled = named is not None and file_line(doc.lines[top]) is not None
+    other: str | None = as_meant(sentence, doc.known) if sentence and not labelled else path
+    stated = labelled or not (named or sentence) or bool(wrapper and ":" in wrapper.info)
+    other = other if other != path else None
+    return BlockHeading(path, description or None, start, top, other, not stated)
+
+
+def _title(description: str | None, known: Known) -> str | None:
+    """The path that is the whole description; `flask.run` is one only if the base has it."""
+    path = path_line(description, known) if description else None
+    path = as_meant(path, known) if path else None
+    return path if path and known(path) else None
+
+
+def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
+    """The path that line `j` names; one that is no heading only `near` the block."""
+    line = doc.lines[j]
+    if label := file_line(line):
+        if path := path_behind(label, doc.known):
+            return path
+        raise UnreadableEdit(
+            j, "expected one path behind `FILE:`", "write `FILE: path`, and no more"
+        )
+    leads = (near or _SECTION.match(line)) and not _LISTED.match(line)
+    return path_line(line, doc.known) if leads else None
+
+
+def _carried(doc: Document, i: int, between: Sequence[str]) -> str:
+    """The path of the block before this one, if the lines between name no other."""
+    if path := doc.carried_path(between):
+        return path
+    raise UnreadableEdit(
+        i,
+        "expected the path of the file that this block changes",
+        "put `FILE: path`, relative to the repository's root, on a line above the block",
+    )
+
+
+def _lines_above(doc: Document, i: int) -> tuple[list[int], Fence | None]:
+    """The indices of the lines behind the last edit that are not blank and stand in no fence that
+    was closed before line `i`; and the fence that line `i` stands in."""
+    above: list[int] = []
+    wrapper: tuple[int, Fence] | None = None
+    for j in range(doc.low, i):
+        line = doc.lines[j]
+        mark = fence(line)
+        if mark is None:
+            if line.strip():
+                above.append(j)
+        elif wrapper and wrapper[1].closed_by(mark):
+            above[wrapper[0] :] = [j for j in above[wrapper[0] :] if file_line(doc.lines[j])]
+            wrapper = None
+        elif wrapper is None and not mark.closing:
+            wrapper = len(above), mark
+    return above, wrapper[1] if wrapper else None
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(
+        Opening(read, (r"[\d#*_`>+-]", "[Cc][Hh]", "[Ff][Ii`*_]", "[Rr][Ee`*_]"), may_label),
+    ),
+    fences=(FenceOpening(read, lambda mark: may_label(mark.kind * mark.length + mark.info), 2),),
+    signs=(
+        Sign(
+            "a part of a FIND/REPLACE pair",
+            r"(?i:[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$)",
+        ),
+    ),
+)

@@ -1,0 +1,294 @@
+"""What a format is, for everybody who adds one.
+
+A format is one file (or a folder with one) that ends in a `FORMAT`, and one line in
+`registry.FORMATS`.  It says on which lines it may begin, how it is read from there, how a model is
+told to write it, and what resembles it when it is nearly right.  Everything else follows from that:
+which lines are prose at a glance, who is asked on a line and in which order, what `patchq formats`
+lists, and what refuses a response that nobody could read as it was meant.
+
+    FORMAT = Format(
+        "shout",
+        INSTRUCTIONS,
+        openings=(Opening(read, starts=("SHOUT",)),),
+        signs=(Sign("a shout", r"\\s*(?i:shout)\\b"),),
+    )
+
+`read(doc, i)` looks at line `i` (an index) of the document.  It returns the `Piece` that begins
+there; None if what stands there is none of its own; and raises `UnreadableEdit`, with the line and
+what to send instead, where the format begins and is damaged.  Nothing is guessed: a response of
+which a part cannot be read is refused as a whole.
+
+The formats are asked line by line whether one of theirs begins there; the first that says so takes
+its lines, which nobody else looks at again.  What nobody takes is prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Any
+
+from patchq.core.formats.marks.lines import Fence, OpenFences
+from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
+from patchq.core.formats.marks.shell import ShellChange
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import Edit, Problem, Quotation
+from patchq.core.text.patterns import Pattern
+
+SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
+
+
+# ---------------------------------------------------------------- what it is given
+
+
+@dataclass
+class Document:
+    """The lines (without `\\n`) and what is known while they are read."""
+
+    lines: list[str]
+    base: InitVar[Known]
+    """Whether the base has a path; `BasePaths` know more."""
+    default_path: str | None = None
+    whole_files: bool = False
+    """Whether the front matter says that a path line over a fence replaces the file."""
+    path: str | None = None
+    """The path of the last edit, for one that names none."""
+    edited: set[str] = field(default_factory=set)
+    """The paths of the edits before."""
+    low: int = 0
+    """The first line (index) behind the last edit: headings are not sought before it."""
+    open_fences: OpenFences = field(default_factory=OpenFences)
+    """All fences outside of edits, as the reader has met them."""
+    known: KnownPaths = field(init=False)
+    """Whether the base has a path, or an earlier edit makes it."""
+    look: Look | None = None
+    """What looks into a fence for edits; None while one is looked into."""
+    memory: Memory = field(init=False)
+
+    def __post_init__(self, base: Known) -> None:
+        self.known = KnownPaths.of(base)
+        self.memory = Memory(self)
+
+    def carried_path(self, between: Iterable[str]) -> str | None:
+        """The path of the edit before, or the front matter's, for one that names none; None if the
+        lines between name another."""
+        path = self.path or self.default_path
+        others = path and any(mentions_other(line, path, self.known) for line in between)
+        return None if others else path
+
+    def holds(self, path: str, quote: Sequence[str]) -> bool:
+        """Whether the file of that path has the quoted lines, but for blanks at their edges."""
+        texts: _BareTexts = self.memory[_BareTexts]
+        return texts.hold(path, quote)
+
+    def holder(self, paths: Iterable[str], quote: Sequence[str]) -> str | None:
+        """The one of several paths whose file holds the quoted lines; None if there are several,
+        or edits before may have put the lines into another."""
+        texts: _BareTexts = self.memory[_BareTexts]
+        found = {path: texts.hold(path, quote) for path in paths}
+        holders = [path for path, holds in found.items() if holds]
+        changed = self.edited | self.known.made
+        others = any(path in changed for path, holds in found.items() if not holds)
+        return holders[0] if len(holders) == 1 and not others else None
+
+
+class _BareTexts:
+    """The base's texts, without what stands at the edges of lines."""
+
+    def __init__(self, doc: Document) -> None:
+        self._text = doc.known.base.text
+        self._read: dict[str, str] = {}
+
+    def hold(self, path: str, quote: Sequence[str]) -> bool:
+        """Whether the file has the quoted lines one behind the other."""
+        if path not in self._read:
+            self._read[path] = _bare((self._text(path) or "").split("\n"))
+        lines = _bare(quote).strip("\n")
+        return bool(lines) and f"\n{lines}\n" in self._read[path]
+
+
+def _bare(lines: Iterable[str]) -> str:
+    return "\n".join(["", *(line.strip() for line in lines), ""])
+
+
+@frozen
+class Inside:
+    """What a fence holds: edits, whole or damaged; edits in a further fence; other text.  `end` is
+    the index of the line that closes it, `edits` of the first one's; None if there is none."""
+
+    end: int | None
+    edits: int | None
+    nested: bool
+    text: bool
+
+
+Look = Callable[[Document, int, Fence, str], Inside]
+"""What looks into the fence on a line that is tied to a path."""
+
+
+class Memory(dict[type, Any]):
+    """What each format remembers of a document while it is read: `memory[Kind]` is the one
+    `Kind(doc)`, made when it is first asked for."""
+
+    def __init__(self, doc: Document) -> None:
+        super().__init__()
+        self._doc = doc
+
+    def __missing__(self, kind: type) -> Any:
+        self[kind] = kind(self._doc)
+        return self[kind]
+
+
+# ---------------------------------------------------------------- what it returns, or raises
+
+
+@frozen
+class Stated:
+    """The ids that an edit's object names; `group` tells the lists of a response apart."""
+
+    cascades: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    group: int = 0
+
+
+@frozen
+class Piece:
+    """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
+    one), and the index of the first line behind them.  `top` is the index of the first line that
+    belongs to it, where a heading above it does."""
+
+    edits: tuple[Edit, ...]
+    end: int
+    top: int | None = None
+    summary: str | None = None
+    warnings: tuple[Problem, ...] = ()
+    kept: tuple[int, ...] = ()
+    """The lines (indices) from `top` on that are prose all the same."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where a mail's head says so."""
+    stated: Mapping[int, Stated] = field(default_factory=dict)
+    """What the edits, by their index, say of each other."""
+    shell: tuple[ShellChange, ...] = ()
+    """What calls of a shell would change."""
+    quotation: Quotation | None = None
+    """What may as well be a mere excerpt; then there are no edits."""
+
+
+class UnreadableEdit(Exception):
+    """The response cannot be read; `index` is the line's, counted from 0, `column` from 1."""
+
+    def __init__(
+        self,
+        index: int,
+        message: str,
+        hint: str,
+        code: str = "response.unreadable_edit",
+        column: int = 1,
+    ) -> None:
+        super().__init__(message)
+        place = f"line {index + 1}, column {column}: "
+        self.problem = Problem(code, place + message, hint, line=index + 1)
+
+    @classmethod
+    def of(cls, problem: Problem) -> UnreadableEdit:
+        """The same for a problem that is known already."""
+        error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
+        error.problem = problem
+        return error
+
+    @classmethod
+    def cut(cls, index: int, message: str, hint: str = SEND_AGAIN) -> UnreadableEdit:
+        """A response that ends too early: what begins on line `index` is not all there."""
+        return cls(index, message, hint, "response.truncated")
+
+    def written_as(self, format: str | None) -> UnreadableEdit:
+        """The same for an edit in that form, unless a form is known already."""
+        return self.of(replace(self.problem, format=self.problem.format or format or None))
+
+    def moved(self, line: int) -> UnreadableEdit:
+        """The same for a text that stands inside JSON, on line `line` of the response."""
+        return UnreadableEdit.of(replace(self.problem, line=line))
+
+
+@contextmanager
+def written_as(format: str) -> Iterator[None]:
+    """What cannot be read meanwhile is an edit in that form."""
+    try:
+        yield
+    except UnreadableEdit as error:
+        raise error.written_as(format) from None
+
+
+# ---------------------------------------------------------------- what it is
+
+
+Read = Callable[[Document, int], Piece | None]
+
+
+@frozen
+class Opening:
+    """Lines on which a format may begin, and how it is read from there."""
+
+    read: Read
+    starts: tuple[str, ...]
+    """How such a line begins, blanks aside: regular expressions without branches, each led by one
+    letter or class of letters.  A line that begins as no format's does is prose, and nobody is
+    asked about it; so the more letters, the faster."""
+    may_begin: Callable[[str], object] | None = None
+    """Whether it may begin on a line that starts so, by the line's text alone; it is asked once for
+    each different line of a text.  None: always."""
+    skips: Callable[[Document, int], bool] | None = None
+    """Whether line `i` was read before, in vain: asked in each place, before `read`."""
+
+
+@frozen
+class FenceOpening:
+    """Fence lines on which a format may begin."""
+
+    read: Read
+    may_begin: Callable[[Fence], object] | None = None
+    """Whether it may begin on the line, by its text alone.  None: always."""
+    turn: int = 1
+    """Which of several formats is asked first: the lower turn, then the registry's order.  0 is for
+    a fence whose language names the format, 2 for one that nothing else may stand in."""
+
+
+@frozen
+class Sign:
+    """What tells, in lines that nobody has taken, that an edit was meant."""
+
+    what: str
+    """What the line looks like: "a unified diff"."""
+    pattern: str
+    """A regular expression for the line's beginning, blanks included."""
+    anywhere: bool = False
+    """Whether the pattern may begin anywhere on the line."""
+    behind: str | None = None
+    """A pattern that has to stand before it for the sign to count, on the line or above it."""
+    languages: frozenset[str] = frozenset()
+    """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
+
+
+_EXAMPLE = Pattern(r"path/to/\w+\.\w+")
+
+
+@frozen
+class Format:
+    """One form in which edits are written."""
+
+    name: str
+    instructions: str
+    """What a model is told to write it, a text of whole lines."""
+    openings: tuple[Opening, ...] = ()
+    fences: tuple[FenceOpening, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    aliases: tuple[str, ...] = ()
+    """Further names by which `patchq formats` knows it."""
+
+    def instructions_for(self, path: str | None) -> str:
+        """The instructions with a path that exists in the place of the example's, which a model
+        might repeat; words in its place where there is none, or where it is no plain one."""
+        plain = path is not None and re.fullmatch(r"[\w./+@-]+", path)
+        return _EXAMPLE.sub(path if plain and path else "the file's path", self.instructions)

@@ -1,0 +1,274 @@
+"""Reading the members of the JSON objects in which edits are written.
+
+Models spell a key as `old_str`, `oldStr` or `old-str`; keys are compared without case and signs.
+A member of the wrong kind is never passed over: what looks like an edit is read or refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.json.values import speaks_of_edits
+from patchq.core.formats.marks.lines import BEGIN_PATCH
+from patchq.core.formats.marks.paths import Known, as_meant, is_path, undress
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import Op
+from patchq.core.model.values import Edit
+from patchq.core.text import jsonish
+from patchq.core.text.jsonish import JsonError, Node
+from patchq.core.text.patterns import Pattern
+
+OLD = ("oldstr", "oldstring", "oldtext")
+NEW = ("newstr", "newstring", "newtext")
+PATH = ("path", "filepath", "file", "filename", "targetfile", "relativepath", "absolutepath")
+REASON = ("description", "reason", "explanation", "instruction")
+EDIT_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline", "contextualedits", "searchpattern"})
+_ITEM_KEYS = EDIT_KEYS | {"anchor", "target", "aftertext"}
+
+_MARKER = Pattern(
+    rf"^[ \t]*(?:<{{5,9}} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|{re.escape(BEGIN_PATCH)})",
+    re.MULTILINE,
+)
+_SIGNS = Pattern(r"[^a-z0-9]")
+_SHORT = 40
+
+
+SEND_LIST = "send `edits` as a list of objects, one for every edit"
+
+
+@frozen
+class JsonPlace:
+    """Where a value stands, for edits and errors: `first` is the line of the response that the
+    value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""
+
+    first: int = 1
+    fixed: tuple[int, int] | None = None
+    known: Known = frozenset[str]().__contains__
+    default_path: str | None = None
+
+    def at(self, node: Node) -> tuple[int, int]:
+        """The first and last line (1-based) of the response on which a value stands."""
+        return self.fixed or (self.first + node.line - 1, self.first + node.last - 1)
+
+    def inside(self, node: Node) -> JsonPlace:
+        """The place of what is written inside a value, as a text of its own."""
+        return JsonPlace(1, self.at(node), self.known, self.default_path)
+
+    def error(self, node: Node, message: str, hint: str) -> UnreadableEdit:
+        return UnreadableEdit(self.at(node)[0] - 1, message, hint)
+
+
+class Members(dict[str, Node]):
+    """An object's members by their plain keys; null is read as missing."""
+
+    def __init__(self, node: Node, place: JsonPlace) -> None:
+        super().__init__()
+        self.node = node
+        self.place = place
+        self.written: dict[str, str] = {}
+        """The keys as they are written, by their plain form; also of members that are null."""
+        for key, value in node.value.items():
+            plain = plain_key(key)
+            if plain in self.written:
+                raise self.error(
+                    f"expected one of {self.written[plain]!r} and {key!r}, found both",
+                    "give every member once",
+                )
+            self.written[plain] = key
+            if value.value is not None:
+                self[plain] = value
+
+    def error(self, message: str, hint: str) -> UnreadableEdit:
+        return self.place.error(self.node, message, hint)
+
+    def inner(self, name: str, hint: str) -> Members:
+        """The members of a member that has to be an object."""
+        found = self.get(plain_key(name))
+        if found is None or not isinstance(found.value, dict):
+            raise self.error(f"expected an object as `{name}`", hint)
+        return Members(found, self.place)
+
+    def check(self, hint: str, *flaws: tuple[object, str]) -> None:
+        """Raise `UnreadableEdit` with the message of the first flaw (whether it is there, message),
+        if there is one."""
+        for wrong, message in flaws:
+            if wrong:
+                raise self.error(message, hint)
+
+    def one(self, *keys: str) -> Node | None:
+        """The member that is written under one of the keys; under two it must say the same."""
+        found = [key for key in keys if key in self]
+        if len(found) > 1 and len({str(self[key].plain()) for key in found}) > 1:
+            names = " and ".join(repr(self.written[key]) for key in found)
+            raise self.error(f"expected one value, found {names}", "give one of them")
+        return self[found[0]] if found else None
+
+    def _value(self, keys: tuple[str, ...], expected: str, fits: Callable[[Any], bool]) -> Any:
+        """The value of the one member under the keys, which has to fit; None if it is missing."""
+        node = self.one(*keys)
+        if node is None:
+            return None
+        if not fits(node.value):
+            name = next(self.written[key] for key in keys if key in self)
+            message = f"expected {expected} as {name!r}"
+            raise self.place.error(node, message, "correct this member")
+        return node.value
+
+    def text(self, *keys: str) -> str | None:
+        """A text, or None if it is missing."""
+        text: str | None = self._value(keys, "a text", lambda value: isinstance(value, str))
+        return text
+
+    def number(self, *keys: str, least: int = 1) -> int | None:
+        """A whole number, or None if it is missing."""
+
+        def fits(value: Any) -> bool:
+            number = whole(value)
+            return number is not None and number >= least
+
+        return whole(self._value(keys, f"a whole number from {least}", fits))
+
+    def flag(self, *keys: str) -> bool:
+        """True or false; missing is false."""
+        return bool(self._value(keys, "true or false", lambda value: isinstance(value, bool)))
+
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        """A list of texts; one text is read as a list of it."""
+        value = self._value(
+            keys,
+            "a list of texts",
+            lambda value: (
+                isinstance(value, str)
+                or (isinstance(value, list) and all(isinstance(item.value, str) for item in value))
+            ),
+        )
+        return (value,) if isinstance(value, str) else tuple(item.value for item in value or ())
+
+    def reason(self) -> str | None:
+        """What the response says that the edit is for."""
+        found = (self[key].value for key in REASON if key in self)
+        return next((value for value in found if isinstance(value, str) and value.strip()), None)
+
+    def confidence(self) -> float | None:
+        """How sure the response says to be, from 0 to 1; None if it does not say."""
+        value = self._value(
+            ("confidence",),
+            "a number from 0 to 1",
+            lambda value: type(value) in (int, float) and 0 <= value <= 1,
+        )
+        return None if value is None else float(value)
+
+    def path(self, default: str | None = None) -> str:
+        """The path of the file, without dressing; `default` is what stands further out."""
+        stated = self.text(*PATH), default, self.place.default_path
+        written = next((path for path in stated if path is not None), None)
+        path = written and _undressed(written, self.place.known)
+        if not path:
+            raise self.error(
+                "expected the path of the file that is edited",
+                'add `"file": "path/to/file.py"`, relative to the repository\'s root',
+            )
+        return path
+
+    def id(self) -> str:
+        """The id that the response gives; empty if it gives none."""
+        node = self.one("id")
+        number = whole(node.value) if node else None
+        return (self.text("id") or "").strip() if number is None else str(number)
+
+    def names_path(self) -> bool:
+        """Whether one of the members is a path, by its key."""
+        return any(key in PATH or key.endswith("path") for key in self)
+
+    def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
+        """The edit of that format that the object says; `default_path` is what stands further
+        out."""
+        return Edit(
+            id,
+            format,
+            self.place.at(self.node),
+            self.path(default_path),
+            op,
+            self.reason(),
+            self.confidence(),
+        )
+
+
+def edits_of(members: Members) -> tuple[list[Node], JsonPlace] | None:
+    """The items of `edits` where those can only be edits, and their place; None if they are not.
+
+    Some models give the list as a text that holds it.
+    """
+    node, place = members.get("edits"), members.place
+    if node is not None and isinstance(node.value, str) and node.value.lstrip()[:1] == "[":
+        place = place.inside(node)
+        try:
+            node = jsonish.parse(node.value)
+        except JsonError as error:
+            if not speaks_of_edits(node.value):
+                return None
+            raise place.error(
+                node, f"expected a list as `edits`; its text cannot be read: {error}", SEND_LIST
+            ) from None
+    return (node.value, place) if node is not None and _is_edits(node) else None
+
+
+def whole(value: Any) -> int | None:
+    """A value as a whole number, which some APIs write as `3.0`; None if it is none."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def plain_key(key: str) -> str:
+    """A key without case and signs."""
+    return (_recent if len(key) < _SHORT else _plain)(key)
+
+
+def _plain(key: str) -> str:
+    return _SIGNS.sub("", key.lower())
+
+
+_recent = lru_cache(256)(_plain)
+"""Calls have few different keys, and many of each."""
+
+
+def holds_edit(node: Node) -> bool:
+    """Whether a value holds an edit's key, or a text with a block's marker, however deep."""
+    nodes = [node]
+    while nodes:
+        value = nodes.pop().value
+        if isinstance(value, str) and _MARKER.search(value):
+            return True
+        if isinstance(value, dict):
+            for key, member in value.items():
+                plain = plain_key(key)
+                if plain in EDIT_KEYS or (plain == "edits" and _is_edits(member)):
+                    return True
+                nodes.append(member)
+        elif isinstance(value, list):
+            nodes += value
+    return False
+
+
+def _is_edits(node: Node) -> bool:
+    """Whether a value is a list of objects that can only be edits."""
+    return isinstance(node.value, list) and any(
+        isinstance(item.value, dict) and not _ITEM_KEYS.isdisjoint(map(plain_key, item.value))
+        for item in node.value
+    )
+
+
+def _undressed(written: str, known: Known) -> str | None:
+    """A path as it is meant; None if it cannot be one.  Blanks round it are data in JSON."""
+    path = written
+    if not known(path) and path == path.strip():
+        plain = undress(path)[0]
+        if known(as_meant(plain, known)) or (path[:1] in "`*\"'" and is_path(plain, known)):
+            path = plain
+        path = as_meant(path, known)
+    return path if path and not path.endswith("/") and "\n" not in path else None

@@ -1,0 +1,302 @@
+"""How models write the path of an edit: bare, dressed, or as the info of a fence.
+
+A **path** token is one that the base has, that holds `/`, or that ends in `.` and 1-10 letters or
+digits.  A line is read only as far as a path can be long, and dressings are taken off only so many
+times, so that no text costs more than its length.
+
+`as_meant` is the path under which git knows what a token names: without `./` and a diff's prefix,
+with `/` for `\\`, and for an absolute path what stands below the work tree's root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from patchq.core.formats.marks.languages import is_language
+from patchq.core.model.frozen import frozen
+from patchq.core.text.patterns import Pattern
+
+Known = Callable[[str], bool]
+"""Whether the base has a file of that path."""
+
+_LONGEST = 1200
+"""A path has at most 1024 bytes; the rest is dressing."""
+_LAYERS = 8
+
+_ENDING = Pattern(r"\.[A-Za-z0-9]{1,10}\Z")
+_NO_ABBREVIATION = Pattern(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
+"""Not `e.g`, `i.e` or `3.11`, which prose is full of."""
+_TICKED = Pattern(r"(?<!`)`([^`\n]+)`(?!`)")
+_FILE = r"(?:file ?path|file ?name|file|path)"
+_LABEL = Pattern(
+    rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
+    re.IGNORECASE,
+)
+_SIGNS = r"\u2190-\u2bff\U0001f000-\U0001faff"
+_BARE = Pattern(
+    rf"(?!(?i:file|path)|\d{{1,3}}[.)])[^\s#/*+><;_`\"'\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
+    re.DOTALL,
+)
+"""A text without dressing round it, as its ends tell."""
+_LEADING = Pattern(r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+")
+_ELEMENT = Pattern(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
+_LINK = Pattern(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
+_SYMBOLS = Pattern(rf"[{_SIGNS}\ufe0f]+\s*")
+_TRAILING = Pattern(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
+_NOTE = Pattern(r"\s\([^()]*\)\Z")
+_WRAPS = ("**", "__", "`", "*", "_", '"', "'")
+_IMPOSSIBLE = Pattern(r"[\s`*<>|\"]")
+_AT_LINE = Pattern(r":\d+(?:[-:]\d+)?\Z")
+"""What cites a line behind the path of a file."""
+_TITLE = Pattern(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
+_SHORT = 120
+_LANGUAGE = Pattern(r"[\w+#.-]*")
+PREFIXES = ("a/", "b/")
+"""What a diff puts before the paths of its two sides."""
+_BACKSLASHES = Pattern(r"\\+")
+_BETWEEN_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;]+")
+
+
+@frozen
+class BasePaths:
+    """What can be asked of the base, and of the work trees, while a response is read."""
+
+    has: Known
+    has_directory: Known = lambda path: False
+    below: Callable[[str], str | None] = lambda path: None
+    """What an absolute path names, as the path below the root of its work tree."""
+    text: Callable[[str], str | None] = lambda path: None
+    """The text of a file that it has."""
+    ignores: Known = lambda path: False
+    """Whether git ignores a path that it has not."""
+    paths: Callable[[], Iterable[str]] = lambda: ()
+    """All that it has."""
+
+    def __call__(self, path: str) -> bool:
+        return self.has(path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownPaths:
+    """Whether the base, or an earlier edit, has a file, however the response spells its path."""
+
+    base: BasePaths
+    made: set[str] = field(default_factory=set)
+    """Paths that edits make."""
+    prefixes: set[str] = field(default_factory=set)
+    """The prefixes of a diff that were met before paths of the base."""
+    _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, known: Known) -> KnownPaths:
+        """The paths for a further text of a response."""
+        if isinstance(known, KnownPaths):
+            return cls(known.base, set(known.made), known.prefixes)
+        return cls(known if isinstance(known, BasePaths) else BasePaths(known))
+
+    def __call__(self, path: str) -> bool:
+        return self._has(self.spelled(path))
+
+    def meant(self, path: str) -> str:
+        """The path as git has it; one that names nothing stays as it is, but for `./`."""
+        path = self.spelled(path)
+        if ":" in path and not self._has(path):
+            plain = _AT_LINE.sub("", path)
+            path = plain if self._has(plain) else path
+        if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
+            self.prefixes.add(path[:2])
+            return path[2:]
+        return path
+
+    def on_line(self, line: str) -> str | None:
+        """See `path_line`.  Many edits stand under the same line, and what is made tells more paths
+        from words."""
+        key = line, len(self.made)
+        if key not in self._on_lines:
+            self._on_lines[key] = _path_on(line, self)
+        return self._on_lines[key]
+
+    def _has(self, path: str) -> bool:
+        return path in self.made or self.base.has(path)
+
+    def spelled(self, path: str) -> str:
+        """The path with what stands before it as it is, but for `./`."""
+        if "\\" not in path and path[:1] not in (".", "/"):
+            return path
+        path = undotted(path)
+        if path.startswith("/"):
+            return self.base.below(path) or path
+        slashed = undotted(_BACKSLASHES.sub("/", path))
+        if slashed == path or slashed.startswith("/") or self._has_backslash(path):
+            return path
+        plain = slashed[2:] if slashed[:2] in PREFIXES else ""
+        there = self._has(slashed) or (plain and self._has(plain))
+        return slashed if there or self._fits(slashed) or self._fits(plain, deep=True) else path
+
+    def _has_backslash(self, path: str) -> bool:
+        """Whether the base has the path, or the first of its parts with a backslash, by name."""
+        end = path.find("/", path.index("\\"))
+        part = path if end < 0 else path[:end]
+        return self._has(path) or self.base.has(part) or self.base.has_directory(part)
+
+    def _fits(self, path: str, *, deep: bool = False) -> bool:
+        """Whether the base has the directory of a new file; `deep`: it is not the root."""
+        directory = path.rpartition("/")[0]
+        return self.base.has_directory(directory) if directory else not deep
+
+
+def is_path(token: str, known: Known) -> bool:
+    """Whether a token can only be meant as a path."""
+    if not token or token.endswith("/") or len(token) > _LONGEST:
+        return False
+    if known(token):
+        return True
+    if ("/" not in token and "." not in token) or _IMPOSSIBLE.search(token) or "://" in token:
+        return False
+    return "/" in token.strip("/") or bool(_ENDING.search(token))
+
+
+def undress(line: str) -> tuple[str, bool]:
+    """The line without labels, comment leaders, emphasis and backticks round the whole of it, and
+    whether backticks were among them."""
+    text = line.strip()
+    if len(text) > _LONGEST:
+        return text, False
+    bare = text[:-1].rstrip() if text[-1:] == ":" else text
+    if _BARE.fullmatch(bare):
+        return bare, False
+    return _recent(text) if len(text) < _SHORT else _undress(text)
+
+
+def _undress(text: str) -> tuple[str, bool]:
+    ticked = False
+    for _ in range(_LAYERS):
+        before = text
+        text = _without(_LEADING, text)
+        text = _without(_SYMBOLS, text)
+        text = element[2] if (element := _ELEMENT.fullmatch(text)) else text
+        if (link := _LINK.fullmatch(text)) and undotted(link[2]) == undotted(link[1].strip("`*")):
+            text = link[1]
+        text = _TRAILING.sub("", text).strip()
+        text = _without(_LABEL, text)
+        if text.endswith(":") and len(text) > 1:
+            text = text[:-1].rstrip()
+        for wrap in _WRAPS:
+            inner = text[len(wrap) : -len(wrap)]
+            if inner and text.startswith(wrap) and text.endswith(wrap) and wrap not in inner:
+                text, ticked = inner.strip(), ticked or wrap == "`"
+                break
+        if text == before:
+            break
+    return text, ticked
+
+
+_recent = lru_cache(256)(_undress)
+"""What is asked again and again: a fence's info, a line under many fences."""
+
+
+def _without(leader: Pattern, text: str) -> str:
+    """The text without the leader that it begins with; a text that is nothing else stays."""
+    match = leader.match(text)
+    return text[match.end() :] or text if match else text
+
+
+def path_line(line: str, known: Known) -> str | None:
+    """The path that is the whole of a line but for its dressing, or None."""
+    return known.on_line(line) if isinstance(known, KnownPaths) else _path_on(line, known)
+
+
+def _path_on(line: str, known: Known) -> str | None:
+    text = undress(line)[0]
+    if not is_path(text, known):  # `path (new file)`
+        text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
+        if not is_path(text, known):
+            return None
+    rooted = f"/{text}"  # what leads a comment may also lead an absolute path
+    return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
+
+
+def word_line(line: str) -> str | None:
+    """The single word, bare or in backticks, that a line consists of (`Makefile`), or None."""
+    text, ticked = undress(line)
+    single = bool(text) and len(text) <= _LONGEST and not _IMPOSSIBLE.search(text)
+    return text if single and (ticked or text == line.strip()) else None
+
+
+def path_of_sentence(line: str, known: Known) -> str | None:
+    """The only path in backticks on a line of prose, or None."""
+    named = paths_named(line, known)
+    return named[0] if len(named) == 1 else None
+
+
+def paths_named(line: str, known: Known) -> list[str]:
+    """The distinct paths in backticks on a line of prose."""
+    if "`" not in line:
+        return []
+    named = (token.strip() for token in _TICKED.findall(line))
+    return list(dict.fromkeys(token for token in named if is_path(token, known)))
+
+
+def mentions_other(line: str, path: str, known: Known) -> bool:
+    """Whether a line of prose names a file other than `path`."""
+    path = as_meant(path, known)
+    if any(as_meant(named, known) != path for named in paths_named(line, known)):
+        return True
+    for word in (undress(line)[0], *_BETWEEN_WORDS.split(line)):
+        token = as_meant(word if "://" in word else word.partition(":")[0].rstrip(".!?"), known)
+        named = token != path and is_path(token, known)
+        if named and (known(token) or _NO_ABBREVIATION.match(token)):
+            return True
+    return False
+
+
+def undotted(path: str) -> str:
+    """The path without `./`, which no path of the repository begins with."""
+    while path.startswith("./"):
+        path = path[2:]
+    return path
+
+
+def as_meant(path: str, known: Known) -> str:
+    """The path as git has it; one that names nothing stays as it is, but for `./`.  A diff's `a/`
+    or `b/` is taken off if only so the base has it."""
+    return _asked(known).meant(path)
+
+
+def as_spelled(path: str, known: Known) -> str:
+    """The same for a path that has no prefix of a diff."""
+    return _asked(known).spelled(path)
+
+
+def has_directory(path: str, known: Known) -> bool:
+    """Whether the base has a directory of that path."""
+    return _asked(known).base.has_directory(path)
+
+
+def _asked(known: Known) -> KnownPaths:
+    return known if isinstance(known, KnownPaths) else KnownPaths.of(known)
+
+
+def path_of_info(info: str, known: Known) -> str | None:
+    """The path in a fence's info: `python path`, `python:path`, or a path alone.
+
+    A language's name alone never is one.  An attribute (`title="path"`) is one only if the base has
+    it: it may as well be a heading.
+    """
+    info = info.strip().removesuffix(":")
+    if not info or info.isalnum():
+        return None
+    if "=" in info and (titles := set(_TITLE.findall(info))):
+        path = titles.pop()
+        return path if not titles and known(path) else None
+    label, colon, rest = info.partition(":")
+    if colon and _LANGUAGE.fullmatch(label) and (rest := undress(rest)[0]):
+        return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None
+    words = info.split(maxsplit=1)
+    if not words or (len(words) == 1 and (words[0].isalnum() or is_language(words[0]))):
+        return None
+    token = undress(words[-1])[0]
+    return token if is_path(token, known) and ("=" not in token or known(token)) else None

@@ -1,0 +1,260 @@
+"""Tags that models put round parts of an answer: what they think, and what they name otherwise.
+
+    <think>…</think>   <Seed:Thinking>…   [THINK]…[/THINK]   ◁think▷…◁/think▷
+    <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
+
+What a model says to itself before it answers is no part of the answer.  Drafts of edits stand
+there, so it is taken off, and only outside of edits: a file's own text may hold such tags.  So the
+reader of the edits, who knows where those stand, does it.  Lines are blanked, never removed; their
+numbers stay those of the response.
+
+Tags of other names tell nothing where all edits stand in them, or none.  Where some do, nobody
+knows which edits are the draft, unless the tag is known to hold what an answer consists of.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from patchq.core.formats.format import UnreadableEdit
+from patchq.core.model.frozen import frozen
+from patchq.core.text.patterns import Pattern
+
+_THOUGHTS = (
+    "think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis",
+)  # fmt: skip
+_WRAPPERS = frozenset(
+    {"details", "summary", "answer", "edits", "changes", "response", "file"}
+    | {"source", "code", "pre", "codeblock", "sourcecode"}
+    | {"replace_in_file", "apply_diff", "diff"}
+)
+"""Tags that hold an answer or parts of it, those that are fences, and calls that hold blocks."""
+
+_BARE_FINAL = "assistantfinal"
+"""What is left of the tokens before a final channel, where they were dropped."""
+_NAME = r"[^\W\d_][\w.:-]{0,60}"
+_TAG = Pattern(
+    rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
+    rf"|\[(?P<b>/?)(?P<square>{_NAME})\](?![(\[:])"
+    rf"|◁(?P<c>/?)(?P<triangle>{_NAME})▷"
+    rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
+    r"|(?P<comment><!--|-->)"
+)
+_THOUGHT = Pattern(
+    rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
+    re.IGNORECASE,
+)
+_SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
+_SIDE = Pattern(r"(begin|start|end)_(?:of_)?")
+"""How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
+_THINKS = Pattern(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
+_SPAN = Pattern(r"`[^`]*`")
+_PAIR = Pattern(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
+"""A tag and its other half, with nothing between them on their line but other such pairs."""
+_LEFT = Pattern(r"<(?!>)|\]|▷|-->")
+"""Where a tag may stand once pairs are taken off."""
+_TAGGED = Pattern(r"[<\]▷]|-->|&lt;")
+"""What stands on every line with a tag."""
+_DEPTH = 3
+
+_CHANNEL = Pattern(
+    r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
+    r"<\|channel\|>[ \t]*(?P<name>\w+)(?P<to>[^<\n]*)(?:<\|constrain\|>[^<\n]*)?<\|message\|>"
+)
+_NEXT_CHANNEL = Pattern(
+    r"(?:^[ \t]*|<\|end\|>\s*|<\|start\|>\s*assistant[^<\n]*)"
+    + _CHANNEL.pattern.removeprefix(r"\s*"),
+    re.MULTILINE,
+)
+_LAST = Pattern(r"<\|(?:end|return)\|>[ \t]*\Z")
+_ALONE = "send the answer alone, without the thinking before it"
+
+
+@frozen
+class Tag:
+    """A tag on a line: its shape and name, where it ends, and whether it closes."""
+
+    shape: str
+    name: str
+    closes: bool
+    start: int
+    end: int
+
+    @property
+    def thinks(self) -> bool:
+        return _THINKS.fullmatch(self.name) is not None
+
+    @property
+    def pairs_as(self) -> tuple[str, str]:
+        """What its other half has in common with it."""
+        return self.shape, self.name
+
+
+def tags_on(line: str) -> Iterator[Tag]:
+    """The tags on a line, but for those that are quoted in backticks."""
+    if not ("<" in line or "]" in line or "▷" in line or "-->" in line):
+        return
+    if "`" in line:
+        line = _SPAN.sub(lambda span: " " * len(span[0]), line)
+    for match in _TAG.finditer(line):
+        shape = match.lastgroup or ""
+        name, closes = match[shape].lower(), match[shape] == "-->"
+        if shape == "comment":
+            name = "comment"
+        else:
+            closes = bool(match[_SHAPES[shape]])
+            if shape == "bar" and (side := _SIDE.match(name)):
+                name, closes = name[side.end() :], side[1] == "end"
+        yield Tag(shape, name, closes, match.start(), match.end())
+
+
+def may_tag(text: str) -> bool:
+    """Whether a tag may close anywhere in a text."""
+    angle = "<" in text and ("</" in text or "<|" in text)
+    square = "[" in text and "[/" in text
+    other = "◁/" in text or _BARE_FINAL in text or ("&" in text and "&lt;/" in text)
+    return angle or square or other or (">" in text and "-->" in text)
+
+
+def thought_on(line: str) -> Tag | None:
+    """The tag of a thinking block that the line begins with, blanks aside."""
+    if not _THOUGHT.match(line):
+        return None
+    tag = next(tags_on(line), None)
+    first = tag is not None and tag.thinks and not line[: tag.start].strip()
+    return tag if first else None
+
+
+def opens_channel(line: str) -> bool:
+    """Whether a message of a model's raw output begins on the line."""
+    return "<|channel|>" in line and _CHANNEL.match(line) is not None
+
+
+def blank_thought(lines: list[str], start: int, opened: Tag) -> int | None:
+    """Blank the thinking block that opens on line `start` (an index) with the tag `opened`.
+
+    Returns the index of the line on which it ends, which keeps what stands behind the closing tag;
+    None if the block is never closed, and then nothing is blanked.
+    """
+    depth, at = 1, opened.end
+    for i in range(start, len(lines)):
+        for tag in tags_on(lines[i]):
+            if tag.start < at or tag.pairs_as != opened.pairs_as:
+                continue
+            if tag.closes:
+                depth -= 1
+            elif not lines[i][: tag.start].strip():
+                depth += 1
+            if not depth:
+                lines[start : i + 1] = [""] * (i - start) + [lines[i][tag.end :]]
+                return i
+        at = 0
+    return None
+
+
+def blank_channels(lines: list[str], start: int) -> int:
+    """Blank what a model's raw output says from line `start` on, up to its final channel.
+
+    Returns the index of the line on which the final channel's text begins.  Raises
+    `UnreadableEdit`.
+    """
+    text = "\n".join(lines[start:])
+    header = _CHANNEL.match(text)
+    while header is not None and header["name"].lower() != "final":
+        if "to=" in header["to"]:
+            raise UnreadableEdit(
+                start + text.count("\n", 0, header.start("to")),
+                "a tool is called here in a model's raw output, which cannot be read",
+                "hand in the API's own answer, as JSON, or send the edits as text",
+            )
+        header = _NEXT_CHANNEL.search(text, header.end())
+    if header is None:
+        raise UnreadableEdit.cut(
+            start, "the response ends before the model's final channel begins", _ALONE
+        )
+    end = start + text.count("\n", 0, header.end())
+    rest = header.end() - (text.rfind("\n", 0, header.end()) + 1)
+    lines[start : end + 1] = [""] * (end - start) + [lines[end][rest:]]
+    last = next((i for i in reversed(range(end, len(lines))) if lines[i].strip()), end)
+    lines[last] = _LAST.sub("", lines[last])
+    return end
+
+
+# ---------------------------------------------------------------- edits in tags
+
+
+def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None:
+    """Raise `UnreadableEdit` where a pair of unknown tags in the prose (numbers and lines) holds
+    some of the edits, which begin on the lines `edits` (numbers), and others stand outside; or
+    where a thinking block ends behind an edit and begins nowhere."""
+    prose = list(prose)
+    if not edits or not _may_part(prose, edits):
+        return
+    opened: dict[tuple[str, str], list[int]] = {}
+    edits = sorted(edits)
+    for number, line in _without_pairs(prose):
+        if _BARE_FINAL in line and edits[0] < number:
+            raise stray(number - 1)
+        for tag in tags_on(line):
+            places = opened.setdefault(tag.pairs_as, [])
+            if not tag.closes:
+                places.append(number)
+                continue
+            before = bisect_right(edits, number)
+            if places:
+                first = places.pop()
+                inside = before - bisect_right(edits, first - 1)
+                if tag.name not in _WRAPPERS and 0 < inside < len(edits):
+                    raise _draft(first, number, line[tag.start : tag.end])
+            elif before and tag.thinks:
+                raise stray(number - 1)
+
+
+def _may_part(prose: Sequence[tuple[int, str]], edits: Sequence[int]) -> bool:
+    """Whether tags in lines (number, text) may stand on both sides of an edit, or speak of
+    thoughts."""
+    first = next((number for number, line in prose if _TAGGED.search(line)), None)
+    if first is None:
+        return any(_BARE_FINAL in line for _, line in prose)
+    last = next(number for number, line in reversed(prose) if _TAGGED.search(line))
+    if any(first <= at <= last for at in edits):
+        return True
+    text = "\n".join([line for _, line in prose]).lower()
+    return any(word in text for word in (*_THOUGHTS, _BARE_FINAL))
+
+
+def _without_pairs(prose: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines that hold tags, but for pairs that a line holds, which no edit stands in."""
+    numbered = list(prose)
+    lines = [
+        line.replace("&lt;", "<").replace("&gt;", ">") if "&lt;" in line else line
+        for _, line in numbered
+    ]
+    text = "\n".join(lines)
+    for _ in range(0 if _BARE_FINAL in text else _DEPTH):
+        text, count = _PAIR.subn("<>", text)
+        if not count:
+            break
+    for (number, _), line in zip(numbered, text.split("\n"), strict=False):
+        if _LEFT.search(line) or _BARE_FINAL in line:
+            yield number, line
+
+
+def stray(i: int) -> UnreadableEdit:
+    """What refuses a closing tag on line `i` (an index) to which none opens."""
+    return UnreadableEdit(
+        i,
+        "a thinking block ends here that begins nowhere, so what stands before it may be a draft",
+        _ALONE,
+    )
+
+
+def _draft(first: int, last: int, tag: str) -> UnreadableEdit:
+    return UnreadableEdit(
+        first - 1,
+        f"some edits stand between here and {tag!r} on line {last}, others outside: nobody can "
+        "tell which of them are a draft",
+        "send only the edits that are meant, without tags round them",
+    )

@@ -1,0 +1,392 @@
+"""SEARCH/REPLACE blocks, the form that aider made known.
+
+    path/to/file.py
+    <<<<<<< SEARCH
+    exact lines
+    =======
+    new lines
+    >>>>>>> REPLACE
+
+A line-by-line state machine: prose until an opening marker, the old half until the divider, the new
+half until the closing marker.  An empty old half creates the file.  `<<<<<<< RENAME` holds the new
+path, `<<<<<<< DELETE` nothing.  Every line that looks like a marker and is none refuses the
+response: read as prose it would be left out in silence.
+
+What stands above names the path. It is read upwards from the opening marker, blank lines left out:
+
+    path, or a sentence that names one        the outer line
+    ```python path                            the fence; models open it twice at times
+    path                                      the inner line
+    <<<<<<< SEARCH
+
+Each of them may be missing.  A sentence counts only where nothing else names one.  Two that name
+different paths, or a sentence and a heading further up, make the block unreadable, unless only one
+of the files has the lines that the block quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from patchq.core.formats.format import Document, Format, Opening, Piece, UnreadableEdit
+from patchq.core.formats.marks.blocks import (
+    Block,
+    BlockMarker,
+    FenceSkip,
+    block_at,
+    is_suspect,
+    may_mark,
+    opening,
+    several_dividers,
+)
+from patchq.core.formats.marks.lines import Fence, FenceLines, fence, joined, line_above, next_line
+from patchq.core.formats.marks.paths import (
+    Known,
+    as_meant,
+    path_line,
+    path_of_info,
+    path_of_sentence,
+    word_line,
+)
+from patchq.core.formats.marks.runs import alike_behind
+from patchq.core.formats.marks.ties import paths_in
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.core.model.values import Edit
+from patchq.core.text.grammars import is_code
+from patchq.core.text.patterns import Pattern
+
+NAME = "search_replace"
+_LISTED = Pattern(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
+INSTRUCTIONS = """\
+Answer with one block for every change:
+
+path/to/file.py
+<<<<<<< SEARCH
+the lines to change, copied exactly, with enough lines round them to occur only once
+=======
+the lines that take their place
+>>>>>>> REPLACE
+
+The path stands alone on the line before the block. An empty SEARCH part creates the file, an empty
+REPLACE part deletes the lines. To rename a file, put `<<<<<<< RENAME`, the new path and
+`>>>>>>> RENAME` under the old path; to delete one, `<<<<<<< DELETE` and `>>>>>>> DELETE` under its
+path. Never leave lines out with `...`.
+"""
+
+
+def read(doc: Document, i: int) -> Piece | None:
+    """The block that opens on line `i` (an index); see `formats.format`."""
+    line = doc.lines[i]
+    if marker := opening(line):
+        blocks: Blocks = doc.memory[Blocks]
+        return blocks.read(i, marker)
+    if is_suspect(line):
+        raise UnreadableEdit(
+            i,
+            f"{line.strip()[:40]!r} stands outside a block",
+            "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
+            "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
+        )
+    return None
+
+
+class Blocks:
+    """The blocks of one document, read one after the other; `doc` has what stands around them."""
+
+    def __init__(self, doc: Document) -> None:
+        self.doc = doc
+        self.fence_lines: FenceLines | None = None
+        self.own: tuple[int, Fence] | None = None
+        """The fence that the last block stands in, as long as it is open, and its line."""
+        self.end = 0
+        """The index of the line behind the last block."""
+
+    def read(self, start: int, marker: BlockMarker) -> Piece:
+        """The block that opens with `marker` on line `start` (an index)."""
+        if self.doc.low != self.end:  # an edit of another form stands between
+            self.own = None
+        above = _look_above(self.doc.lines, start, self.doc.low, self.doc.open_fences.opened)
+        further = self.own is not None
+        if above.fences:
+            self.own = above.fences[0]
+        block = block_at(self.doc.lines, start, marker, self._inner())
+        heading = _heading_of(self.doc, above, block)
+        if further:
+            self._check_between(start, heading)
+        path = self._path(heading, block)
+        if block.spare is not None and not is_code(path):
+            divider = block.start + 1 + len(block.old)
+            raise several_dividers(self.doc.lines, start, (divider, block.spare))
+        at = block.start + 1, block.end + 1
+        edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
+        self.doc.open_fences.hold_block()
+        self.end = self._behind(block.end)
+        if self.own is None and isinstance(edit.op, Replace) and heading.is_bare(self.doc, start):
+            return self._run(edit, marker, heading)
+        return Piece((edit,), self.end, heading.top, kept=heading.kept)
+
+    def _run(self, first: Edit, marker: BlockMarker, heading: Heading) -> Piece:
+        """A block under a bare path, with those behind it that are written alike."""
+        lines, path = self.doc.lines, first.path
+        edits, kept = [first], list(heading.kept)
+        for named, start, divider, end in alike_behind(lines, self.end, path, marker):
+            old = lines[start + 1 : divider]
+            if not old or old[0][:1] == ":" or not any(map(str.strip, old)):
+                break
+            op = Replace(joined(old), joined(lines[divider + 1 : end]))
+            edits.append(Edit("", NAME, (start + 1, end + 1), path, op))
+            kept += range(self.end, named)
+            self.end = end + 1
+        return Piece(tuple(edits), self.end, heading.top, kept=tuple(kept))
+
+    def _inner(self) -> FenceSkip | None:
+        """Finds the fences inside the block's own, if that one is longer than usual."""
+        if self.own is None or self.own[1].length < 4:
+            return None
+        self.fence_lines = self.fence_lines or FenceLines(self.doc.lines)
+        return partial(self.fence_lines.end_of_inner, outer=self.own[1])
+
+    def _check_between(self, start: int, heading: Heading) -> None:
+        """Between two blocks of one fence stand blank lines and the path of the second."""
+        for i in range(self.doc.low, start):
+            line = self.doc.lines[i]
+            if line.strip() and i not in heading.named_on and not fence(line):
+                raise _text_behind(i)
+
+    def _path(self, heading: Heading, block: Block) -> str:
+        if heading.path:
+            return heading.path
+        # What quotes nothing of the file has to name it.
+        quotes = block.word == "SEARCH" and not block.creates
+        between = self.doc.lines[self.doc.low : block.start]
+        if (quotes or self.doc.path is None) and (path := self.doc.carried_path(between)):
+            return path
+        raise UnreadableEdit(
+            block.start,
+            "expected a path on the line before the block",
+            "put the file's path, relative to the repository's root and without blanks, alone on "
+            f"the line before `{self.doc.lines[block.start].strip()}`",
+        )
+
+    def _behind(self, end: int) -> int:
+        """The line behind a block; where it stands in a fence, the one behind the fence's end."""
+        if self.own is None:
+            return end + 1
+        at, own = self.own
+        text = -1
+        for i in range(end + 1, len(self.doc.lines)):
+            line = self.doc.lines[i]
+            if opening(line):
+                return end + 1
+            if not line.strip():
+                continue
+            mark = fence(line)
+            if mark and own.closed_by(mark):
+                below = next_line(self.doc.lines, i)
+                next_opens = below < len(self.doc.lines) and opening(self.doc.lines[below])
+                if text < 0:
+                    self.own = None
+                    self.doc.open_fences.close(at)
+                    # It may also be the fence of a block that follows at once.
+                    return i if next_opens else i + 1
+                if not next_opens:
+                    raise _text_behind(text)
+            text = i if text < 0 else text
+        self.own = None  # the last fence is missing
+        return end + 1
+
+
+def _text_behind(index: int) -> UnreadableEdit:
+    return UnreadableEdit(
+        index,
+        "expected the fence's end or a further block with its path, found other text",
+        "close the fence right behind `>>>>>>> REPLACE`; lines of the block stand before it",
+    )
+
+
+# ---------------------------------------------------------------- what a block says
+
+
+def _op(block: Block, known: Known, heading: Heading) -> Op:
+    """The operation of a block; raises `UnreadableEdit` if its halves say nothing certain."""
+    if block.word == "RENAME":
+        return Rename(_new_path(block, known))
+    if block.word == "DELETE":
+        return _deletion(block)
+    if block.creates:
+        return Create(joined(block.new), quoting=bool(heading.path) and not heading.stated)
+    old = joined(block.old)
+    if not old.strip():
+        raise UnreadableEdit(
+            block.start + 1,
+            "the SEARCH part holds blank lines only",
+            "leave it empty to create the file, or quote lines with text",
+        )
+    return Replace(old, joined(block.new))
+
+
+def _new_path(block: Block, known: Known) -> str:
+    named = [line for line in block.old if line.strip()]
+    path = path_line(named[0], known) or word_line(named[0]) if len(named) == 1 else None
+    if path is None:
+        raise UnreadableEdit(
+            block.start,
+            "expected one line with the new path, and nothing else, between the RENAME markers",
+            "send `<<<<<<< RENAME`, the new path, `>>>>>>> RENAME`, each on a line of its own",
+        )
+    return path
+
+
+def _deletion(block: Block) -> DeleteFile:
+    for i, line in enumerate(block.old, block.start + 1):
+        if line.strip():
+            raise UnreadableEdit(
+                i,
+                "expected nothing between the DELETE markers",
+                "to delete lines, use a SEARCH block with an empty REPLACE part",
+            )
+    return DeleteFile()
+
+
+# ---------------------------------------------------------------- what stands above
+
+
+@frozen
+class LinesAbove:
+    """The indices of what stands above a block; the fences from the marker upwards, two at most."""
+
+    inner: int | None = None
+    fences: tuple[tuple[int, Fence], ...] = ()
+    outer: int | None = None
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        return tuple([i for i in (self.inner, self.outer) if i is not None])
+
+
+@frozen
+class Heading:
+    """`path` is None if nothing above the block names one."""
+
+    path: str | None
+    top: int
+    """The index of the first line that belongs to the block."""
+    named_on: frozenset[int] = frozenset()
+    """The indices of the lines that name the path."""
+    kept: tuple[int, ...] = ()
+    """The indices of the lines from `top` on that are prose all the same."""
+    stated: bool = False
+    """Whether the fence's info names it behind a colon, which nobody does who means another."""
+
+    def is_bare(self, doc: Document, start: int) -> bool:
+        """Whether it is a mere path, right above line `start` (an index)."""
+        return self.top == start - 1 and doc.lines[self.top] == self.path
+
+
+def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
+    """The heading of the block, with `above` over it.
+
+    Raises `UnreadableEdit` where two paths are named, unless only one of the files has the lines
+    that the block quotes.
+    """
+    lines, known = doc.lines, doc.known
+    alone = above.inner if not above.fences else None
+    if alone is not None and (path := path_line(lines[alone], known)):
+        return Heading(as_meant(path, known), alone, frozenset((alone,)))
+    over = above.lines
+    whole = [(i, path_line(lines[i], known)) for i in over]
+    infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
+    named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]
+    if not named and block.creates:  # a single word may be one that the base does not have
+        words = [(i, word_line(lines[i])) for i in over]
+        named = [(i, path) for i, path in words if path][:1]
+    sentences: list[tuple[int, str]] = []
+    titles: list[tuple[int, str]] = []
+    if not named:
+        paths = [(i, _path_in_words(lines[i], known)) for i in over]
+        named = sentences = [(i, as_meant(path, known)) for i, path in paths if path][:1]
+        titles = _title_above(doc, sentences[0][0]) if sentences else []
+    path = _one_path(doc, block, [*titles, *named] if titles else named)
+    top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
+    named_on = frozenset([i for i, _ in named])
+    unnamed = [i for i in over if i >= top and i not in named_on]
+    kept = sorted([*unnamed, *[i for i, _ in sentences]])
+    stated = any(":" in lines[i] for i, path in infos if path)
+    return Heading(path, top, named_on, tuple(kept), stated)
+
+
+def _path_in_words(line: str, known: Known) -> str | None:
+    """The only path of a sentence: in backticks, or bare before a colon where the base has it."""
+    if "`" in line or not line.rstrip().endswith(":"):
+        return path_of_sentence(line, known)
+    named = paths_in(line.rstrip()[:-1], known)
+    return named[0] if len(named) == 1 and known(named[0]) else None
+
+
+def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:
+    """The nearest line above line `end` that is a path, and stands in no fence and no list."""
+    fenced, found = False, list[tuple[int, str]]()
+    for i in range(doc.low, end):
+        line = doc.lines[i]
+        if fence(line):
+            fenced = doc.open_fences.opened(i)
+        elif not fenced and not _LISTED.match(line) and (path := path_line(line, doc.known)):
+            found = [(i, as_meant(path, doc.known))]
+    return found
+
+
+def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
+    """The path that the lines name, as indices and paths; raises `UnreadableEdit`."""
+    if len(named) < 2:
+        return named[0][1] if named else None
+    paths = list(dict.fromkeys(path for _, path in named))
+    if len(paths) == 1:
+        return paths[0]
+    if path := doc.holder(paths, block.old):
+        return path
+    (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])
+    raise UnreadableEdit(
+        block.start,
+        f"expected one path for the block, found two: {first!r} on line {one + 1} and "
+        f"{second!r} on line {other + 1}",
+        "name the path once, alone on the line before the block",
+    )
+
+
+def _look_above(
+    lines: Sequence[str], start: int, low: int, opened: Callable[[int], bool]
+) -> LinesAbove:
+    """What stands above line `start`, down to line `low`.
+
+    `opened` tells whether a fence line was read as one that opens.  A fence line right above the
+    marker opens, whatever was left open before it; one above another line only if it was read so.
+    """
+    i = line_above(lines, start, low)
+    if i < low:
+        return LinesAbove()
+    inner = None if fence(lines[i]) else i
+    if inner is not None:
+        i = line_above(lines, i, low)
+    fences: list[tuple[int, Fence]] = []
+    while len(fences) < 2 and i >= low and (mark := fence(lines[i])):
+        if mark.closing or ((inner is not None or fences) and not opened(i)):
+            break
+        fences.append((i, mark))
+        i = line_above(lines, i, low)
+    outer = i if fences and i >= low and not fence(lines[i]) else None
+    return LinesAbove(inner, tuple(fences), outer)
+
+
+FORMAT = Format(
+    NAME,
+    INSTRUCTIONS,
+    openings=(
+        Opening(
+            read,
+            (r"[<>*+\d\u200b-\u200d\ufeff•|#/;%-]",),
+            lambda line: may_mark(line) and (opening(line) or is_suspect(line)),
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""The files of a tree, walked once: what a wrong path or a wrong quote may have meant.
+
+A listing lives as long as its tree, and the tree that follows is listed by what differs, so that a
+refusal costs no walk.  Nothing here decides anything: it is for suggestions only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from itertools import islice
+
+from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.names import collision_key
+
+MOST_LISTED = 200_000
+_END = "\0"
+"""What no path holds."""
+
+
+class PathIndex:
+    """Paths in order, to be searched by their ends."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+
+    @cached_property
+    def joined(self) -> str:
+        """Every path with a slash in front and `_END` behind."""
+        return "".join(f"/{path}{_END}" for path in self.paths)
+
+    @cached_property
+    def folded(self) -> str:
+        """The same as file systems see it that fold case."""
+        return collision_key(self.joined)
+
+
+class Listing:
+    """The paths of a tree's files, in order; `whole` says that they are all, `damaged` that some
+    could not be read."""
+
+    def __init__(
+        self,
+        names: PathIndex,
+        whole: bool,
+        damaged: bool = False,
+        contents: dict[str, bytes] | None = None,
+    ) -> None:
+        self.names = names
+        self.whole = whole
+        self.damaged = damaged
+        self.contents = contents or {}
+        """Files of it that somebody has read to look for lines; of how many, the reader decides."""
+
+    @classmethod
+    def of(cls, paths: Iterator[str], most: int = MOST_LISTED) -> Listing:
+        """The first `most` paths as far as they can be read: who looks for a hint needs no
+        directory that is damaged."""
+        found: list[str] = []
+        try:
+            found.extend(islice(paths, most))
+            whole = next(paths, None) is None
+        except ObjectDamaged:
+            return cls(PathIndex(sorted(found)), whole=False, damaged=True)
+        return cls(PathIndex(sorted(found)), whole)
+
+    def followed(self, gone: Collection[str], come: Collection[str]) -> Listing:
+        """The listing of another tree, in which the files `gone` are not any more, or not as they
+        were, and those of `come` are."""
+        contents = {path: data for path, data in self.contents.items() if path not in gone}
+        if set(gone) == set(come):
+            return Listing(self.names, self.whole, contents=contents)
+        last = "" if self.whole or not self.paths else self.paths[-1]
+        inside = (path for path in come if self.whole or path <= last)
+        names = PathIndex(sorted({*self.paths}.difference(gone).union(inside)))
+        return Listing(names, self.whole, contents=contents)
+
+    @property
+    def paths(self) -> list[str]:
+        return self.names.paths
+
+    def ending(self, path: str) -> Iterator[str]:
+        """The paths that end with these whole names."""
+        return self._found(self.names.joined, f"/{path}{_END}")
+
+    def alike(self, name: str) -> Iterator[str]:
+        """The files with this name, but for case and composition."""
+        return self._found(self.names.folded, f"/{collision_key(name)}{_END}")
+
+    def _found(self, text: str, end: str) -> Iterator[str]:
+        known = counted = 0
+        at = text.find(end)
+        while at >= 0:
+            known += text.count(_END, counted, at)
+            counted = at
+            yield self.paths[known]
+            at = text.find(end, at + 1)
+
+    def has(self, path: str, most: int = MOST_LISTED) -> bool:
+        """Whether it is one of the first `most`."""
+        at = bisect_left(self.paths, path)
+        return at < most and self.paths[at : at + 1] == [path]
+
+    def near(self, path: str, most: int) -> list[str]:
+        """The paths beside the place that a path would have among them."""
+        first = max(bisect_left(self.paths, path) - most // 2, 0)
+        return self.paths[first : first + most]

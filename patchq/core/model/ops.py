@@ -1,0 +1,241 @@
+"""What an edit can ask for: one frozen class for each kind of operation.
+
+Texts are `str` as the response has them; which bytes they mean is decided when they are matched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal
+
+from patchq.core.model.frozen import frozen
+
+CONTEXTUAL = "contextual"
+INDEXED = "indexed"
+"""The forms that decide which of two edits counts, by their names."""
+DIFF = "unified_diff"
+"""The form whose paths are those of the base, whatever else the batch renames."""
+
+
+@frozen
+class Replace:
+    """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
+    text is no line)."""
+
+    old: str
+    new: str
+
+
+@frozen
+class Create:
+    """Make a new file that holds `text`; `quoting` says that the path stands in a form that names
+    files that there are as well."""
+
+    text: str
+    quoting: bool = field(default=False, compare=False)
+    executable: bool = False
+
+
+@frozen
+class DeleteFile:
+    """Remove the file; `old` is its text, whole lines, where the response quotes it, and `before`
+    the id (hex) of what it holds, where the response says that.  With `link` it is a symbolic
+    link."""
+
+    old: str | None = None
+    before: str | None = None
+    link: bool = False
+
+
+@frozen
+class Rename:
+    """Give the file the path `to`."""
+
+    to: str
+
+
+@frozen
+class ReplaceText:
+    """Put `new` where the characters `old` stand, in `count` places; None: in every one.
+
+    `stated` says whether the response states the count itself.  With `takes_line_end` an empty
+    `new` takes the newline behind whole lines along.
+    """
+
+    old: str
+    new: str
+    count: int | None = 1
+    stated: bool = False
+    takes_line_end: bool = False
+
+
+@frozen
+class Occurrences:
+    """Put `new` in place of the occurrences `at` (1-based, left to right, without overlap) of the
+    characters `target`; behind them if `insert`.  None: of the only one."""
+
+    target: str
+    new: str
+    at: tuple[int, ...] | None = None
+    insert: bool = False
+
+
+@frozen
+class InContext:
+    """Put `new` in place of `target` where it stands between `before` and `after`; in `every` such
+    place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
+
+    before: str
+    target: str
+    after: str
+    new: str
+    every: bool = False
+    window: tuple[int, int] | None = None
+
+
+@frozen
+class InParagraph:
+    """Put `new` in place of `target` in the paragraphs that satisfy `predicate`, at most `distance`
+    characters from one of its literals; without a target, in place of the `sentences` sentences
+    that hold a literal."""
+
+    predicate: str
+    target: str | None
+    new: str
+    distance: int | None = None
+    sentences: int | None = None
+    every: bool = False
+    window: tuple[int, int] | None = None
+
+
+@frozen
+class Anchored:
+    """Insert or replace at an anchor: the line `selected` (indentation and trailing blanks aside),
+    or the definition of `name`.  `candidates` are those that the response was to choose from."""
+
+    action: Literal["insert_before", "insert_after", "replace", "delete"]
+    kind: Literal[
+        "function_definition", "class_definition", "line_pattern", "import_statement", "decorator"
+    ]
+    selected: str | None
+    name: str | None
+    content: str
+    line: int | None = None
+    scope: Literal["line", "definition"] | None = None
+    candidates: tuple[str, ...] | None = None
+
+
+@frozen
+class InsertAt:
+    """Insert `text`, whole lines, behind line `line` (0: before the first)."""
+
+    line: int
+    text: str
+
+
+@frozen
+class PatchHunk:
+    """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
+
+    `line` is the stated first line of `old` (1-based), a hint; `scopes` are lines behind each other
+    and before the hunk; `at_end`: the old lines are the file's last.  `final_newline` says how the
+    new text ends if the hunk changes the file's last line.  `bare` are the two halves with context
+    lines read as they stand, for a patch that lost their leading space.
+    """
+
+    old: str
+    new: str
+    line: int | None = None
+    scopes: tuple[str, ...] = ()
+    at_end: bool = False
+    final_newline: bool = True
+    bare: tuple[str, str] | None = None
+
+
+@frozen
+class Write:
+    """Make the file hold `text`, whether it exists or not; `quoting` says that the form may also
+    be a mere excerpt, so an existing file is replaced only if it keeps most of its lines."""
+
+    text: str
+    quoting: bool = False
+
+
+@frozen
+class Delta:
+    """Bytes told by what a file holds: git's instructions, and the id of what they make of it."""
+
+    data: bytes
+    after: str
+
+
+@frozen
+class WriteBytes:
+    """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
+    new file, which may be `executable`.  With `link` it is a symbolic link, and the data is where
+    it leads; if it is `turned`, a file was there before that, or a link before a file."""
+
+    data: bytes | Delta
+    before: str | None
+    executable: bool = False
+    link: bool = False
+    turned: bool = False
+
+    @property
+    def from_link(self) -> bool:
+        """Whether what is there before is a symbolic link."""
+        return self.link != self.turned
+
+
+@frozen
+class SetMode:
+    """Make the file executable, or plain."""
+
+    executable: bool
+
+
+Op = (
+    Replace
+    | ReplaceText
+    | Occurrences
+    | InContext
+    | InParagraph
+    | Anchored
+    | InsertAt
+    | PatchHunk
+    | Write
+    | Create
+    | DeleteFile
+    | Rename
+    | WriteBytes
+    | SetMode
+)
+
+MAKING = (Create, Write, WriteBytes, Rename)
+"""The kinds that make a file at a path."""
+
+
+WHOLE = (*MAKING, DeleteFile, SetMode)
+"""The kinds that say something of a file as a whole."""
+
+
+_QUOTING = (Replace, ReplaceText, PatchHunk)
+
+
+def halves(op: Op) -> tuple[str, str]:
+    """What an edit says is there, and what shall be there instead; both may be empty."""
+    if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
+        return op.old, op.new
+    match op:
+        case Occurrences(target, new, _, insert):
+            return target, target + new if insert else new
+        case InContext(before, target, after, new):
+            return before + target + after, before + new + after
+        case InParagraph(_, target, new):
+            return target or "", new
+        case Anchored(_, _, selected, name, content):
+            return selected or name or "", content
+        case InsertAt(_, text) | Write(text) | Create(text):
+            return "", text
+        case DeleteFile() | Rename() | WriteBytes() | SetMode():
+            return "", ""

@@ -1,0 +1,452 @@
+"""The values that flow through the pipeline, from a response to its outcome.
+
+Everything here is frozen and knows nothing of git, files or clocks.  Lines are 1-based and
+inclusive, as people count them; offsets are 0-based bytes and half-open, as slices count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, field
+from typing import Any, Literal, Protocol
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.listing import Listing
+from patchq.core.model.ops import Op
+
+Severity = Literal["error", "warning"]
+EditState = Literal["applied", "ready", "already_applied", "skipped", "cancelled", "failed"]
+State = Literal[
+    "applied", "proposed", "duplicate", "held", "rejected",
+    "accepted", "discarded", "superseded", "reverted",
+]  # fmt: skip
+Mode = Literal["review", "auto"]
+Origin = Literal["declared", "inferred", "tip"]
+"""How a base was found."""
+
+
+# ---------------------------------------------------------------- what a response says
+
+
+@frozen
+class Source:
+    """The response file as it was taken: its own name, the sha256 (hex) and size of its bytes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+@frozen
+class Header:
+    """What the front matter says; `None` and empty mean: not said."""
+
+    id: str | None = None
+    target: str | None = None
+    base: str | None = None
+    message: str | None = None
+    author: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    file: str | None = None
+    retries: str | None = None
+    depends_on: tuple[str, ...] = ()
+    whole_files: bool = False
+    """Whether a path line over a fence replaces the file."""
+    blank: bool = False
+    """Whether front matter stands there and is empty: what looks like it behind it is text."""
+
+
+@frozen
+class Envelope:
+    """An opened response: the header, and the text that holds the edits.
+
+    `first_line` is the line of the response on which `text` begins.
+    """
+
+    header: Header
+    text: str
+    first_line: int = 1
+
+
+@frozen
+class Edit:
+    """One edit as it stands in the response; `at` are its first and last line there."""
+
+    id: str
+    format: str
+    at: tuple[int, int]
+    path: str
+    op: Op
+    description: str | None = None
+    confidence: float | None = None
+    depends_on: tuple[str, ...] = ()
+    """Edits of the batch that, if they are applied, cancel this one."""
+    fallback_of: str | None = None
+    """The edit that this one is the backup of."""
+    section: int = 0
+    """The hunks of one file, in its order, that it is one of: a number of theirs alone, or 0."""
+    called: bool = False
+    """Whether it is an edit call, or the call of a tool states it: calls are meant in their
+    order."""
+
+    def but(
+        self,
+        id: str | None = None,
+        at: tuple[int, int] | None = None,
+        section: int | None = None,
+        *,
+        called: bool = False,
+    ) -> Edit:
+        """The same with another id, place or section, or as a call.  Every edit of a response gets
+        one, and `replace` takes ten times as long."""
+        return Edit(
+            self.id if id is None else id,
+            self.format,
+            at or self.at,
+            self.path,
+            self.op,
+            self.description,
+            self.confidence,
+            self.depends_on,
+            self.fallback_of,
+            self.section if section is None else section,
+            called or self.called,
+        )
+
+
+TieKind = Literal["name", "path", "sentence", "mention", "comment"]
+"""What ties a fence to a path: its info with a colon; its info, or the line above it; the sentence
+that ends above it with a colon; another sentence; the comment on its first line."""
+
+
+@frozen
+class Quotation:
+    """Text in a fence that is tied to a path, in a form that quotes as often as it writes; `at` are
+    the lines of the response.  What does not stand in the file refuses the response."""
+
+    at: tuple[int, int]
+    path: str
+    text: str
+    tie: TieKind
+    language: str = ""
+    writes: bool = False
+    """Whether it is a file in a response that holds no other edit."""
+
+
+@frozen
+class Parsed:
+    """All that a response's text says: its edits in their order, and the prose around them."""
+
+    edits: tuple[Edit, ...] = ()
+    prose: str = ""
+    problems: tuple[Problem, ...] = ()
+    summary: str | None = None
+    """What the response says of itself as a whole."""
+    author: str | None = None
+    """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
+    doubt: Problem | None = None
+    """What refuses the response, unless every edit's quote resolves."""
+    quotations: tuple[Quotation, ...] = ()
+    """What it shows of files beside its edits."""
+
+
+# ---------------------------------------------------------------- what the repository says
+
+EntryKind = Literal["file", "link", "tree", "submodule"]
+
+
+@frozen
+class Entry:
+    """What stands at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
+
+    kind: EntryKind
+    oid: str
+    executable: bool = False
+
+
+class Tree(Protocol):
+    """A commit's tree, as resolving sees it.  Paths are `str`, with `/`, relative, no dressing."""
+
+    def entry(self, path: str) -> Entry | None:
+        """What stands at `path`, or None."""
+
+    def read(self, path: str) -> bytes:
+        """The bytes of the file at `path`, which `entry` says is a file."""
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        """The names in `directory` ("" is the root); empty when there is no such directory."""
+
+    def paths(self) -> Iterator[str]:
+        """Every file's path, lazily; for suggestions only."""
+
+    def listing(self) -> Listing:
+        """The same, walked once for all who ask."""
+
+    def filtered(self, path: str) -> str | None:
+        """The value of the path's `filter` attribute (LFS, git-crypt), or None."""
+
+
+# ---------------------------------------------------------------- what becomes of it
+
+
+@frozen
+class Candidate:
+    """A place that an edit may have meant; `disambiguate` is text to add to the quote."""
+
+    path: str
+    line: int
+    symbol: str | None = None
+    text: str = ""
+    disambiguate: str | None = None
+
+
+@frozen
+class Collision:
+    """What an edit collides with; unknown parts are None."""
+
+    batch: str | None = None
+    edit: str | None = None
+    commit: str | None = None
+    agent: str | None = None
+    path: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+@frozen
+class Problem:
+    """One thing to tell; an `error` refuses the whole batch.  `line` is a line of the base's file,
+    or of the response where there is no `path`."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    severity: Severity = "error"
+    edit: str | None = None
+    path: str | None = None
+    line: int | None = None
+    candidates: tuple[Candidate, ...] = ()
+    conflicts_with: Collision | None = None
+    excerpt: tuple[int, tuple[str, ...]] | None = None
+    """The base file's lines to show beside the problem: the first one's number, and the lines."""
+    quote: str | None = None
+    """The lines of the edit that stand nowhere."""
+    format: str | None = None
+    """The form of an edit that cannot be read, where it is known."""
+
+    def __post_init__(self) -> None:
+        if len(self.message) > 4000:
+            object.__setattr__(self, "message", self.message[:4000] + " …")
+
+
+@frozen
+class Hunk:
+    """Put `new` in place of the bytes `start:end` of a text."""
+
+    start: int
+    end: int
+    new: bytes
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"inverted hunk {self.start}:{self.end}")
+
+
+LineHunk = tuple[int, int, int, int]
+"""`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
+
+
+@frozen
+class EditOutcome:
+    """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
+
+    id: str
+    format: str
+    at: tuple[int, int]
+    path: str
+    op: str
+    state: EditState
+    match: str | None = None
+    lines: tuple[int, int] | None = None
+    needs: tuple[str, ...] = ()
+    cancelled_by: str | None = None
+    confidence: float | None = None
+    description: str | None = None
+
+
+@frozen
+class FileChange:
+    """One path's change from base to result; None for `before` is a creation, for `after` a
+    deletion.  A rename is the deletion of `renamed_from` together with this change.  What a link
+    holds is where it leads."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    executable: bool = False
+    renamed_from: str | None = None
+    was_executable: bool | None = None
+    """Whether it was, where that changes; None where it does not, or is not known."""
+    hunks: tuple[LineHunk, ...] | None = field(default=None, compare=False)
+    """The changed runs of lines, in order, with an unchanged line between any two; None where they
+    are not known without a diff."""
+    link: bool = False
+    """Whether it is a symbolic link, or was one before it went."""
+    was_link: bool | None = None
+    """Whether it was one, where that changes; None where it does not."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths on which something changes."""
+        return (self.path,) if self.renamed_from is None else (self.renamed_from, self.path)
+
+    @property
+    def from_link(self) -> bool:
+        """Whether what was there before is a symbolic link."""
+        return self.link if self.was_link is None else self.was_link
+
+
+@frozen
+class Plan:
+    """What a batch does to the tree, decided and not yet done."""
+
+    changes: tuple[FileChange, ...] = ()
+    edits: tuple[EditOutcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    blind: tuple[str, ...] = ()
+    """Paths of files that an edit changes without saying what it has seen of them."""
+
+    @property
+    def refused(self) -> bool:
+        return any(p.severity == "error" for p in self.problems)
+
+
+@frozen
+class Base:
+    """The commit (hex) that a batch was resolved on, and how it was found."""
+
+    commit: str
+    how: Origin
+
+
+@frozen
+class HookRun:
+    """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
+    that it took, and the end of what it said."""
+
+    id: str
+    stage: str
+    exit: int | None
+    seconds: float
+    output: str = ""
+
+
+@frozen
+class Correction:
+    """What half of an edit was corrected so that the edit could be applied, and by what."""
+
+    edit: str
+    what: Literal["old", "new"]
+    by: Literal["program", "model"]
+
+
+@frozen
+class Attempt:
+    """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
+
+    n: int
+    form: str
+    stop: str
+
+
+@frozen
+class Generation:
+    """What came of asking a model for a response, as it is kept beside the claim until the verdict.
+
+    The attempts; what refuses the request, if anything does; the prompt to send by hand where
+    there was no answer; the mode that was asked for; and the anchors to choose from, by path.
+    """
+
+    attempts: tuple[Attempt, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    prompt: str | None = None
+    mode: str | None = None
+    candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON keeps it; of a problem, what a request can have."""
+        return {
+            "attempts": [asdict(attempt) for attempt in self.attempts],
+            "problems": [
+                [one.code, one.message, one.hint, one.path, one.line] for one in self.problems
+            ],
+            "prompt": self.prompt,
+            "mode": self.mode,
+            "candidates": {path: list(lines) for path, lines in self.candidates.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Generation:
+        """What `to_json` kept."""
+        return cls(
+            tuple(Attempt(**attempt) for attempt in value["attempts"]),
+            tuple(
+                Problem(code, message, hint, path=path, line=line)
+                for code, message, hint, path, line in value["problems"]
+            ),
+            value["prompt"],
+            value["mode"],
+            {path: tuple(lines) for path, lines in value["candidates"].items()},
+        )
+
+
+@frozen
+class ResponseVerdict:
+    """What is decided on one response, as the pipeline and the report both know it; `timings` are
+    milliseconds, by stage."""
+
+    id: str
+    state: State
+    source: Source
+    mode: Mode
+    target: str | None = None
+    duplicate_of: str | None = None
+    base: Base | None = None
+    edits: tuple[EditOutcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    diff: str = ""
+    timings: Mapping[str, float] = field(default_factory=dict)
+    hooks: tuple[HookRun, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+
+
+@frozen
+class StandsOn:
+    """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
+
+    batch: str
+    commit: str
+
+
+@frozen
+class Outcome(ResponseVerdict):
+    """Everything that a report tells of one response; see `report.py` for the JSON."""
+
+    agent: str | None = None
+    model: str | None = None
+    commit: str | None = None
+    tree: str | None = None
+    branch: str | None = None
+    stands_on: StandsOn | None = None
+    subject: str = ""
+    received: float | None = None
+    decided: float | None = None
+    """Seconds since the epoch."""
+    retries: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    prompt: str | None = None
+    """The text to send on, where it is known already."""
+    instructions: str = ""
+    """How edits are written, in the form that the response has."""
+    foreseen: bool = False
+    """Of a dry run: no batch has this id."""

@@ -1,0 +1,452 @@
+"""A batch of edits becomes one plan: the files' new bytes, and what became of each edit.
+
+Every edit is first resolved on the base, so that the order in which disjoint edits stand does not
+matter.  One that has no place there is resolved on the text as the earlier edits leave it, and says
+which of them it needs.  Nothing is written; all problems are found, not only the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+
+from patchq.core.model.ops import (
+    DIFF,
+    INDEXED,
+    WHOLE,
+    Create,
+    DeleteFile,
+    InsertAt,
+    Op,
+    PatchHunk,
+    Rename,
+    SetMode,
+    Write,
+    WriteBytes,
+    halves,
+)
+from patchq.core.model.values import (  # fmt: skip
+    Edit,
+    EditOutcome,
+    EditState,
+    Hunk,
+    Plan,
+    Problem,
+    Tree,
+)
+from patchq.core.plan import chains, conflicts, elision, guards, selection
+from patchq.core.plan.deeds import Deeds
+from patchq.core.plan.downwards import Downwards
+from patchq.core.plan.files import File, Files, clash, outcome
+from patchq.core.plan.patches import footprints
+from patchq.core.plan.proofs import Proofs, Since
+from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
+from patchq.core.plan.targets import Refused, Rules, check_text
+from patchq.core.resolve import hunks, refusals
+from patchq.core.resolve.effort import Effort
+from patchq.core.resolve.elsewhere import Elsewhere, Sweep
+from patchq.core.resolve.ladder import Found, Missed
+from patchq.core.resolve.match import Hints, PartOp, match, present
+from patchq.core.text.lines import Text
+
+_MOST_SUGGESTED = 50
+"""For so many wrong paths of a batch a better one is looked for."""
+_MOST_THOROUGH = 10
+"""So many missed quotes of a batch are looked into with all means."""
+_NOWHERE = Missed("none")
+_MOST_MISSED = 50
+"""With more missed quotes than these, later edits are looked for on the base alone."""
+
+
+def plan(
+    edits: Sequence[Edit],
+    tree: Tree,
+    rules: Rules,
+    *,
+    declared: bool = False,
+    since: Since | None = None,
+    diagnosed: bool = True,
+) -> Plan:
+    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
+
+    `declared` says that the response names the tree's commit as its base, so that the line numbers
+    it states may be believed, and what it would write is meant even where it stands there; `since`
+    tells the lines that were changed since then.  Without `diagnosed` nobody will read why an edit
+    was missed.
+    """
+
+    first: Order = "sequence" if all(edit.called for edit in edits) else "base"
+    alone = partial(plan, rules=rules, declared=True, diagnosed=False)
+
+    def read(some: Sequence[Edit], order: Order) -> BatchReading:
+        refuted: dict[int, str] = {}
+        made: set[str] = set()
+        while True:
+            proofs = Proofs(declared, since, refuted, made)
+            # Of the second order nothing is told where it is refused.
+            told = diagnosed and order == first
+            batch = _Batch(some, tree, rules, order, proofs, told)
+            done = batch.run()
+            more = proofs.taken_away()
+            refuted |= more
+            if more:
+                continue
+            if declared or since:
+                return done
+            chained = chains.made(some, batch.files, done.plan, rules.rungs, alone)
+            if not chained:
+                return done
+            made |= chained
+            refuted.clear()  # what is made takes no line away
+
+    return guards.settled(
+        edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
+    )
+
+
+class _Batch:
+    """One reading of a batch."""
+
+    def __init__(
+        self,
+        edits: Sequence[Edit],
+        tree: Tree,
+        rules: Rules,
+        order: Order,
+        proofs: Proofs,
+        diagnosed: bool,
+    ) -> None:
+        self.edits = edits
+        self.order = order
+        self.proofs = proofs
+        self.diagnosed = diagnosed
+        self.rules = rules
+        self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
+        self.deeds = Deeds(tree, rules, self.files)
+        self.downwards = Downwards(self.files.by_path, rules)
+        self.effort = Effort()
+        self.elsewhere = Elsewhere(tree, self.effort)
+        self.seen: dict[tuple[str, object], EditOutcome] = {}
+        meanings: dict[Op, int] = {}
+        self.meaning = {id(e): meanings.setdefault(e.op, len(meanings)) for e in edits}
+        """What is equal for edits (by `id`) that mean one: a number, which is quick to compare."""
+        self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
+        self.in_order: dict[tuple[int, int], Found | Missed] = {}
+        self.hints: dict[str, Hints] = {}
+        """By path."""
+        for edit in edits:
+            if isinstance(edit.op, PatchHunk):
+                self.sections.setdefault(_section(edit), []).append((edit, edit.op))
+        self.missed = 0
+        self.meets = self.barred = False
+        self.followed: dict[str, str] = {}
+        self.unmade: dict[str, str] = {}
+        """The edits that were to make, or to take away, what stands at a path, and were refused."""
+
+    def run(self) -> BatchReading:
+        cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
+        outcomes, problems = cascade.run()
+        if self.deeds.overwritten:
+            outcomes = [self._told(outcome) for outcome in outcomes]
+        changes = tuple(self.files.changes())
+        problems += conflicts.void(outcomes, changes, problems)
+        refused = any(p.severity == "error" for p in problems)
+        if refused:
+            outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
+        changed = {path for change in changes for path in change.paths}
+        plan = Plan(
+            () if refused else changes,
+            tuple(outcomes),
+            tuple(problems),
+            tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
+        )
+        return BatchReading(plan, self.meets, self.followed, self.barred)
+
+    def _told(self, outcome: EditOutcome) -> EditOutcome:
+        """The outcome of an edit, once all are known: a later call may have made it void."""
+        by = self.deeds.overwritten.get(outcome.id)
+        if by is None or outcome.state not in ("applied", "already_applied"):
+            return outcome
+        return replace(outcome, state="skipped", cancelled_by=by, needs=())
+
+    def _followed_up(self, edit: Edit) -> EditOutcome:
+        """As `_edit`; where an edit has no place since one before it could not make its file, the
+        refusal says so."""
+        try:
+            return self._edit(edit)
+        except Refused as refused:
+            cause = self.unmade.get(edit.path)
+            if isinstance(edit.op, WHOLE):
+                paths = (edit.path, edit.op.to) if isinstance(edit.op, Rename) else (edit.path,)
+                self.unmade.update({path: edit.id for path in paths if path not in self.unmade})
+            if cause is None:
+                raise
+            raise conflicts.unmade(edit, cause, refused.problem) from None
+
+    def _edit(self, edit: Edit) -> EditOutcome:
+        """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
+        once."""
+        if not isinstance(edit.op, WHOLE):
+            return self._part(edit, edit.op)
+        key = edit.path, edit.op
+        if key not in self.seen:
+            self.seen[key] = outcome(
+                edit, "applied" if self._whole_file(edit, edit.op) else "already_applied"
+            )
+        said = self.seen[key]
+        if said.id in self.deeds.overwritten:
+            raise conflicts.said_again(edit, said, self.deeds.overwritten[said.id])
+        return outcome(edit, said.state)
+
+    def _whole_file(self, edit: Edit, op: Op) -> bool:
+        """Say something of a file as a whole; whether that changes anything."""
+        match op:
+            case WriteBytes():
+                return self.deeds.put(edit, op)
+            case SetMode():
+                return self.deeds.set_mode(edit, op)
+            case Create():
+                return self.deeds.create(edit, op)
+            case Write():
+                return self.deeds.write(edit, op)
+            case DeleteFile():
+                self.deeds.delete(edit, op)
+            case Rename(to):
+                self.deeds.rename(edit, to)
+        return True
+
+    def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
+        file = self._file(edit, op)
+        hints = self.hints.get(edit.path) or self._hints(edit.path)
+        written = "written" in file.by and not self.files.in_order
+        if "deleted" in file.by or written or file.stated is not None:
+            raise clash(edit, file, "what another edit does to the file that this one edits")
+        if "edited" not in file.by:
+            check_text(edit.path, file.text.data, self.rules)
+            file.by["edited"] = edit.id
+            self.downwards.look(edit.path, file)
+        if self.proofs.made and edit.id in self.proofs.made:
+            return outcome(edit, "already_applied")
+        if done := self.downwards.put(edit, file, self.meaning[id(edit)]):
+            return done
+        if problem := elision.stated(edit, self.rules, file.text):
+            raise Refused(problem)
+        missed = _NOWHERE
+        for text, on_base in self._texts(file):
+            result = self._match(edit, op, file, text, hints, on_base=on_base)
+            if on_base and (now := self._in_sequence(edit, op, file, result, hints)):
+                return self._make(edit, file, file.now(), now, on_base=False)
+            if isinstance(result, Found):
+                if result.already and id(edit) in self.proofs.refuted:
+                    raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
+                return self._make(edit, file, text, result, on_base=on_base)
+            if result.why != "none":
+                raise self._missed(edit, file, text, result)
+            if on_base:
+                missed = result
+            elif there := file.folded.get(self.meaning[id(edit)]):
+                file.edits.append(edit.id)
+                return replace(there, id=edit.id, format=edit.format, at=edit.at)
+        # What the batch itself writes shows nothing.
+        first = file.text if file.stated_by is None else file.now()
+        if file.stated_by is None and (found := present(first, op, hints)):
+            if id(edit) in self.proofs.refuted:
+                raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
+            if self.proofs.hold(edit, file, found, on_base=True):
+                return _placed(edit, found, True, "already_applied")
+        raise self._missed(edit, file, first, missed)
+
+    def _hints(self, path: str) -> Hints:
+        self.hints[path] = Hints(self.rules.rungs, path, self._lines_hold)
+        return self.hints[path]
+
+    def _file(self, edit: Edit, op: PartOp) -> File:
+        """The file that an edit means; raises `Refused`."""
+        files = self.files.named(edit.path)
+        if len(files) == 1 or edit.format == DIFF:
+            return files[0]
+        hints = Hints(self.rules.rungs, edit.path)
+
+        def stands(file: File) -> bool:
+            found = (match(text, op, hints) for text in {file.text, file.now()})
+            return any(isinstance(one, Found) or one.why != "none" for one in found)
+
+        standing = [file for file in files if stands(file)]
+        if len(standing) > 1:
+            raise conflicts.in_both(edit, standing[1], self.files.renamed.get(edit.path))
+        return (standing or files)[0]
+
+    def _in_sequence(
+        self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
+    ) -> Found | None:
+        """Where an edit stands that follows those before it, if its place on the base is not all
+        that it may mean; None where it is, or where the order does not ask for it."""
+        if not may_follow(edit, op, file, base, self.meaning[id(edit)]):
+            return None
+        self.meets = True
+        if self.order == "base":
+            return None
+        text = file.now()
+        asked = self.proofs.asks(edit, on_base=False)
+        now = match(text, op, hints if asked else replace(hints, asked=False))
+        if edit.called and isinstance(now, Missed) and now.why == "unwritable":
+            self.barred = True
+            raise self._missed(edit, file, text, now)
+        if isinstance(now, Missed) or now.already:
+            return None
+        writer = file.overlay.last_writer(*text.span(now.start, now.end))
+        asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
+        literal = edit.called and now.rung == "exact"
+        if not (writer or asserts or literal):
+            return None
+        self.followed[edit.id] = writer or file.edits[-1]
+        return now
+
+    def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
+        """The base's text, and that which the edits so far leave, each with whether it is the
+        base's; in a batch that misses much only the first."""
+        if file.stated_by is None:
+            yield file.text, True
+            if self.missed >= _MOST_MISSED:
+                return
+        now = file.now()
+        if not file.has_base(now):
+            yield now, False
+
+    @cached_property
+    def _lines_hold(self) -> bool:
+        """Whether stated lines may tell equal places apart: the base is the one that the response
+        names, and no hunk that has one place only contradicts its own number."""
+        if not self.proofs.declared:
+            return False
+        for section in self.sections.values():
+            if all(op.line is None or not op.old for _, op in section):
+                continue
+            try:
+                text = self.files.named(section[0][0].path)[0].text
+            except Refused:
+                return False
+            ops = [op for _, op in section]
+            found = hunks.resolve(text, ops, self.rules.rungs)
+            for (_, op), one, lines in zip(section, found, hunks.stated(ops), strict=True):
+                if op.old and lines and isinstance(one, Found) and one.start + 1 not in lines:
+                    return False
+        return True
+
+    def _match(
+        self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
+    ) -> Found | Missed:
+        """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
+        if on_base and (plain := self.downwards.found(edit, file)):
+            return plain
+        if isinstance(op, PatchHunk) and on_base:
+            key = id(edit), id(text)
+            if key not in self.in_order:
+                self._place_hunks(file, self.sections[_section(edit)], hints)
+            result = self.in_order[key]
+            if isinstance(result, Found) or result.why != "none" or not text.with_returns:
+                return result
+        asked = self.proofs.asks(edit, on_base=on_base)
+        found = match(text, op, hints if asked else replace(hints, asked=False))
+        if asked and not self.proofs.stands(edit, file, found, on_base=on_base):
+            return match(text, op, replace(hints, asked=False))
+        return found
+
+    def _place_hunks(
+        self, file: File, section: Sequence[tuple[Edit, PatchHunk]], hints: Hints
+    ) -> None:
+        ops = [op for _, op in section]
+        resolve = partial(hunks.resolve, file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
+        asked = [self.proofs.asks(edit, on_base=True) for edit, _ in section]
+        found = resolve(asked=asked)
+        holds = [
+            ask and self.proofs.stands(edit, file, one, on_base=True)
+            for ask, (edit, _), one in zip(asked, section, found, strict=True)
+        ]
+        if holds != asked:
+            found = resolve(asked=holds)
+        for (edit, _), one in zip(section, found, strict=True):
+            self.in_order[id(edit), id(file.text)] = one
+
+    def _make(
+        self, edit: Edit, file: File, text: Text, found: Found, *, on_base: bool
+    ) -> EditOutcome:
+        """Change what was found on the base, or on what earlier edits left of it."""
+        if found.already:
+            return _placed(edit, found, on_base, "already_applied")
+        changes = found.hunks
+        if problem := guards.mixed_encoding(edit, text, changes):
+            raise Refused(problem)
+        if problem := elision.left_out(edit, self.rules, text, changes):
+            raise Refused(problem)
+        if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
+            file.final_newline = edit.op.final_newline
+        file.edits.append(edit.id)
+        by_number = isinstance(edit.op, InsertAt) or found.by_number
+        if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
+            self.deeds.blind.append(edit.path)
+        done = _placed(edit, found, on_base)
+        inserts = changes and changes[0].start == changes[0].end
+        if inserts and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
+            done = replace(done, op="insert")
+        if on_base:
+            return self._put(edit, file, found, done)
+        quoted = Hunk(*text.span(found.start, found.end), b"")
+        needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
+        if file.stated_by is not None and file.stated_by not in needs:
+            needs = (file.stated_by, *needs)
+        done = replace(done, needs=needs)
+        file.folded[self.meaning[id(edit)]] = done
+        return done
+
+    def _put(self, edit: Edit, file: File, found: Found, done: EditOutcome) -> EditOutcome:
+        if backed := selection.backed(edit, file, found):
+            return outcome(edit, "skipped", backed)
+        old, new = halves(edit.op)
+        if old == new and (patch := file.overlay.changed(*file.text.span(found.start, found.end))):
+            raise conflicts.contradiction(edit, file, found, patch)
+        if other := file.overlay.add(footprints(edit, found, self.meaning[id(edit)])):
+            raise conflicts.overlap(edit, file, found, other)
+        file.said.add(self.meaning[id(edit)])
+        if edit.format == INDEXED:
+            file.indexed[edit.id] = tuple(run for run in found.runs if run)
+        return done
+
+    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
+        self.missed += 1
+        if not self.diagnosed:
+            return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
+
+        def search(lines: bytes) -> Sweep:
+            own = (other.origin or other.path for other in self.files)
+            return self.elsewhere.search(lines, file.origin or file.path, own)
+
+        scene = refusals.Scene(
+            edit.path,
+            text,
+            self.rules.rungs,
+            self.effort,
+            search if self.missed <= _MOST_THOROUGH else None,
+            earlier=not file.has_base(text),
+        )
+        return Refused(refusals.problem(edit, scene, missed))
+
+
+def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
+    """An edit that counts, or is there already, where it was found; only lines of the base are
+    told."""
+    lines = (found.start + 1, found.end) if on_base else None
+    return outcome(edit, state, match=found.rung, lines=lines)
+
+
+def _section(edit: Edit) -> object:
+    """What is equal for the hunks of one file that stand in its order."""
+    return edit.section or id(edit)
+
+
+def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
+    """Whether the hunk changes the file's last line, be it by its newline alone."""
+    if not found.hunks:
+        return op.at_end and op.old == op.new and found.end == len(text.lines)
+    return found.hunks[-1].end == text.size

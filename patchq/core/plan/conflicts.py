@@ -1,0 +1,131 @@
+"""Why the edits of a batch cannot stand together, or come to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patchq.core.model.values import Collision, Edit, EditOutcome, FileChange, Problem
+from patchq.core.plan.files import File
+from patchq.core.plan.patches import Footprint, Patch
+from patchq.core.plan.targets import Refused
+from patchq.core.resolve.ladder import Found
+from patchq.core.text.lines import Text
+
+
+def unmade(edit: Edit, cause: str, problem: Problem) -> Refused:
+    """An edit of a file that an edit before it, which was refused, was to make or to move."""
+    return Refused(
+        Problem(
+            problem.code,
+            f"edit {edit.id} is of {edit.path} as edit {cause} was to leave it, and edit {cause} "
+            "was refused",
+            f"correct edit {cause}; this one may be right as it is",
+            severity="warning",
+            path=edit.path,
+        )
+    )
+
+
+def said_again(edit: Edit, said: EditOutcome, between: str) -> Refused:
+    """Who says again of a whole file what another edit has made void."""
+    return Refused(
+        Problem(
+            "conflict.order",
+            f"edit {edit.id} says of {edit.path} what edit {said.id} said, and edit {between} "
+            "something else between them: said once, the file is as that one leaves it; done "
+            "again, it is as before",
+            "say once what shall become of the file",
+            path=edit.path,
+            conflicts_with=Collision(edit=between, path=edit.path),
+        )
+    )
+
+
+def in_both(edit: Edit, coming: File, rename: Edit | None) -> Refused:
+    """A quote that stands in the file that leaves a path and in the one that comes."""
+    return Refused(
+        Problem(
+            "conflict.order",
+            f"edit {edit.id} quotes what stands in two files of the name {edit.path}: read "
+            "before the files move, it changes the one that "
+            + (f"edit {rename.id} renames" if rename else "leaves")
+            + "; read after that, the one that comes from "
+            + (coming.origin or f"edit {coming.by.get('made')}"),
+            "name the file by a path that only one of them has, or quote what only one holds",
+            path=edit.path,
+            conflicts_with=Collision(edit=rename.id if rename else None, path=edit.path),
+        )
+    )
+
+
+def refuted(edit: Edit, file: File, other: str) -> Refused:
+    """An edit that only lines which another one takes away would show to be there already."""
+    return Refused(
+        Problem(
+            "match.none",
+            f"the quote of edit {edit.id} stands nowhere in {file.path}, and what it would "
+            f"write stands there in lines that edit {other} takes away",
+            "say in one edit what these lines are to become",
+            path=edit.path,
+        )
+    )
+
+
+def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> Refused:
+    """A claim of lines that an edit before it changes."""
+    there = file.text.line_at(patch.start)
+    return Refused(
+        Problem(
+            "conflict.overlap",
+            f"edit {edit.id} says that lines {found.start + 1}-{found.end} of {file.path} stay "
+            f"as they are, and edit {patch.edits[0]} before it changes line {there}",
+            "leave one of the two out; what shall stay need not be quoted",
+            path=file.path,
+            line=found.start + 1,
+            conflicts_with=Collision(edit=patch.edits[0], path=file.path, lines=(there, there)),
+        )
+    )
+
+
+def overlap(edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
+    """Two edits of the same bytes."""
+    here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
+    there = _changed_lines(file.text, other)
+    return Refused(
+        Problem(
+            "conflict.overlap",
+            f"edits {other.edit} and {edit.id} both change {file.path}: lines "
+            f"{there[0]}-{there[1]} and {here[0]}-{here[1]}",
+            "join the two edits into one that quotes all these lines",
+            path=file.path,
+            line=here[0],
+            conflicts_with=Collision(edit=other.edit, path=file.path, lines=there),
+        )
+    )
+
+
+def void(
+    outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], problems: Sequence[Problem]
+) -> list[Problem]:
+    """The problem with a batch that only says what is there already, unless it was delivered
+    before: it has to say something new."""
+    if (
+        changes
+        or not outcomes
+        or any(p.severity == "error" for p in problems)
+        or any(o.state in ("failed", "already_applied") for o in outcomes)
+    ):
+        return []
+    return [
+        Problem(
+            "match.identical",
+            "all edits together leave every file as it is: nothing would change",
+            "send what the files shall become, once, and different from what they are",
+            edit=outcomes[0].id,
+            path=outcomes[0].path,
+        )
+    ]
+
+
+def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
+    return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))

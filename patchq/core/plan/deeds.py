@@ -1,0 +1,301 @@
+"""What is done to whole files: they are created, written, deleted, renamed.
+
+Each is checked against the tree and against the rest of the batch.  A file whose text, or place,
+another one takes is judged as one that is written as a whole: it has to keep enough of its lines,
+unless they only move, and who does that says nothing of what it held.  Calls are done in their
+order, so that one may write anew what others before it wrote; these are left out then.
+"""
+
+from __future__ import annotations
+
+from patchq.core.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
+from patchq.core.model.values import Collision, Edit, Problem, Tree
+from patchq.core.plan import elision, guards, targets
+from patchq.core.plan.files import File, Files, clash
+from patchq.core.plan.patches import Footprint
+from patchq.core.plan.targets import Refused, Rules
+from patchq.core.resolve.ladder import Found, Rewrite, resolve
+from patchq.core.resolve.readings import quoted_lines
+from patchq.core.text.binary_patch import BadDelta, blob_id, patched
+from patchq.core.text.lines import Text
+from patchq.core.text.quote import decode
+
+_MOST_SHOWN = 60
+
+
+class Deeds:
+    """What the edits of a batch do to its files as a whole."""
+
+    def __init__(self, tree: Tree, rules: Rules, files: Files) -> None:
+        self._tree = tree
+        self._rules = rules
+        self._files = files
+        deletions = {e.path: e.op.old for e in files.whole if isinstance(e.op, DeleteFile)}
+        self._quoted = {path for path, old in deletions.items() if old is not None}
+        made = {e.path for e in files.whole if isinstance(e.op, Create | Write)}
+        self._replaced = set[str]()
+        """The files that text deletes and makes, in whichever order."""
+        if not files.in_order:
+            self._replaced = {path for path in made & deletions.keys() if tree.entry(path)}
+        self._deleted = deletions.keys() - self._replaced
+        self.blind: list[str] = []
+        """The paths of files that an edit changes without saying what it has seen of them."""
+        self.overwritten: dict[str, str] = {}
+        """The edits whose text a later call writes anew or deletes, and that one."""
+
+    def create(self, edit: Edit, op: Create) -> bool:
+        """Make the file; False if it is there already, byte for byte.  Raises `Refused`."""
+        path, files = edit.path, self._files
+        if self._is_replaced(path):
+            return self._rewrite(edit, Write(op.text), files.of_base(path))
+        if path in files.placed or (path in files.renames and not files.in_order):
+            raise clash(edit, files.placed.get(path), "another edit of the batch")
+        free = files.is_free(path)
+        if not free and (other := files.seen(path)):
+            raise clash(edit, other, "another edit of the batch")
+        entry = files.check_new(path)
+        if entry is None and op.quoting:
+            targets.check_twin(self._tree, path, files.leaving)
+        there = None if entry is None else self._tree.read(path)
+        data = op.text.encode("utf-8", "surrogateescape")
+        if there == data and not free:
+            return False
+        if there and not free:
+            raise _exists(path, f"{path} exists and is not empty", there)
+        if problem := guards.escaped_file(edit, op) or elision.stated(edit, self._rules, None):
+            raise Refused(problem)
+        executable = op.executable or (entry is not None and entry.executable)
+        file = File(path, Text(data), there, executable)
+        file.by["made"] = edit.id
+        file.edits.append(edit.id)
+        files.place(file, path)
+        if there:
+            self.blind.append(path)
+        return True
+
+    def write(self, edit: Edit, op: Write) -> bool:
+        """Make the file hold the text; whether that changes anything.  Raises `Refused`."""
+        path, files = edit.path, self._files
+        if self._is_replaced(path):
+            return self._rewrite(edit, op, files.of_base(path))
+        new = path not in files.placed and path not in files.renames
+        if new and files.is_free(path) and not files.in_order:
+            raise self._either(edit)
+        if new and (files.is_free(path) or not self._tree.entry(path)):
+            return self.create(edit, Create(op.text, op.quoting))
+        file = files.named(path)[-1]
+        if not files.in_order and file.by.keys() & {"edited", "made", "deleted", "written"}:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        if file.origin is not None:
+            return self._rewrite(edit, op, file)
+        if problem := guards.escaped_file(edit, Create(op.text)):
+            raise Refused(problem)
+        self._overwrite(file, edit.id, Text(op.text.encode("utf-8", "surrogateescape")))
+        file.by["made"] = edit.id
+        return True
+
+    def delete(self, edit: Edit, op: DeleteFile) -> None:
+        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
+        files = self._files
+        file = files.of_base(edit.path, link=True) if op.link else files.named(edit.path)[0]
+        other = op.before is not None and op.before != blob_id(file.before or b"")
+        if other or (op.old is not None and not self._is_whole(file, op.old)):
+            what = "names other bytes" if other else "quotes other lines"
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} deletes {edit.path} and {what} than it has",
+                    "read the file again; it has changed or was misremembered",
+                    path=edit.path,
+                )
+            )
+        if edit.path in self._replaced:
+            return
+        if self._files.in_order:
+            wrong = "deleted" in file.by or file.path != edit.path
+        else:
+            wrong = bool(file.by.keys() & {"edited", "renamed", "made", "deleted"})
+        if wrong:
+            raise clash(edit, file, "an edit of the file that this one deletes")
+        self._overwrite(file, edit.id, file.text)
+        file.by["deleted"] = edit.id
+        self._files.placed.pop(edit.path, None)
+        if op.old is None and op.before is None and file.origin is not None:
+            self.blind.append(edit.path)
+
+    def rename(self, edit: Edit, to: str) -> None:
+        """Raises `Refused`."""
+        files, file = self._files, self._files.named(edit.path)[0]
+        there = files.check_new(to)
+        if there is not None and (to == edit.path or not files.is_free(to)):
+            raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
+        made = "made" in file.by and not files.in_order
+        if made or "deleted" in file.by or file.path != edit.path or to in files.placed:
+            raise clash(edit, file, "another edit of the batch")
+        if there is not None:
+            gone, new = files.of_base(to).text, Write(decode(file.text.data))
+            if to in self._deleted and (p := guards.shrinks(edit, new, self._rules, gone)):
+                raise Refused(p)
+            self.blind.append(to)
+        file.by["renamed"] = edit.id
+        files.place(file, to)
+
+    def put(self, edit: Edit, op: WriteBytes) -> bool:
+        """Give the file other bytes, whatever they are, or the link another target; whether that
+        changes anything.  Raises `Refused`, also if it holds something else than was meant."""
+        path, files = edit.path, self._files
+        there = files.seen(path)
+        taken = there is not None and set(there.by) != {"renamed"}
+        if taken or path in files.placed or path in files.renames:
+            raise clash(edit, files.placed.get(path) or there, "another edit")
+        if op.before is None:
+            return self._put_new(edit, op)
+        file = files.of_base(path, link=op.from_link)
+        before = file.before or b""
+        if blob_id(before) == _id_of(op) and not op.turned:
+            return False
+        if blob_id(before) != op.before:
+            raise Refused(
+                Problem(
+                    "match.none",
+                    f"edit {edit.id} gives {path} other bytes, and it does not hold those "
+                    f"that it was made for ({op.before[:12]})",
+                    "make the change anew on the file as it is",
+                    path=path,
+                )
+            )
+        file.stated = self._bytes(edit, op, before)
+        file.link = op.link
+        if op.turned:
+            file.executable = op.executable
+        file.by["written"] = edit.id
+        file.edits.append(edit.id)
+        return True
+
+    def _put_new(self, edit: Edit, op: WriteBytes) -> bool:
+        path, files = edit.path, self._files
+        entry = files.check_new(path)
+        there = None if entry is None else self._tree.read(path)
+        data = self._bytes(edit, op, b"")
+        if there == data and not op.link:
+            return False
+        if there is not None:
+            raise _exists(path, f"{path} exists")
+        file = File(path, Text(data), None, op.executable, link=op.link, stated=data)
+        file.by["made"] = edit.id
+        file.edits.append(edit.id)
+        files.place(file, path)
+        return True
+
+    def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:
+        """What the file is to hold; raises `Refused` for a delta that does not make that of what
+        it holds."""
+        if isinstance(op.data, bytes):
+            return op.data
+        try:
+            data = patched(there, op.data.data, self._rules.file_bytes)
+            if blob_id(data) != op.data.after:
+                raise BadDelta("it makes other bytes than `index` names")
+        except BadDelta as bad:
+            raise Refused(
+                Problem(
+                    "response.unreadable_edit",
+                    f"the `delta` of edit {edit.id} cannot be applied to {edit.path}: {bad}",
+                    "make the diff anew, or hand the commit in with `patchq submit --branch`",
+                    path=edit.path,
+                )
+            ) from None
+        return data
+
+    def set_mode(self, edit: Edit, op: SetMode) -> bool:
+        """Make the file executable or plain; whether that changes anything.  Raises `Refused`."""
+        file = self._files.named(edit.path)[0]
+        if "deleted" in file.by or "made" in file.by:
+            raise clash(edit, file, "another edit of the file")
+        changes = file.executable != op.executable
+        file.executable = op.executable
+        file.edits.append(edit.id)
+        return changes
+
+    # ------------------------------------------------------------ writing
+
+    def _is_replaced(self, path: str) -> bool:
+        """Whether a file of the base is deleted and made anew."""
+        if not self._files.in_order:
+            return path in self._replaced
+        file = self._files.seen(path)
+        return file is not None and "deleted" in file.by and path not in self._files.placed
+
+    def _rewrite(self, edit: Edit, op: Write, file: File) -> bool:
+        """Make a file of the base hold another text; whether that changes anything."""
+        if not self._files.in_order and file.by.keys() & {"edited", "written"}:
+            raise clash(edit, file, "another edit of the file that this one writes")
+        if problem := elision.stated(edit, self._rules, file.text):
+            raise Refused(problem)
+        if file.text.lines:
+            targets.check_text(edit.path, file.text.data, self._rules)
+        if problem := guards.shrinks(edit, op, self._rules, file.text):
+            raise Refused(problem)
+        self._overwrite(file, edit.id, file.text)
+        file.by["written"] = edit.id
+        if edit.path not in self._quoted:
+            self.blind.append(edit.path)
+        new = op.text.removeprefix("\ufeff" if file.text.offset else "")
+        file.final_newline = not new or new.endswith("\n")
+        hunks = Rewrite(file.text.contents, quoted_lines(new)).at(file.text, 0)
+        if problem := guards.mixed_encoding(edit, file.text, hunks):
+            raise Refused(problem)
+        if problem := elision.left_out(edit, self._rules, file.text, hunks):
+            raise Refused(problem)
+        if hunks:
+            file.overlay.add([Footprint(edit.id, edit.format, hunks)])
+        return file.after() != file.before
+
+    def _overwrite(self, file: File, edit: str, text: Text) -> None:
+        """Void what earlier calls made of the file, which is to be made of `text` now."""
+        self.overwritten.update(dict.fromkeys(file.edits, edit))
+        file.cleared(text)
+        file.edits = [edit]
+
+    def _is_whole(self, file: File, quote: str) -> bool:
+        text = file.now() if self._files.in_order else file.text
+        if not text.lines or not quote:
+            return not text.lines and not quote
+        found = resolve(text, Replace(quote, ""), self._rules.rungs)
+        return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
+
+    def _either(self, edit: Edit) -> Refused:
+        """The refusal of a text for the old path of a file that is renamed."""
+        rename = self._files.renamed[edit.path]
+        assert isinstance(rename.op, Rename)
+        to = rename.op.to
+        return Refused(
+            Problem(
+                "conflict.order",
+                f"edit {edit.id} writes {edit.path}, which edit {rename.id} renames to {to}: "
+                f"written before that, {to} has the new text and {edit.path} is gone; written "
+                f"after it, {to} has the old text and {edit.path} the new one",
+                f"write {to} if the renamed file is meant, or send one of the two by itself",
+                path=edit.path,
+                conflicts_with=Collision(edit=rename.id, path=edit.path),
+            )
+        )
+
+
+def _id_of(op: WriteBytes) -> str:
+    """The id of what the file is to hold."""
+    return blob_id(op.data) if isinstance(op.data, bytes) else op.data.after
+
+
+def _exists(path: str, message: str, there: bytes = b"") -> Refused:
+    """`there` is what the file holds; its first lines are shown, to be quoted."""
+    lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
+    return Refused(
+        Problem(
+            "path.exists",
+            message,
+            "send an edit that quotes the lines to change, or choose another path",
+            path=path,
+            excerpt=(1, lines) if lines else None,
+        )
+    )

@@ -1,0 +1,341 @@
+"""The files of a batch: which one an edit names, and where each ends.
+
+An edit may name a file by the path that it has or by the one that a rename of the batch gives it.
+Text states renames, deletions and creations together: a path that one of them frees is free for
+the others, wherever they stand; it may then name two files, the one that leaves it and the one that
+comes.  Calls do one thing after the other: a path names the file that has it by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, get_args
+
+from patchq.core.model.ops import (
+    WHOLE,
+    Anchored,
+    Create,
+    DeleteFile,
+    InsertAt,
+    Rename,
+    SetMode,
+    Write,
+    WriteBytes,
+    halves,
+)
+from patchq.core.model.values import (
+    Collision,
+    Edit,
+    EditOutcome,
+    EditState,
+    Entry,
+    FileChange,
+    Hunk,
+    LineHunk,
+    Problem,
+    Tree,
+)
+from patchq.core.plan import targets
+from patchq.core.plan.overlay import Overlay
+from patchq.core.plan.targets import Refused, Rules
+from patchq.core.text.line_diff import whole_lines
+from patchq.core.text.lines import Text, content
+
+_NAMES: dict[type, str] = {
+    Create: "create",
+    DeleteFile: "delete_file",
+    Rename: "rename",
+    Write: "write",
+    WriteBytes: "write",
+    SetMode: "mode",
+    InsertAt: "insert",
+}
+
+
+Deed = Literal["deleted", "renamed", "made", "edited", "written"]
+"""What can be done to a file, in the order in which a clash names who did it."""
+
+
+@dataclass(slots=True)
+class File:
+    """One file of the batch: where it stood, where it will, and what is made of it."""
+
+    path: str
+    """Where it stands behind the edits so far."""
+    text: Text
+    """The text on the base; of a file that the batch creates, as it is created."""
+    before: bytes | None
+    """What the base has at its path: for a file that the batch makes, what it covers."""
+    executable: bool = False
+    origin: str | None = None
+    """The path that it has on the base; None for one that the batch makes."""
+    was_executable: bool | None = None
+    """What the base says of it; None for one that the batch makes."""
+    link: bool = False
+    """Whether it is, or becomes, a symbolic link."""
+    was_link: bool = False
+    """Whether the base has one there."""
+    stated: bytes | None = None
+    """All that it is to hold, where an edit says it in bytes."""
+    by: dict[Deed, str] = field(default_factory=dict)
+    """The edits that did something to it."""
+    edits: list[str] = field(default_factory=list)
+    """The edits that say what it holds."""
+    final_newline: bool | None = None
+    """How the text ends, where an edit says it; None: as it did."""
+    folded: dict[int, EditOutcome] = field(default_factory=dict)
+    """The edits that were resolved on what earlier ones wrote, by what they mean."""
+    said: set[int] = field(default_factory=set)
+    """What edits of the base mean."""
+    indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
+    """What indexed edits change of the base, in runs, by their ids."""
+    overlay: Overlay = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.overlay = Overlay(self.text.whole)
+
+    @property
+    def mode_before(self) -> bool | None:
+        """Whether it was executable, where the batch changes that."""
+        return self.was_executable if self.was_executable != self.executable else None
+
+    @property
+    def link_before(self) -> bool | None:
+        """Whether it was a link, where the batch changes that."""
+        turned = self.before is not None and self.link != self.was_link
+        return self.was_link if turned else None
+
+    @property
+    def stated_by(self) -> str | None:
+        """The edit that states all that it holds, so that nobody means its base any more."""
+        return self.by.get("written") or self.by.get("made")
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is still where it was on the base."""
+        return "deleted" not in self.by and self.path == self.origin
+
+    def has_base(self, text: Text) -> bool:
+        """Whether it is the base's text."""
+        return text is self.text and self.stated_by is None
+
+    def now(self) -> Text:
+        """The text as the edits so far leave it."""
+        return self.text if self.overlay.is_bare else self.overlay.now()
+
+    def cleared(self, text: Text) -> None:
+        """Forget what edits made of it: from now on it is made of this text."""
+        self.text, self.overlay = text, Overlay(text.whole)
+        self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
+        self.by = {deed: by for deed, by in self.by.items() if deed == "renamed"}
+
+    def after(self) -> bytes | None:
+        """What becomes of it; None if it is deleted."""
+        if "deleted" in self.by:
+            return None
+        if self.stated is not None:
+            return self.stated
+        whole = self.overlay.text()
+        if self.final_newline is None:
+            return self.text.restored(whole)
+        return whole if self.final_newline else content(whole)
+
+    def hunks(self, after: bytes) -> tuple[LineHunk, ...] | None:
+        """The changed lines of a file that the base has; None where they are not known."""
+        if self.before is None or self.origin is None or self.stated is not None:
+            return None
+        return whole_lines(self.before, after, self.overlay.hunks())
+
+
+class Files:
+    """The files that a batch speaks of, read from the tree when an edit first names them."""
+
+    def __init__(
+        self, edits: Sequence[Edit], tree: Tree, rules: Rules, suggestions: int = 0
+    ) -> None:
+        self.in_order = bool(edits) and all(edit.called for edit in edits)
+        """Whether what is done to whole files is done in the order of the edits."""
+        self.tree = tree
+        self._rules = rules
+        self._suggestions = suggestions
+        """For so many more wrong paths a better one is looked for."""
+        self.renames: dict[str, Edit] = {}
+        """The edits that rename a file, by its new path."""
+        self.renamed: dict[str, Edit] = {}
+        """The same by the path that it had."""
+        self.leaving: set[str] = set()
+        self.whole = [edit for edit in edits if isinstance(edit.op, WHOLE)]
+        """The edits of whole files."""
+        for edit in self.whole:
+            if isinstance(edit.op, Rename):
+                self.renames.setdefault(edit.op.to, edit)
+                self.renamed.setdefault(edit.path, edit)
+            if isinstance(edit.op, Rename | DeleteFile):
+                self.leaving.add(edit.path)
+        self.by_path: dict[str, list[Edit]] = {}
+        """All edits by the path that they name."""
+        for edit in edits:
+            self.by_path.setdefault(edit.path, []).append(edit)
+        self._base: dict[str, File] = {}
+        """The files of the base, by their paths there."""
+        self.placed: dict[str, File] = {}
+        """The files that the batch puts at a path where they were not."""
+        self._all: dict[int, File] = {}
+        """By `id`."""
+        self._new_paths = targets.NewPaths()
+
+    def __iter__(self) -> Iterator[File]:
+        return iter(self._all.values())
+
+    # ------------------------------------------------------------ which one is meant
+
+    def named(self, path: str) -> tuple[File, ...]:
+        """The file that an edit names, or both that have the path, the one that leaves it first;
+        raises `Refused`."""
+        placed = self.placed.get(path)
+        if self.in_order and placed is not None:
+            return (placed,)
+        if placed is None and path in self._base and path not in self.renames:
+            return (self.of_base(path),)
+        files = [self.of_base(path)] if self.tree.entry(path) is not None else []
+        coming = placed or self._coming(path)
+        if coming is not None and coming not in files:
+            files.append(coming)
+        return tuple(files) or (self.of_base(path),)
+
+    def of_base(self, path: str, *, link: bool = False) -> File:
+        """The file, or the symbolic link, that the base has there; raises `Refused`."""
+        if path not in self._base or self._base[path].was_link != link:
+            data, entry = self._existing(path, link=link)
+            bit = entry.executable
+            text = Text(data)
+            text.expect(len(self.by_path.get(path, ())))
+            self._base[path] = File(
+                path, text, data, bit, path, was_executable=bit, link=link, was_link=link
+            )
+            self._all[id(self._base[path])] = self._base[path]
+        return self._base[path]
+
+    def _existing(self, path: str, *, link: bool) -> tuple[bytes, Entry]:
+        suggests = self._suggestions > 0
+        try:
+            return targets.existing(self.tree, path, self._rules, suggests=suggests, link=link)
+        except Refused as refused:
+            self._suggestions -= refused.problem.code == "path.not_found"
+            raise
+
+    def _coming(self, path: str) -> File | None:
+        """The file that a rename of the batch gives the path, also one that stands behind."""
+        met = {path}
+        while (rename := self.renames.get(path)) and rename.path not in met:
+            path = rename.path
+            if self.tree.entry(path) is not None:
+                return self.of_base(path)
+            met.add(path)
+        return None
+
+    def seen(self, path: str) -> File | None:
+        """The file of the base there, if an edit has named it."""
+        return self._base.get(path)
+
+    def is_free(self, path: str) -> bool:
+        """Whether the file that the base has there goes away."""
+        if self.in_order:
+            return path in self._base and not self._base[path].stays
+        return path in self.leaving and self.tree.entry(path) is not None
+
+    def check_new(self, path: str) -> Entry | None:
+        """As `targets.check_new`: what the text says goes makes room, wherever it says so."""
+        leaving = () if self.in_order else self.leaving
+        return targets.check_new(self.tree, path, self._rules, leaving)
+
+    def place(self, file: File, path: str) -> None:
+        """Put a file where it was not; raises `Refused`."""
+        if self.tree.entry(path) is None:
+            self._new_paths.add(path)
+        if self.placed.get(file.path) is file:
+            del self.placed[file.path]
+        file.path = path
+        self.placed[path] = file
+        if file.origin is None:
+            self._all.setdefault(id(file), file)
+
+    # ------------------------------------------------------------ what becomes of them
+
+    def changes(self) -> Iterator[FileChange]:
+        """What the batch does to the tree: one change for each path."""
+        ends = {file.path for file in self if "deleted" not in file.by}
+        for file in self:
+            yield from self._changes(file, ends)
+
+    def _changes(self, file: File, ends: Collection[str]) -> Iterator[FileChange]:
+        origin, after = file.origin, file.after()
+        left = origin is not None and origin not in ends
+        if after is None:
+            if origin is not None and left:
+                yield FileChange(origin, file.before, None, file.executable, link=file.link)
+            return
+        made = partial(
+            FileChange,
+            file.path,
+            file.before,
+            after,
+            file.executable,
+            was_executable=file.mode_before if file.link_before is None else None,
+            link=file.link,
+            was_link=file.link_before,
+        )
+        if origin in (None, file.path):
+            turned = (file.mode_before, file.link_before) != (None, None)
+            if after != file.before or turned:
+                yield made(hunks=file.hunks(after))
+        elif left and self.tree.entry(file.path) is None:
+            yield made(renamed_from=origin, hunks=file.hunks(after))
+        else:
+            there = self.tree.entry(file.path)
+            covered = None if there is None else self.tree.read(file.path)
+            if covered != after:
+                yield FileChange(file.path, covered, after, file.executable)
+            if left and origin is not None:
+                yield FileChange(origin, file.before, None, file.executable)
+
+
+def clash(edit: Edit, file: File | None, what: str) -> Refused:
+    """The refusal of an edit that wants something else of the file than an earlier one."""
+    deeds = file.by if file else {}
+    other = next((deeds[deed] for deed in get_args(Deed) if deed in deeds), None)
+    return Refused(
+        Problem(
+            "conflict.overlap",
+            f"edit {edit.id} ({op_name(edit)} {edit.path}) collides with {what}"
+            + (f": edit {other}" if other else ""),
+            "say once what shall become of the file",
+            path=edit.path,
+            conflicts_with=Collision(edit=other, path=edit.path),
+        )
+    )
+
+
+def outcome(
+    edit: Edit,
+    state: EditState,
+    cancelled_by: str | None = None,
+    match: str | None = None,
+    lines: tuple[int, int] | None = None,
+) -> EditOutcome:
+    """What became of an edit, at which rung and lines."""
+    return EditOutcome(
+        edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines, (),
+        cancelled_by, edit.confidence, edit.description,
+    )  # fmt: skip
+
+
+def op_name(edit: Edit) -> str:
+    """The operation as reports name it."""
+    if type(edit.op) in _NAMES:
+        return _NAMES[type(edit.op)]
+    if isinstance(edit.op, Anchored):
+        return edit.op.action.partition("_")[0]
+    return "replace" if halves(edit.op)[1] else "delete"

@@ -1,0 +1,181 @@
+r"""What must not come of a batch: text that a model does not mean although it wrote it.
+
+A file of escapes, a whole file that keeps too little, and text that would give a file two encodings
+are refused.
+
+New text that a model escaped once too often is told from what comes of it.  Where a quote is found
+only with its escapes undone, both halves lose theirs on the way (see `resolve.readings`).  Two
+kinds of new text have no quote that could tell: the files that the same response creates, and a
+replacement that alone is escaped, which shows only in a file that does not parse with `\n` and `\"`
+in its lines and does without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from patchq.core.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
+from patchq.core.model.values import Edit, FileChange, Hunk, Plan, Problem
+from patchq.core.plan.syntax import unparsable
+from patchq.core.plan.targets import Rules
+from patchq.core.resolve.readings import is_escaped_line, unescape, unescape_text
+from patchq.core.text.line_diff import line_diff
+from patchq.core.text.lines import Text
+from patchq.core.text.seen import named_fence, seen
+
+
+def escaped_file(edit: Edit, op: Create) -> Problem | None:
+    """A new file whose line breaks are all written as escapes, as a problem."""
+    if not is_escaped_line(op.text):
+        return None
+    return Problem(
+        "response.unreadable_edit",
+        f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
+        "write the new file's lines as lines, without backslash escapes",
+        edit=edit.id,
+        line=edit.at[0],
+    )
+
+
+def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
+    """A whole file that would lose most of its lines, or may be a mere excerpt, as a problem."""
+    before = [line.strip() for line in base.contents if line.strip()]
+    after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
+    if op.quoting and not _keeps(before, after):
+        what = seen(op.text)
+        return Problem(
+            "response.unreadable_edit",
+            f"the fence of edit {edit.id} names {edit.path} and holds {what}, not the file"
+            if what
+            else f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
+            "send the lines that change as an edit that quotes them; to write the whole file, put "
+            f"its path into the fence's info: {named_fence(edit.path)}",
+            edit=edit.id,
+            path=edit.path,
+            line=edit.at[0],
+        )
+    if len(after) < len(before) * rules.shrink:
+        return Problem(
+            "edit.shrinks",
+            f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of {edit.path}",
+            "send the whole file, or quote the lines to delete",
+            edit=edit.id,
+            path=edit.path,
+        )
+    return None
+
+
+def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
+    """Whether the new lines keep, in order, the first, the last and half of the others, or nine in
+    ten of all."""
+    if not before:
+        return True
+    changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(before, after))
+    kept = len(before) - changed
+    ends = bool(after) and before[0] == after[0] and before[-1] == after[-1]
+    others = kept - min(2, len(before))
+    return kept >= 0.9 * len(before) or (ends and others >= (len(before) - 2) / 2)
+
+
+def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
+    """New text beyond ASCII for a file whose bytes are not UTF-8, as a problem."""
+    if all(hunk.new.isascii() for hunk in hunks) or text.is_utf8:
+        return None
+    own = set(text.contents)
+    lines = (line.removesuffix(b"\r") for hunk in hunks for line in hunk.new.split(b"\n"))
+    if all(line.isascii() or line in own for line in lines):
+        return None
+    return Problem(
+        "file.encoding",
+        f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII into it",
+        "keep the new lines to ASCII, or leave this file out",
+        edit=edit.id,
+        path=edit.path,
+    )
+
+
+# ---------------------------------------------------------------- escapes
+
+
+RUNG = "unescaped"
+_MOST_TRIED = 8
+_WRITING = (Replace, ReplaceText, Occurrences, InContext)
+"""The kinds of edits whose new text may be escaped where their quote is not."""
+_ESCAPED_QUOTE, _BARE_QUOTE = re.compile(r"\\[\"]"), re.compile(r"(?<!\\)[\"]")
+
+Planner = Callable[[Sequence[Edit]], Plan]
+
+
+def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool]) -> Plan:
+    """The plan of the edits, as `plan` makes it, with the escapes undone that are none of the text.
+
+    `judged` tells of a path whether its file has to parse.
+    """
+    planned = plan(edits)
+    if any(outcome.match == RUNG for outcome in planned.edits):
+        edits = [
+            replace(edit, op=Create(unescape_text(edit.op.text)))
+            if isinstance(edit.op, Create) and is_escaped_line(edit.op.text)
+            else edit
+            for edit in edits
+        ]
+        planned = plan(edits)
+    escaped = _escaped(edits)
+    for change in planned.changes if escaped else ():
+        paths = dict.fromkeys([change.path, change.renamed_from])
+        doubtful = [edit for path in paths for edit in escaped.get(path, ())]
+        if doubtful and judged(change.path) and unparsable(change):
+            edits, planned = _corrected(edits, doubtful, change, plan) or (edits, planned)
+            escaped = _escaped(edits)
+    return planned
+
+
+def _escaped(edits: Sequence[Edit]) -> dict[str | None, list[Edit]]:
+    """The edits whose new text may be unescaped, by their paths."""
+    escaped: dict[str | None, list[Edit]] = {}
+    for edit in edits:
+        if _plain(edit) is not edit:
+            escaped.setdefault(edit.path, []).append(edit)
+    return escaped
+
+
+def _corrected(
+    edits: Sequence[Edit], doubtful: Sequence[Edit], change: FileChange, plan: Planner
+) -> tuple[Sequence[Edit], Plan] | None:
+    """The plan with one of the edits unescaped, the only one that makes the file parse; else with
+    all of them, if that does."""
+    alone = [[edit] for edit in doubtful] if 1 < len(doubtful) <= _MOST_TRIED else []
+    good = [result for suspects in alone if (result := _parsing(edits, suspects, change, plan))]
+    if not good:
+        return _parsing(edits, doubtful, change, plan)
+    return good[0] if len(good) == 1 else None
+
+
+def _parsing(
+    edits: Sequence[Edit], suspects: Sequence[Edit], change: FileChange, plan: Planner
+) -> tuple[Sequence[Edit], Plan] | None:
+    """The plan with the chosen edits unescaped, if the file parses then."""
+    corrected = [_plain(edit) if edit in suspects else edit for edit in edits]
+    planned = plan(corrected)
+    after = next((other for other in planned.changes if other.path == change.path), None)
+    if planned.refused or after is None or unparsable(after):
+        return None
+    ids = {edit.id for edit in suspects}
+    outcomes = tuple(replace(o, match=RUNG) if o.id in ids else o for o in planned.edits)
+    return corrected, replace(planned, edits=outcomes)
+
+
+def _plain(edit: Edit) -> Edit:
+    """The edit with its new text unescaped; itself where nothing is escaped, or not every quote."""
+    op: Op = edit.op
+    if not isinstance(op, _WRITING) or "\\" not in op.new:
+        return edit
+    if isinstance(op, Replace):
+        new = unescape_text(op.new)
+    else:
+        new = unescape(op.new.encode("utf-8", "surrogateescape")).decode(errors="surrogateescape")
+    if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):
+        return edit
+    return replace(edit, op=replace(op, new=new))

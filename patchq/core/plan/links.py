@@ -1,0 +1,175 @@
+"""Where a symbolic link leads, and whether a batch may make one that leads there.
+
+A link is judged on the tree that the batch leaves, with all other links in it, as a file system
+would follow it.  One that leads out of the repository, into what git or patchq keeps for itself, to
+a denied path, round in circles, or stands where git follows no link, is refused.  One to a file of
+the tree passes.  Whatever else may lie behind it, a person looks at first: a directory, in which
+everything gets a second path that no pattern names, or something that the tree does not have.
+
+Nothing is ever written through a link: no path of a batch may have one above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import name_key, spells_git
+from patchq.core.model.values import EntryKind, FileChange, Problem, Tree
+from patchq.core.plan.targets import Rules
+from patchq.core.text.patterns import Pattern
+from patchq.core.text.quote import HIDDEN, visible
+
+_MOST_STEPS = 40
+"""So many links a file system follows before it gives up."""
+_MOST_BYTES = 1024
+_DRIVE = Pattern(r"[A-Za-z]:")
+_WHAT: dict[EntryKind | None, str] = {"tree": "a directory", "submodule": "a submodule"}
+_GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})
+
+
+@frozen
+class End:
+    """Where a link ends: a path, and what is there, None for nothing that the tree has."""
+
+    path: str
+    kind: EntryKind | None
+
+
+class _Astray(Exception):
+    """It cannot be followed, or may not: a code, and a clause."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code, self.why = code, why
+
+
+def flaws(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator[Problem]:
+    """The links that changes of the tree `before` would make, and may not."""
+    for change, after in _made(changes, before):
+        try:
+            _judge(change.path, rules.denied)
+            _end(change, after, rules.denied)
+        except _Astray as astray:
+            yield Problem(
+                astray.code,
+                f"{change.path} would be a symbolic link {astray.why}",
+                "link to a file of the repository, by a path relative to the link",
+                path=change.path,
+            )
+
+
+def doubts(
+    changes: Sequence[FileChange], before: Tree, review: Callable[[str], str | None]
+) -> Iterator[tuple[str, str]]:
+    """The links, out of those that may be made, at which a person looks first: path and reason.
+    `review` gives the pattern that asks for it for a path."""
+    for change, after in _made(changes, before):
+        link = f"{change.path} would be a symbolic link"
+        try:
+            end = _end(change, after, lambda path: None)
+        except _Astray as astray:
+            yield change.path, f"{link} {astray.why}"
+            continue
+        # A pattern for a directory does not match a link in its place.
+        pattern = None if review(change.path) else review(f"{change.path}/-")
+        if end.kind != "file":
+            known = _WHAT.get(end.kind)
+            what = f"which is {known}" if known else "where the branch has nothing"
+            named = visible(end.path) or "the root"
+            yield change.path, f"{link} to {named}, {what}"
+        elif pattern:
+            yield change.path, f"{link}, and `paths.review` has the pattern `{pattern}`"
+
+
+def _made(changes: Sequence[FileChange], before: Tree) -> Iterator[tuple[FileChange, _After]]:
+    """The changes that make a link, or lead one elsewhere, and the tree behind all of them."""
+    links = [change for change in changes if change.link and change.after is not None]
+    after = _After(changes, before) if links else None
+    for link in links:
+        assert after is not None
+        yield link, after
+
+
+def _judge(path: str, denied: Callable[[str], str | None]) -> None:
+    """What is against a link at this path, wherever it leads."""
+    if name_key(path.rpartition("/")[2]) in _GITS_OWN:
+        raise _Astray("path.denied", "which git does not follow there")
+    if reason := denied(f"{path}/-"):
+        raise _Astray("path.denied", f"in the place of a directory that may not change: {reason}")
+
+
+class _After:
+    """A tree with changes made."""
+
+    def __init__(self, changes: Iterable[FileChange], before: Tree) -> None:
+        self._before = before
+        self._now: dict[str, FileChange | None] = {}
+        self._above = set[str]()
+        for change in changes:
+            if change.renamed_from is not None:
+                self._now.setdefault(change.renamed_from, None)
+            self._now[change.path] = None if change.after is None else change
+            if change.after is not None:
+                parts = change.path.split("/")
+                self._above |= {"/".join(parts[:n]) for n in range(1, len(parts))}
+
+    def kind(self, path: str) -> EntryKind | None:
+        """What stands at the path; None for nothing."""
+        if not path or path in self._above:
+            return "tree"
+        if path in self._now:
+            change = self._now[path]
+            return None if change is None else "link" if change.link else "file"
+        entry = self._before.entry(path)
+        return entry.kind if entry else None
+
+    def target(self, path: str) -> bytes:
+        """Where the link at the path leads."""
+        change = self._now.get(path)
+        return change.after or b"" if change else self._before.read(path)
+
+
+def _end(change: FileChange, after: _After, denied: Callable[[str], str | None]) -> End:
+    """Where a link ends; raises `_Astray`."""
+    here = change.path.split("/")[:-1]
+    ahead, steps = _parts(change.after or b""), 1
+    while ahead:
+        part = ahead.pop(0)
+        if part in ("", "."):
+            continue
+        if part == "..":
+            if not here:
+                raise _Astray("path.outside", "that leads out of the repository")
+            here.pop()
+            continue
+        here.append(part)
+        path = "/".join(here)
+        if spells_git(part):
+            raise _Astray("path.denied", "into what git keeps for itself")
+        if reason := denied(path):
+            raise _Astray("path.denied", f"to {visible(path)}, which may not be changed: {reason}")
+        if after.kind(path) == "link":
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise _Astray("path.invalid", "that leads round in circles")
+            here.pop()
+            ahead = _parts(after.target(path)) + ahead
+    path = "/".join(here)
+    return End(path, after.kind(path))
+
+
+def _parts(target: bytes) -> list[str]:
+    """The components of where a link leads; raises `_Astray`."""
+    text = target.decode("utf-8", "surrogateescape")
+    if text.startswith(("/", "\\")) or _DRIVE.match(text):
+        raise _Astray("path.outside", "with an absolute path, which leads out of the repository")
+    wrong = {
+        "that leads nowhere": not text,
+        f"to a path of more than {_MOST_BYTES} bytes": len(target) > _MOST_BYTES,
+        "to a path with what is no character, or none to be seen": bool(HIDDEN.search(text)),
+        "to a path with a backslash; directories are separated by `/`": "\\" in text,
+    }
+    if why := next((why for why, holds in wrong.items() if holds), None):
+        raise _Astray("path.invalid", why)
+    return text.split("/")

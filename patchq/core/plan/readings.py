@@ -1,0 +1,145 @@
+"""The two readings of a batch, and which of them is meant.
+
+On the base, every edit stands where its quote stands there; only one that has no place there is
+sought on the text as the edits before it leave it.  In sequence, an edit may as well stand where it
+touches what an edit before it wrote, and a call wherever its quote is the only one left.  If one
+reading holds, it is meant.  If both do and differ, calls are meant in sequence, for so do their
+tools; what else a response holds is refused.
+
+The second reading is made only where an earlier edit can meet a later quote: most responses are
+read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Literal
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import (
+    InContext,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+    halves,
+)
+from patchq.core.model.values import Collision, Edit, EditOutcome, Plan, Problem
+from patchq.core.plan.files import File
+from patchq.core.plan.patches import footprints
+from patchq.core.resolve.ladder import Found, Missed
+from patchq.core.resolve.match import PartOp
+
+_REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
+"""The rungs at which a quote is other lines than it says."""
+_ALL_OR_ONE = (InContext, InParagraph)
+"""The kinds of edits that may mean every place."""
+Order = Literal["base", "sequence"]
+
+
+@frozen
+class BatchReading:
+    """What a batch comes to in one order.
+
+    `meets` says that the other order may give something else.  `followed` are the edits that stand
+    on what others wrote although they have a place on the base, each with one of those others.
+    `barred` says that a call has its one place here, and that nobody can tell what it writes there.
+    """
+
+    plan: Plan
+    meets: bool = False
+    followed: Mapping[str, str] = field(default_factory=dict)
+    barred: bool = False
+
+
+def meant(edits: Sequence[Edit], read: Callable[[Order], BatchReading]) -> Plan:
+    """The plan of the reading that is meant; refused where none is."""
+    if all(edit.called for edit in edits):
+        return _called(read)
+    on_base = read("base")
+    if not on_base.meets:
+        return on_base.plan
+    in_sequence = read("sequence")
+    if in_sequence.plan.refused:
+        return on_base.plan
+    if on_base.plan.refused:
+        return in_sequence.plan
+    if on_base.plan.changes == in_sequence.plan.changes or not in_sequence.followed:
+        return on_base.plan
+    return _undecided(on_base.plan, in_sequence)
+
+
+def _called(read: Callable[[Order], BatchReading]) -> Plan:
+    """The same of calls alone: the base counts where they cannot be done in their order."""
+    in_sequence = read("sequence")
+    if not in_sequence.meets or not in_sequence.plan.refused or in_sequence.barred:
+        return in_sequence.plan
+    on_base = read("base")
+    return in_sequence.plan if on_base.plan.refused else on_base.plan
+
+
+def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
+    """The refusal of a batch that means two things."""
+    later, earlier = next(iter(in_sequence.followed.items()))
+    outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
+    lines = outcome.lines or (1, 1)
+    where = f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+    problem = Problem(
+        "conflict.order",
+        f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "
+        f"{where} of {outcome.path}; after {earlier}, it changes what {earlier} writes",
+        "send one edit for all that shall become of these lines, or quote more of them, so that "
+        "the text stands either in the file or in what the edit before writes",
+        edit=later,
+        path=outcome.path,
+        line=lines[0],
+        conflicts_with=Collision(edit=earlier, path=outcome.path),
+    )
+    return Plan(
+        (),
+        tuple(_idle(outcome, later) for outcome in on_base.edits),
+        (*on_base.problems, problem),
+    )
+
+
+def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
+    """What becomes of an edit of a batch of which one has failed."""
+    if outcome.id == failed:
+        return replace(outcome, state="failed")
+    return replace(outcome, state="ready") if outcome.state == "applied" else outcome
+
+
+def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
+    """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
+    if file.overlay.is_bare:
+        return False
+    if meaning in file.said or meaning in file.folded:
+        return False
+    if isinstance(op, InsertAt):
+        return edit.called
+    if isinstance(op, Occurrences) and op.at is not None:
+        return False
+    if isinstance(base, Missed):
+        return edit.called and base.why in ("ambiguous", "count")
+    if base.already:
+        return False
+    disturbed = file.overlay.disturbs(*file.text.span(base.start, base.end))
+    if disturbed and not base.hunks:
+        return True
+    if edit.called and file.overlay.collides(footprints(edit, base, meaning)):
+        return True
+    if not disturbed and base.rung == "exact" and not _means_all(op):
+        return False
+    quote = halves(op)[0].encode("utf-8", "surrogateescape")
+    lines = isinstance(op, Replace | PatchHunk)
+    return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
+
+
+def _means_all(op: PartOp) -> bool:
+    """Whether it means more places than one, so that a further one would count."""
+    if isinstance(op, ReplaceText):
+        return op.count != 1
+    return isinstance(op, _ALL_OR_ONE) and op.every

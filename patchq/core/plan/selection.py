@@ -1,0 +1,236 @@
+"""Which edits of a batch count: by a person's choice, by their confidence, by what cancels them,
+and as backups.
+
+An edit below the threshold is left out.  One that depends on another is cancelled when that one is
+applied.  A backup counts only where the edit that it backs up has no place; since a contextual edit
+may turn out to be one by its span, those come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import chain
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import CONTEXTUAL, Occurrences, Op, halves
+from patchq.core.model.report import IDLE, EditEntry
+from patchq.core.model.values import Edit, EditOutcome, EditState, Hunk, Problem
+from patchq.core.plan.files import File, outcome
+from patchq.core.plan.targets import Refused
+from patchq.core.resolve.ladder import Found, same_result
+from patchq.core.text.lines import Text
+
+_STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
+_RULES_OUT = _STANDS | {"cancelled"}
+"""What became of an edit whose backup is not needed."""
+
+
+def is_by_number(text: Text, op: Op) -> bool:
+    """Whether only a number tells the place from others that are alike."""
+    return (
+        isinstance(op, Occurrences)
+        and op.at is not None
+        and text.haystack.repeats(halves(op)[0].encode("utf-8", "surrogateescape"))
+    )
+
+
+def backed(edit: Edit, file: File, found: Found) -> str | None:
+    """The indexed edit that makes all changes which a contextual one does, which so is its
+    backup."""
+    if edit.format != CONTEXTUAL or not found.hunks:
+        return None
+    runs = [run for run in found.runs if run]
+    for name, others in file.indexed.items():
+        if all(any(_alike(file.text, run, other) for other in others) for run in runs):
+            return name
+    return None
+
+
+def _alike(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
+    """Whether two changes of one place give the same bytes."""
+    if one[-1].end < other[0].start or other[-1].end < one[0].start:
+        return False
+    return same_result(text, (one,), (other,))
+
+
+class Cascade:
+    """The edits of a batch, decided one after the other; `apply` raises `Refused`."""
+
+    def __init__(
+        self, edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
+    ) -> None:
+        self.edits = edits
+        self.threshold = threshold
+        self.apply = apply
+        self.by_id = {edit.id: edit for edit in edits if edit.fallback_of is None}
+        self.backups = {edit.fallback_of: edit for edit in edits if edit.fallback_of is not None}
+        self.done: dict[int, EditOutcome] = {}
+        self.problems: list[Problem] = []
+
+    def run(self) -> tuple[list[EditOutcome], list[Problem]]:
+        """An outcome for each edit, in their order, and what went wrong."""
+        for edit in sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL):
+            if edit.depends_on or edit.fallback_of:
+                self._decide(edit)
+            elif id(edit) not in self.done:
+                self.done[id(edit)] = self._decided(edit)
+        if self.edits and all(map(self._is_doubtful, self.edits)):
+            self.problems = [replace(problem, severity="error") for problem in self.problems]
+        return [self.done[id(edit)] for edit in self.edits], self.problems
+
+    def _is_doubtful(self, edit: Edit) -> bool:
+        return edit.confidence is not None and edit.confidence < self.threshold
+
+    def _decide(self, edit: Edit) -> None:
+        """Decide the edit, and before it those that it depends on, however many there are."""
+        stack, open = [edit], set[int]()
+        while stack:
+            now = stack[-1]
+            first = [o for o in self._before(now) if id(o) not in self.done and id(o) not in open]
+            if first and id(now) not in self.done and id(now) not in open:
+                open.add(id(now))
+                stack += reversed(first)
+                continue
+            stack.pop()
+            if id(now) not in self.done:
+                self.done[id(now)] = self._decided(now)
+
+    def _before(self, edit: Edit) -> list[Edit]:
+        """The edits on which it depends whether this one counts."""
+        if self._is_doubtful(edit):
+            return []
+        needed = [self._named(name) for name in edit.depends_on]
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        return [*chain.from_iterable(needed), *([primary] if primary else [])]
+
+    def _named(self, name: str) -> list[Edit]:
+        """The edit of that id, and its backup."""
+        return [edit for edit in (self.by_id.get(name), self.backups.get(name)) if edit]
+
+    def _state(self, edit: Edit | None) -> EditState | None:
+        outcome = self.done.get(id(edit))
+        return outcome.state if outcome else None
+
+    def _decided(self, edit: Edit) -> EditOutcome:
+        if self._is_doubtful(edit):
+            self.problems.append(
+                Problem(
+                    "edit.confidence",
+                    f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold "
+                    f"of {self.threshold}",
+                    "it is left out; state a higher confidence if you are sure",
+                    severity="warning",
+                    edit=edit.id,
+                    path=edit.path,
+                )
+            )
+            return outcome(edit, "skipped")
+        for name in edit.depends_on:
+            if any(self._state(other) in _STANDS for other in self._named(name)):
+                return outcome(edit, "cancelled", name)
+        primary = self.by_id.get(edit.fallback_of) if edit.fallback_of else None
+        if primary and self._state(primary) in _RULES_OUT:
+            return outcome(edit, "skipped", edit.fallback_of)
+        try:
+            return self.apply(edit)
+        except Refused as refusal:
+            backup = self.backups.get(edit.id) if edit.fallback_of is None else None
+            if backup is not None and not self._is_doubtful(backup):
+                return outcome(edit, "skipped")
+            self.problems.append(replace(refusal.problem, edit=edit.id))
+            return outcome(edit, "failed")
+
+
+# ---------------------------------------------------------------- a person's choice
+
+
+Edits = Sequence[EditEntry]
+"""The entries of a report's `edits`."""
+
+
+@frozen
+class Selection:
+    """The ids of the edits to take, and of those left out with the one that each needs and cannot
+    have (None: it was left out by name)."""
+
+    taken: frozenset[str]
+    left: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -> Selection:
+    """The edits of `only` with what they need, or all but `without` and what needs them.
+
+    Raises `UsageError` for ids that there are not, and where nothing is left.
+    """
+    needs = {edit["id"]: set(edit["needs"]) for edit in edits}
+    unknown = sorted((set(only or ()) | without) - needs.keys())
+    if unknown:
+        raise UsageError(
+            f"the batch has no edit {', '.join(unknown)}",
+            f"its edits: {', '.join(needs) or 'none could be read'}",
+        )
+    if only is not None:
+        selected, more = set[str](), list(only)
+        while more:
+            edit = more.pop()
+            if edit not in selected:
+                selected.add(edit)
+                more += needs[edit]
+        left: dict[str, str | None] = dict.fromkeys(needs.keys() - selected)
+    else:
+        left = dict.fromkeys(without)
+        while more_left := _in_need(edits, left):
+            left |= more_left
+    if not needs.keys() - left.keys():
+        raise UsageError("no edit would be left", "to take none of them, `patchq discard` it")
+    return Selection(frozenset(needs.keys() - left.keys()), left)
+
+
+def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
+    """The other edits that need one of those left out, with that one; those that need one of these
+    too, if they stand behind it."""
+    more: dict[str, str] = {}
+    for edit in edits:
+        needs = [need for need in edit["needs"] if need in left]
+        needs = needs or [need for need in edit["needs"] if need in more]
+        if needs and edit["id"] not in left:
+            more[edit["id"]] = needs[-1]
+    return more
+
+
+def with_left_out(
+    done: Sequence[EditOutcome],
+    edits: Sequence[Edit],
+    taken: Collection[str] | None,
+    left: Mapping[str, str | None],
+) -> tuple[EditOutcome, ...]:
+    """The outcomes of the edits that were `taken` (None: all), with the others between them."""
+    if taken is None:
+        return tuple(done)
+    outcomes = iter(done)
+    return tuple(
+        next(outcomes)
+        if edit.id in taken
+        else outcome(edit, "cancelled" if left.get(edit.id) else "skipped", left.get(edit.id))
+        for edit in edits
+    )
+
+
+def brought_back(before: Edits, now: Edits) -> list[str]:
+    """The edits that did not count in a batch and do now, as what stood before them is left out."""
+    done = {edit["id"] for edit in now if edit["state"] == "applied"}
+    back = {edit["id"] for edit in before if edit["state"] in IDLE} & done
+    return sorted(back - {edit["id"] for edit in before if edit["state"] not in IDLE})
+
+
+def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
+    """The edits that counted in a batch and do not now, since they need one that is left out; with
+    that one."""
+    counted = {edit["id"] for edit in before if edit["state"] not in IDLE}
+    return [
+        (edit["id"], edit["cancelled_by"])
+        for edit in now
+        if edit["state"] == "cancelled" and edit["cancelled_by"] and edit["id"] in counted
+    ]

@@ -1,0 +1,197 @@
+"""Whether what comes of a batch still makes sense to its language.
+
+What parsed before has to parse afterwards, and a new file has to parse at all.  Python is read by
+the parser of the Python that runs, JSON with comments and trailing commas, YAML by its events, TOML
+by `tomllib`.  Python that only a later version knows is doubtful instead of broken: what the parser
+stumbles over is looked up in `later_python`.
+
+The grammars of other languages are none of a compiler's: they stumble over macros and over what is
+newer than they are.  What they do not understand is doubtful.  Broken is a file only whose brackets
+were balanced and no longer are; conditionals of a preprocessor may leave them open for a reason.
+
+Templates are not judged, nor is what is too large to be parsed in a moment.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import FileChange, Problem
+from patchq.core.text import grammars, jsonish, yamlio
+from patchq.core.text.patterns import Pattern
+
+MAX_BYTES = 1 << 20
+_TEMPLATES = (b"{{", b"{%", b"<%")
+_STRING = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`")
+_CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b", re.MULTILINE)
+_TOML_LINE = Pattern(r"at line (\d+)")
+_MOST_DOTS = 100
+"""More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
+
+
+@frozen
+class Flaw:
+    """The line that cannot be read, and why; `doubt` says why it may be right all the same."""
+
+    line: int
+    what: str
+    doubt: str | None = None
+
+
+def unparsable(change: FileChange) -> Problem | None:
+    """The problem with a change that leaves its file unreadable: a warning where that is in doubt;
+    None if it is fine or unknown."""
+    before, after = None if change.from_link else change.before, change.after
+    if change.link or after is None or after == before:
+        return None
+    if max(len(after), len(before or b"")) > MAX_BYTES:
+        return None
+    flaw = _flaw(change.path, after)
+    if flaw is None or _is_template(change.path, before or b"", after, flaw):
+        return None
+    own = _parser(change.path) is not None
+    if not own and before and _loses_a_bracket(change.path, before, after):
+        flaw = Flaw(flaw.line, "a bracket that opens or closes alone; the first syntax error is")
+    elif before and _flaw(change.path, before):
+        return None
+    return _problem(change.path, bool(before), after, flaw)
+
+
+def _problem(path: str, there: bool, after: bytes, flaw: Flaw) -> Problem:
+    lines = after.decode("utf-8", "backslashreplace").split("\n")
+    first = max(flaw.line - 4, 0)
+    where = f"{flaw.what} in line {flaw.line}"
+    if flaw.doubt is not None:
+        message = f"{path} may not parse: {where}{' of the result' if there else ''}; {flaw.doubt}"
+    elif there:
+        message = f"{path} would no longer parse: {where} of the result"
+    else:
+        message = f"the new file {path} does not parse: {where}"
+    return Problem(
+        "result.syntax",
+        message,
+        "look at the file before it is accepted"
+        if flaw.doubt
+        else "send the edits again so that the result parses",
+        "warning" if flaw.doubt else "error",
+        path=path,
+        excerpt=(first + 1, tuple(lines[first : flaw.line + 3])),
+    )
+
+
+def _is_template(path: str, before: bytes, after: bytes, flaw: Flaw) -> bool:
+    """Whether the text is none of its language yet.  In code the line that cannot be read tells;
+    data goes wrong anywhere, so it is judged only if its template's marks are no new ones."""
+    lines = after.split(b"\n")
+    if _suffix(path) in _DATA:
+        own = set(before.split(b"\n"))
+        return any(mark in line for line in lines if line not in own for mark in _TEMPLATES)
+    line = lines[flaw.line - 1] if flaw.line <= len(lines) else b""
+    return any(mark in _STRING.sub(b"", line) for mark in _TEMPLATES)
+
+
+def _loses_a_bracket(path: str, before: bytes, after: bytes) -> bool:
+    return (
+        not _CONDITIONAL.search(after)
+        and not _CONDITIONAL.search(before)
+        and grammars.balanced(path, before)
+        and not grammars.balanced(path, after)
+    )
+
+
+def _suffix(path: str) -> str:
+    return path.rpartition(".")[2].lower()
+
+
+def _parser(path: str) -> Callable[[bytes], Flaw | None] | None:
+    return _PARSERS.get(_suffix(path))
+
+
+def _flaw(path: str, data: bytes) -> Flaw | None:
+    """None where nothing is wrong, or the language is not known."""
+    parse = _parser(path)
+    if parse is None:
+        found = grammars.flaw(path, data) if grammars.knows(path) else None
+        return found and Flaw(*found, "its grammar here may not know all of the language")
+    try:
+        return parse(data)
+    except UnicodeDecodeError as error:
+        return Flaw(data.count(b"\n", 0, error.start) + 1, "no UTF-8")
+
+
+def _python(data: bytes) -> Flaw | None:
+    flaw = _running_python(data)
+    if flaw is None:
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Flaw(*flaw)
+
+    def refused(source: str) -> tuple[int, str] | None:
+        return _running_python(source.encode())
+
+    from patchq.core.plan.later_python import understood  # for what is refused alone
+
+    later = understood(text, flaw, refused)
+    if isinstance(later, tuple) or grammars.flaw("x.py", data):
+        return Flaw(*(later if isinstance(later, tuple) else flaw))
+    return Flaw(*flaw, later)
+
+
+def _running_python(data: bytes) -> tuple[int, str] | None:
+    import symtable
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                # Parses as `ast` does, bytes as well, and makes no tree of objects.
+                symtable.symtable(data, "", "exec")  # type: ignore[arg-type]
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                ast.parse(data)  # minds nothing but the grammar
+    except SyntaxError as error:
+        return error.lineno or 1, error.msg
+    except (ValueError, RecursionError, MemoryError) as error:
+        return 1, str(error) or type(error).__name__
+    return None
+
+
+def _json(data: bytes) -> Flaw | None:
+    try:
+        jsonish.parse(data.decode("utf-8-sig"))
+    except jsonish.JsonError as error:
+        return Flaw(error.line, str(error))
+    return None
+
+
+def _yaml(data: bytes) -> Flaw | None:
+    found = yamlio.syntax_error(data.decode("utf-8-sig"))
+    return Flaw(found.line, found.message) if found else None
+
+
+def _toml(data: bytes) -> Flaw | None:
+    if any(line.count(b".") > _MOST_DOTS for line in data.split(b"\n")):
+        return None
+    import tomllib
+
+    try:
+        tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        line = _TOML_LINE.search(str(error)) if isinstance(error, tomllib.TOMLDecodeError) else None
+        return Flaw(int(line[1]) if line else 1, str(error))
+    return None
+
+
+_DATA: dict[str, Callable[[bytes], Flaw | None]] = {
+    "json": _json,
+    "jsonc": _json,
+    "yaml": _yaml,
+    "yml": _yaml,
+    "toml": _toml,
+}
+_PARSERS = {"py": _python, "pyi": _python, **_DATA}

@@ -1,0 +1,325 @@
+"""Which file an edit speaks of, and whether it may.
+
+The first check that fails decides: the path's spelling, what the configuration denies, what stands
+at the path in the base, and whether its bytes can be edited as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from unicodedata import normalize
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.look_alikes import look, told_apart
+from patchq.core.model.names import check_path, collision_key, nearest
+from patchq.core.model.values import Candidate, Entry, Problem, Tree
+from patchq.core.text.patterns import Pattern
+
+_MOST_ALIKE = 200
+_MOST_COMPARED = 20_000
+"""So many paths, beside the one that is wrong, are compared with it."""
+_STANDS_FOR = Pattern(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
+"""Parts of paths that no file has: a reader is to put something else there."""
+_PATHS_TO = frozenset(
+    {"path/to", "pfad/zu", "pfad/zur", "pfad/zum", "chemin/vers", "ruta/a", "ruta/al", "ruta/hacia",
+     "caminho/para", "percorso/del", "pad/naar", "\u043f\u0443\u0442\u044c/\u043a"}
+)  # fmt: skip
+_EXAMPLES = ("mathweb",)
+"""The directories of the examples in prompts that many models were given."""
+_WHAT = {
+    "file": "a file", "link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"
+}  # fmt: skip
+
+
+@frozen
+class Rules:
+    """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
+
+    rungs: tuple[str, ...]
+    denied: Callable[[str], str | None]
+    file_bytes: int
+    new_directories: bool = True
+    elision: bool = True
+    shrink: float = 0.5
+    """The share of its lines that a file which is written as a whole has to keep."""
+    confidence: float = 0.7
+    """Edits that state less are left out."""
+    judged: Callable[[str], bool] = lambda path: True
+    """Whether the file at a path has to parse."""
+    astray: Callable[[str], str | None] = lambda path: None
+    """Why an absolute path names no file of the repository, as a clause behind the path."""
+
+
+class Refused(Exception):
+    """The path cannot be used; carries the problem (without the edit's id)."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def _refuse(code: str, path: str, message: str, hint: str) -> Refused:
+    return Refused(Problem(code, message, hint, path=path))
+
+
+def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
+    """Raise `Refused` for a path that is outside, malformed or denied."""
+    if flaw := check_path(path, exists=exists):
+        astray = rules.astray(path) if path.startswith("/") else None
+        shown = repr(path).replace(path, told_apart(path, normalize("NFC", path))[0])
+        raise _refuse(flaw.code, path, f"the path {shown} {astray or flaw.reason}", _spelled(path))
+    if reason := rules.denied(path):
+        raise _refuse(
+            "path.denied",
+            path,
+            f"{path} may not be changed: {reason}",
+            "leave this file out; a person has to change it, or `paths.deny`, by hand",
+        )
+
+
+def _spelled(path: str) -> str:
+    """What to write in place of a path that cannot be used."""
+    parts = (part.strip() for part in normalize("NFC", path).split("/"))
+    likely = "/".join(part for part in parts if part not in ("", ".")).lstrip("-")
+    if path.startswith("/") or check_path(likely):
+        return "name the file relative to the repository's root, with `/` between directories"
+    return f"write it as {likely}"
+
+
+def existing(
+    tree: Tree, path: str, rules: Rules, *, suggests: bool = True, link: bool = False
+) -> tuple[bytes, Entry]:
+    """The file, or the symbolic `link`, at `path` and its bytes, whatever they are; raises
+    `Refused`, which names the file that a wrong path may mean where it is to `suggest` one."""
+    check_spelling(path, rules, exists=True)
+    entry = tree.entry(path)
+    if entry is None:
+        _check_ancestors(tree, path)
+        likely = likely_path(tree, path) if suggests else None
+        named, hint = path, "list the files and name one of them"
+        if likely:
+            named, apart = told_apart(path, likely)
+            more = f" (written out: {apart})" if apart != likely else ""
+            hint = f"did you mean {likely}?{more}"
+        raise _refuse("path.not_found", path, f"there is no file {named} in the base", hint)
+    _check_kind(tree, path, entry, link=link)
+    return tree.read(path), entry
+
+
+def check_change(
+    tree: Tree, path: str, rules: Rules, *, link: bool = False, leaving: Collection[str] = ()
+) -> None:
+    """Raise `Refused` unless the file that stands at `path`, or the symbolic `link`, or nothing,
+    may be changed, whoever asks; those that are `leaving` make room."""
+    entry = tree.entry(path)
+    if entry is None or (entry.kind == "tree" and leaving):
+        check_new(tree, path, rules, leaving)
+    else:
+        check_spelling(path, rules, exists=True)
+        _check_kind(tree, path, entry, link=link)
+
+
+def _check_kind(tree: Tree, path: str, entry: Entry, *, link: bool) -> None:
+    if entry.kind != ("link" if link else "file"):
+        raise _refuse(
+            "path.not_a_file",
+            path,
+            f"{path} is {_WHAT[entry.kind]}, not a {'symbolic link' if link else 'file'}",
+            "edit a regular file; links go with a commit that is handed in: `patchq submit`",
+        )
+    if not link:
+        _check_filter(tree, path)
+
+
+def _check_filter(tree: Tree, path: str) -> None:
+    if driver := tree.filtered(path):
+        raise _refuse(
+            "path.filtered",
+            path,
+            f"{path} has the attribute `filter={driver}`: what git stores is not its text",
+            "leave this file out; a person has to change it by hand",
+        )
+
+
+def check_text(path: str, data: bytes, rules: Rules) -> None:
+    """Raise `Refused` unless the file's bytes can be edited as text."""
+    if len(data) > rules.file_bytes:
+        raise _refuse(
+            "file.unreadable",
+            path,
+            f"{path} has {len(data)} bytes, more than `limits.file_bytes` ({rules.file_bytes})",
+            "leave this file out, or have the limit raised",
+        )
+    if b"\0" in data:
+        raise _refuse(
+            "file.binary", path, f"{path} is binary (it holds NUL bytes)", "leave this file out"
+        )
+
+
+def check_new(tree: Tree, path: str, rules: Rules, leaving: Collection[str] = ()) -> Entry | None:
+    """Raise `Refused` unless a file may be made at `path`; the file that stands there already.  A
+    directory of which all files are `leaving` makes room, and so does a file above."""
+    check_spelling(path, rules, exists=False)
+    _check_filter(tree, path)
+    entry = tree.entry(path)
+    if entry is not None and entry.kind == "tree" and _leaves(tree, path, leaving):
+        return None
+    if entry is not None:
+        if entry.kind != "file":
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"{path} is {_WHAT[entry.kind]}",
+                "choose another path for the new file",
+            )
+        return entry
+    _check_ancestors(tree, path, leaving)
+    _check_collisions(tree, path)
+    if placeholder := _placeholder(tree, path):
+        raise _refuse(
+            "path.invalid",
+            path,
+            f"the path {path!r} stands for another one: {placeholder!r} is no name",
+            "name the file that is meant, relative to the repository's root",
+        )
+    parent = path.rpartition("/")[0]
+    if parent and not rules.new_directories and tree.entry(parent) is None:
+        raise _refuse(
+            "path.new_directory",
+            path,
+            f"the directory {parent} does not exist, and new ones may not be made",
+            "put the file into a directory that exists",
+        )
+    return None
+
+
+def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
+    """Raise `Refused` for a new file without a directory if exactly one file, somewhere else, has
+    its name: that one is meant as often, or quoted from.  Those that are `leaving` make room."""
+    if "/" in path:
+        return
+    twins = list(islice(tree.listing().alike(path), 2))
+    if len(twins) == 1 and twins[0] not in leaving:
+        raise Refused(
+            Problem(
+                "path.not_found",
+                f"there is no file {path} in the base, but {twins[0]}: a path line does not tell "
+                "which is meant",
+                f"did you mean {twins[0]}? A new file has its path in the fence's info: "
+                f"```text:{path}",
+                path=path,
+                candidates=(Candidate(twins[0], 1),),
+            )
+        )
+
+
+def _placeholder(tree: Tree, path: str) -> str | None:
+    """The part of a new path that stands for something else, unless the base has it."""
+    parts = path.split("/")
+    for depth, part in enumerate(parts, 1):
+        here = "/".join(parts[:depth])
+        if _STANDS_FOR.fullmatch(part) and tree.entry(here) is None:
+            return part
+        two = "/".join(parts[depth - 2 : depth]) if depth > 1 else ""
+        if two.lower() in _PATHS_TO and tree.entry(here) is None:
+            return two
+    return parts[0] if parts[0] in _EXAMPLES and tree.entry(parts[0]) is None else None
+
+
+def _leaves(tree: Tree, directory: str, leaving: Collection[str]) -> bool:
+    """Whether everything goes that the base has in the directory."""
+    below = (f"{directory}/{name}" for name in tree.names(directory))
+    return bool(leaving) and all(
+        path in leaving
+        or ((entry := tree.entry(path)) and entry.kind == "tree" and _leaves(tree, path, leaving))
+        for path in below
+    )
+
+
+def _check_ancestors(tree: Tree, path: str, leaving: Collection[str] = ()) -> None:
+    for parent in _parents(path):
+        entry = tree.entry(parent)
+        if entry is None or (entry.kind in ("file", "link") and parent in leaving):
+            return
+        if entry.kind != "tree":
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"{parent} is {_WHAT[entry.kind]}, so nothing can stand below it",
+                "choose a path below a directory",
+            )
+
+
+def _parents(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:length]) for length in range(1, len(parts)))
+
+
+def _check_collisions(tree: Tree, path: str) -> None:
+    """A path that only case or composition tells from one that exists would overwrite it on some
+    file systems; one that only looks like it is taken for it by people."""
+    directory = ""
+    for name in path.split("/"):
+        names = tree.names(directory)
+        if name not in names:
+            looks = set(look(name))
+            for other in names:
+                if not looks.isdisjoint(look(other)):
+                    there = f"{directory}/{other}" if directory else other
+                    raise _differs_little(
+                        path, path, there, "choose another name, or use the one that exists"
+                    )
+            return
+        directory = f"{directory}/{name}" if directory else name
+
+
+def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> Refused:
+    same = "/".join(name.split("/")[: other.count("/") + 1])
+    one, two = told_apart(same, other)
+    if collision_key(same) == collision_key(other):
+        how = f"differs from {two}{which} only in case or in how its letters are composed"
+    else:
+        how = f"looks like {two}{which}, and is another name"
+    return _refuse("path.exists", path, f"{one} {how}", hint)
+
+
+class NewPaths:
+    """The paths that a batch adds, kept from standing in each other's way."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, bool]] = {}
+        """By each part of its look: the path, and whether it is a file."""
+
+    def add(self, path: str) -> None:
+        """Raise `Refused` for a path that cannot stand beside those before it."""
+        for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
+            for part in look(step):
+                self._add(path, step, is_file, *self._known.setdefault(part, (step, is_file)))
+
+    def _add(self, path: str, step: str, is_file: bool, other: str, other_is_file: bool) -> None:
+        if is_file != other_is_file:
+            raise _refuse(
+                "path.not_a_file",
+                path,
+                f"the batch makes {other} both a file and a directory",
+                "choose another path",
+            )
+        if step != other:
+            hint = "spell it alike, or choose another name"
+            raise _differs_little(path, step, other, hint, ", which the batch adds too,")
+
+
+def likely_path(tree: Tree, path: str) -> str | None:
+    """The path that a wrong one most likely means; a suggestion only."""
+    listing = tree.listing()
+    names = path.split("/")
+    tails = ("/".join(names[at:]) for at in range(len(names)))
+    same = [*islice(listing.ending(path), _MOST_ALIKE)]
+    same += [tail for tail in tails if listing.has(tail)]
+    same = same or [*islice(listing.ending(names[-1]), _MOST_ALIKE)]
+    if same:
+        shared = set(names).intersection
+        return min(same, key=lambda p: (-len(shared(p.split("/"))), len(p)))
+    return nearest(path, listing.near(path, _MOST_COMPARED))

@@ -1,0 +1,452 @@
+"""One ladder for every edit that quotes whole lines: certain, or missed with what was found.
+
+The first rung at which the quote stands decides: in one place it is taken, in several the edit is
+ambiguous, unless all of them give the same bytes.  Before any rung is accepted, the text is asked
+whether the edit is already there, since leniency finds the quote inside its own replacement.
+
+A match writes only what the two halves do not share.  They are aligned as they were written; what
+they share keeps the file's own bytes, so that a damaged quote is never written back; only new lines
+are written, shifted as the quote was, with the file's own line end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Literal
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import Replace
+from patchq.core.model.values import Hunk
+from patchq.core.resolve.readings import (
+    Level,
+    Lines,
+    Quote,
+    Unreadable,
+    levels,
+    quoted_lines,
+    rewritten,
+)
+from patchq.core.resolve.search import (
+    MOST_PLACES,
+    NO_SHIFT,
+    Chain,
+    Place,
+    Shift,
+    apart,
+    find,
+    first_pieces,
+    indentation,
+    shifted,
+    ways,
+)
+from patchq.core.text.line_diff import line_diff
+from patchq.core.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
+
+
+@frozen
+class Found:
+    """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
+    hunks of each run of lines that it quotes without a gap.
+
+    Where the edit is there `already`, `proof` are the lines (0-based) that show it: those that it
+    would have brought.  `by_number`: only a number tells its place from others."""
+
+    rung: str
+    start: int
+    end: int
+    runs: tuple[tuple[Hunk, ...], ...] = ()
+    already: bool = False
+    proof: frozenset[int] = frozenset()
+    by_number: bool = False
+
+    @property
+    def hunks(self) -> tuple[Hunk, ...]:
+        return self.runs[0] if len(self.runs) == 1 else tuple(chain.from_iterable(self.runs))
+
+
+Why = Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
+
+
+@frozen
+class Missed:
+    """No certain place; `places` are the several that it may be."""
+
+    why: Why
+    rung: str | None = None
+    places: Sequence[Place] = ()
+    detail: str = ""
+
+
+Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
+"""Keeps of several ways those that something besides the quote allows."""
+
+
+def resolve(
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    narrow: Narrow | None = None,
+    asked: bool = True,
+) -> Found | Missed:
+    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`).
+
+    `asked` says whether the edit may be there already: who has seen the text means what it would
+    write again."""
+    if narrow is None and text.view().is_indexed and (found := _plain(text, op)):
+        return found
+    there = standing(text, op, enabled, narrow)
+    return judged(text, there, there.ways, asked) if there else Missed("none")
+
+
+def _plain(text: Text, op: Replace) -> Found | None:
+    """What the ladder gives for most edits, at a third of its price: where the old half stands as
+    it is, in one place, nothing shows that the new one is there, and what that changes is one run
+    of new lines.  None says nothing."""
+    if "\r" in op.old or "\r" in op.new or text.offset:
+        return None
+    old, new, view = quoted_lines(op.old), quoted_lines(op.new), text.view()
+    there = list(islice(view.find(old), 2)) if old else ()
+    if len(there) != 1 or (new and next(view.find(new), None) is not None):
+        return None
+    hunk = only_change(text, there[0], old, new)
+    return Found("exact", there[0], there[0] + len(old), ((hunk,),)) if hunk else None
+
+
+def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
+    """What a quote writes that stands exactly at line `start` (0-based), and nowhere else, where
+    nothing shows that it is there already; None unless it changes one run of lines into new
+    ones."""
+    blocks = line_diff(old, new)
+    if len(blocks) != 1:
+        return None
+    a0, a1, b0, b1 = blocks[0]
+    if not set(old).isdisjoint(new[b0:b1]):
+        return None
+    end, starts = text.line_end, text.starts
+    data = b"".join([line + end for line in new[b0:b1]])
+    return Hunk(starts[start + a0], starts[start + a1], data)
+
+
+@frozen
+class Standing:
+    """The ways in which a quote stands at the first step at which it does; the steps before have
+    `passed` in vain."""
+
+    step: Step
+    ways: Sequence[Chain]
+    passed: Sequence[Step]
+
+
+def standing(
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    narrow: Narrow | None = None,
+    most: int | None = MOST_PLACES + 1,
+) -> Standing | None:
+    """The ways in which the quote of `op` stands in `text`, at most so many."""
+    passed: list[Step] = []
+    for step in _steps(_quote(op, text), enabled):
+        there = ways(text, *step, most)
+        if narrow is not None:
+            there = narrow(there)
+        if there:
+            return Standing(step, there, passed)
+        passed.append(step)
+    return None
+
+
+def stands_nowhere(text: Text, op: Replace, enabled: Sequence[str], low: int, high: int) -> bool:
+    """Whether no rung can find the quote in the lines `low:high`, since one of its lines is not
+    there however it is read.  False says nothing."""
+    quote = _quote(op, text)
+    if any(reading is not quote for reading in rewritten(quote, enabled)):
+        return False
+    view = text.view(_at_its_loosest)
+    for line in filter(None, _at_its_loosest(quote.old)):
+        where = view.where(line)
+        at = bisect_left(where, low)
+        if at == len(where) or where[at] >= high:
+            return True
+    return False
+
+
+def _at_its_loosest(lines: Lines) -> Lines:
+    """Lines without all that any rung ignores."""
+    return [line.strip(BLANKS) for line in plain_typography(b"\n".join(lines)).split(b"\n")]
+
+
+def resolve_many(
+    text: Text,
+    op: Replace,
+    enabled: Sequence[str],
+    pick: Callable[[list[Place]], Sequence[Place] | None],
+) -> Found | Missed:
+    """The same at several places: those that `pick` takes, from left to right without overlap; it
+    takes none where there are too few, and gives None where there are too many."""
+    for reading, level in _steps(_quote(op, text), enabled):
+        if reading.rung == "elided":
+            continue
+        there = apart(place for (place,) in ways(text, reading, level, most=None))
+        selection = pick(there)
+        if selection is None:
+            return Missed("count", detail=str(len(there)))
+        if not selection:
+            continue
+        if reading.flaw:
+            return Missed("unwritable", detail=reading.flaw)
+        try:
+            runs = tuple(
+                Rewrite(place.old, place.new).at(text, place.start, place.shift)
+                for place in selection
+            )
+        except Unreadable as error:
+            return Missed("unwritable", detail=str(error))
+        return Found(reading.rung or level.rung, selection[0].start, selection[-1].end, runs)
+    return Missed("none")
+
+
+def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
+    """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
+    quote = _quote(op, text)
+    if not quote.new or quote.old == quote.new:
+        return None
+    for reading, level in _steps(quote, enabled):
+        there = ways(text, reading.inverse(), level) if _has_evidence(reading, level) else []
+        if len(there) > 1:
+            return None
+        if there:
+            kept = _as_read(reading.old, level)
+            proof = {
+                place.start + k
+                for place in there[0]
+                for k, line in enumerate(_each_as_read(place.old, level))
+                if line not in kept
+            }
+            return _already(reading.rung or level.rung, there[0], proof)
+    return None
+
+
+def inserted(text: Text, at: int, lines: Lines, ahead: bool = False, asked: bool = True) -> Found:
+    """The lines put behind the first `at` lines, unless, where that is `asked`, they stand there
+    already: behind that point, or `ahead` of it."""
+    first = at - len(lines) if ahead else at
+    stand = [content(line) for line in text.lines[first : first + len(lines)]] if first >= 0 else []
+    if asked and lines and stand == lines:
+        there = range(first, first + len(lines))
+        return Found("exact", there.start, there.stop, already=True, proof=frozenset(there))
+    data = b"".join(line + text.line_end for line in lines)
+    runs = ((Hunk(text.starts[at], text.starts[at], data),),) if lines else ()
+    return Found("exact", max(at - 1, 0), at, runs)
+
+
+def _quote(op: Replace, text: Text) -> Quote:
+    """The two halves, without the byte order mark that the text keeps aside."""
+    if not text.offset:
+        return Quote(quoted_lines(op.old), quoted_lines(op.new))
+    halves = quoted_lines(op.old), quoted_lines(op.new)
+    marks = [bool(half) and half[0].startswith(BOM) for half in halves]
+    old, new = ([line.removeprefix(BOM) for line in half[:1]] + half[1:] for half in halves)
+    flaw = "it would take the file's byte order mark away" if marks[0] and not marks[1] else None
+    return Quote(old, new, flaw=flaw)
+
+
+Step = tuple[Quote, Level]
+
+
+def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
+    ladder = levels(tuple(enabled))
+    for reading in rewritten(quote, enabled):
+        for level in ladder:
+            yield reading, level
+
+
+def judged(
+    text: Text, standing: Standing, there: Sequence[Chain], asked: bool = True
+) -> Found | Missed:
+    """What the ways in which a quote stands make of the edit, if it can mean those of `there`;
+    `asked` as in `resolve`."""
+    step, passed = standing.step, standing.passed
+    quote, level = step
+    rung, first = quote.rung or level.rung, there[0]
+    new_chain = _new_round(text, step, there) if len(there) == 1 else None
+    if new_chain is not None:
+        inside = _spans(new_chain) != _spans(first)
+        if (asked and inside) or _is_stricter(text, new_chain, first, passed):
+            return _already(rung, new_chain, _beside(new_chain, first))
+        if not inside:
+            detail = "its halves differ only in what was ignored to find it"
+            return _missed("unwritable", rung, there, detail)
+    if quote.flaw:
+        return _missed("unwritable", rung, there, quote.flaw)
+    rewrites = [Rewrite(place.old, place.new) for place in first]
+    if not any(rewrite.blocks for rewrite in rewrites):
+        return Found(rung, first[0].start, first[-1].end)
+    if len(there) > MOST_PLACES:
+        return _missed("ambiguous", rung, there)
+    try:
+        made = _written(text, rewrites, first)
+        for way in islice(there, 1, None):
+            if not same_result(text, made, _written(text, rewrites, way)):
+                return _missed("ambiguous", rung, there)
+    except Unreadable as error:
+        return _missed("unwritable", rung, there, str(error))
+    if asked and len(there) > 1 and (new_chain := _new_round(text, step, there)):
+        return _already(rung, new_chain, _beside(new_chain, first))
+    return Found(rung, first[0].start, first[-1].end, made)
+
+
+def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Missed:
+    return Missed(why, rung, first_pieces(there), detail)
+
+
+def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
+    """What a quote's pieces write in one way in which they stand."""
+    pieces = zip(rewrites, way, strict=True)
+    return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in pieces])
+
+
+def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
+    """The only place of the new half, if all that was found of the old one is a part of it."""
+    quote, level = step
+    if not quote.new or quote.old == quote.new:
+        return None
+    whole = quote.rung != "elided" and not level.edges
+    if whole and next(find(text, quote.new, level), None) is None:  # as of most edits
+        return None
+    new_chain = ways(text, quote.inverse(), level)
+    if len(new_chain) == 1 and all(
+        new.start <= old.start and old.end <= new.end
+        for way in there
+        for old, new in zip(way, new_chain[0], strict=True)
+    ):
+        return new_chain[0]
+    return None
+
+
+def _is_stricter(text: Text, new: Chain, old: Chain, passed: Sequence[Step]) -> bool:
+    """Whether the new half stands where it was found by a stricter reading than the old one does,
+    which so is a mere part of its own replacement, whoever has seen the text."""
+    if _spans(new) != _spans(old) and {p.shift for p in new} != {p.shift for p in old}:
+        return True
+    return any(
+        _spans(chain) == _spans(new)
+        for quote, level in passed
+        for chain in ways(text, quote.inverse(), level)
+    )
+
+
+def _already(rung: str, way: Chain, proof: Iterable[int]) -> Found:
+    return Found(rung, way[0].start, way[-1].end, already=True, proof=frozenset(proof))
+
+
+def _beside(new: Chain, old: Chain) -> set[int]:
+    """The lines of the new half that are not those of the old one; all where none is left."""
+    lines = {line for place in new for line in range(place.start, place.end)}
+    return lines - {line for place in old for line in range(place.start, place.end)} or lines
+
+
+def _spans(way: Chain) -> list[tuple[int, int]]:
+    return [(place.start, place.end) for place in way]
+
+
+def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]) -> bool:
+    """Whether two ways to change the text, neither of them empty, give the same bytes."""
+    ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
+    start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
+    return replaced(text.whole, ours, start, end) == replaced(text.whole, theirs, start, end)
+
+
+def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
+    """The bytes `start:end` with the replacements made, which stand there in order."""
+    parts = []
+    for hunk in hunks:
+        parts += [data[start : hunk.start], hunk.new]
+        start = hunk.end
+    return b"".join([*parts, data[start:end]])
+
+
+def _has_evidence(quote: Quote, level: Level) -> bool:
+    """Whether the new half keeps a line of the old one, and says something that it did not."""
+    old, new = (_as_read(half, level) for half in (quote.old, quote.new))
+    return any(line.strip() and line in old for line in new) and any(
+        line not in old and any(map(str.isalnum, line.decode("utf-8", "replace"))) for line in new
+    )
+
+
+def _as_read(half: Lines, level: Level) -> set[bytes]:
+    return set(_each_as_read(half, level))
+
+
+def _each_as_read(half: Lines, level: Level) -> Lines:
+    lines = level.normalise(half) if level.normalise else half
+    return [line.removeprefix(indentation(line)) if level.shifts else line for line in lines]
+
+
+# ---------------------------------------------------------------- what a match writes
+
+
+class Rewrite:
+    """How the new half of a quote differs from the old one, wherever that stands."""
+
+    def __init__(self, old: Lines, new: Lines) -> None:
+        self._old = [line.removesuffix(b"\r") for line in old]
+        self._new = [line.removesuffix(b"\r") for line in new]
+        self.blocks = line_diff(self._old, self._new)
+        written = {line for _, _, b0, b1 in self.blocks for line in self._new[b0:b1]}
+        self._moved = {} if written.isdisjoint(self._old) else self._indices()
+
+    def _indices(self) -> dict[bytes, int]:
+        """For each quoted line the index whose bytes a new line equal to it takes: rather one that
+        goes away, since then the line was moved.  An empty line is written as it is."""
+        gone = {i for a0, a1, _, _ in self.blocks for i in range(a0, a1)}
+        moved: dict[bytes, int] = {}
+        for i, line in enumerate(self._old):
+            if line and (line not in moved or (moved[line] not in gone and i in gone)):
+                moved[line] = i
+        return moved
+
+    def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
+        """The changes that put the new half where the old one stands, from line `start` on.
+
+        Raises `readings.Unreadable` when a new line cannot be written there as it was meant.
+        """
+        # The typographic characters that the quote has where the file has plain ones.
+        curled = typographic(b"\n".join(self._old))
+        if curled:
+            curled -= typographic(b"".join(text.lines[start : start + len(self._old)]))
+        starts, end, moved = text.starts, text.line_end, self._moved
+        hunks = []
+        for a0, a1, b0, b1 in self.blocks:
+            new = [
+                text.lines[start + moved[line]]
+                if line in moved
+                else _new_line(line, shift, curled) + end
+                for line in self._new[b0:b1]
+            ]
+            hunks.append(Hunk(starts[start + a0], starts[start + a1], b"".join(new)))
+        return tuple(hunks)
+
+
+def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
+    moved = line if shift is NO_SHIFT else shifted(line, shift)
+    if moved is None:
+        raise Unreadable(
+            "a new line lacks the indentation that every quoted line has too much: "
+            + repr(line.decode("utf-8", "replace"))
+        )
+    if curled and curled & typographic(line):
+        raise Unreadable(
+            "a new line has typographic characters that the file has as plain ones where they are "
+            "quoted: " + repr(line.decode("utf-8", "replace"))
+        )
+    return moved
+
+
+def typographic(data: bytes) -> frozenset[str]:
+    """The curly quotes, dashes and no-break spaces among the characters."""
+    if data.isascii():
+        return frozenset()
+    return TYPOGRAPHIC.intersection(data.decode("utf-8", "surrogateescape"))

@@ -1,0 +1,83 @@
+"""One way to find the place of any edit that changes a part of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import (
+    Anchored,
+    InContext,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+)
+from patchq.core.resolve import anchors, characters, hunks, ladder, paragraphs
+from patchq.core.resolve.ladder import Found, Missed, inserted
+from patchq.core.resolve.readings import lines_of
+from patchq.core.text.lines import Text
+
+PartOp = (
+    Replace | ReplaceText | Occurrences | InContext | InParagraph | Anchored | InsertAt | PatchHunk
+)
+
+
+@frozen
+class Hints:
+    """What may decide besides the quote: the file's path, whether stated lines are believed, and
+    whether the edit may be there already (`asked`)."""
+
+    rungs: Sequence[str]
+    path: str
+    lines_hold: bool = False
+    asked: bool = True
+
+
+def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
+    """The one place of `op` in `text`, or why there is none.  A lone `\\r` ends a line only where
+    the quote stands nowhere otherwise."""
+    found = _match(text, op, hints)
+    if isinstance(found, Missed) and found.why == "none" and "line_endings" in hints.rungs:
+        other = text.with_returns
+        again = _match(other, op, hints) if other is not None else found
+        if other is not None and isinstance(again, Found):
+            start = text.line_at(other.starts[again.start]) - 1
+            end = text.line_at(max(other.starts[again.end] - 1, other.starts[again.start]))
+            proof = frozenset(text.line_at(other.starts[line]) - 1 for line in again.proof)
+            return replace(again, rung="line_endings", start=start, end=end, proof=proof)
+    return found
+
+
+def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
+    match op:
+        case Replace():
+            return ladder.resolve(text, op, hints.rungs, asked=hints.asked)
+        case ReplaceText() | Occurrences() | InContext():
+            return characters.resolve(text, op, hints.rungs, hints.asked)
+        case InParagraph():
+            return paragraphs.resolve(text, op, hints.asked)
+        case Anchored():
+            return anchors.resolve(text, op, hints.path, hints.asked)
+        case InsertAt():
+            if not 0 <= op.line <= len(text.lines):
+                return Missed("none", detail=f"the file has {len(text.lines)} lines, not {op.line}")
+            return inserted(text, op.line, lines_of(op.text), asked=hints.asked)
+        case PatchHunk():
+            asked = [hints.asked]
+            found = hunks.resolve(text, [op], hints.rungs, lines_hold=hints.lines_hold, asked=asked)
+            return found[0]
+
+
+def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
+    """Where the edit is there already, its old text being nowhere."""
+    match op:
+        case Replace(old, new) | PatchHunk(old, new) if old or isinstance(op, Replace):
+            return ladder.present(text, Replace(old, new), hints.rungs)
+        case ReplaceText() | Occurrences() | InContext():
+            return characters.present(text, op, hints.rungs)
+        case _:
+            return None

@@ -1,0 +1,240 @@
+"""How a quote may be read: the ladder's rungs, in their order, and what each of them ignores.
+
+Rung *k* ignores what all rungs up to *k* ignore, as far as they are enabled.  `line_numbers`,
+`unescaped` and `elided` rewrite the quote and start again from `exact`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+
+from patchq.core.model.frozen import frozen
+from patchq.core.text.lines import BLANKS, Normalise, plain_typography
+
+RUNGS = (
+    "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",
+    "typography", "line_numbers", "unescaped", "elided",
+)  # fmt: skip
+_LEVELS = RUNGS[:6]
+
+Lines = list[bytes]
+DOTS = (b"...", "…".encode())
+
+
+def quoted_lines(half: str) -> Lines:
+    """The lines of a text as they stand; an empty one has none."""
+    data = half.encode("utf-8", "surrogateescape")
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+def lines_of(half: str) -> Lines:
+    """The lines of a text, at least one, without a `\r` at their end."""
+    return [line.removesuffix(b"\r") for line in quoted_lines(half) or [b""]]
+
+
+def stripped(lines: Lines) -> Lines:
+    return [line.strip(BLANKS) for line in lines]
+
+
+@frozen
+class Level:
+    """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
+
+    rung: str
+    normalise: Normalise | None
+    shifts: bool
+    edges: bool
+
+
+@cache
+def levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
+    """The levels of the rungs that are enabled; `exact` always is."""
+    on: set[str] = set()
+    ladder: list[Level] = []
+    for rung in _LEVELS:
+        if rung == "exact" or rung in enabled:
+            on.add(rung)
+            if rung == "edge_blank_lines":
+                # Without its blank lines the quote may stand at a finer rung than with all others.
+                ladder += [Level(rung, finer.normalise, finer.shifts, True) for finer in ladder]
+            else:
+                read = _normaliser(
+                    "line_endings" in on, "trailing_whitespace" in on, "typography" in on
+                )
+                ladder.append(Level(rung, read, "indentation" in on, "edge_blank_lines" in on))
+    return tuple(ladder)
+
+
+@cache
+def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | None:
+    """One function for each choice, so that a text can keep what it gave."""
+
+    def normalise(lines: Lines) -> Lines:
+        if typography and lines:
+            lines = plain_typography(b"\n".join(lines)).split(b"\n")
+        if trailing:
+            return [line.rstrip(BLANKS) for line in lines]
+        return [line.removesuffix(b"\r") for line in lines] if ends else lines
+
+    return normalise if ends or trailing or typography else None
+
+
+@frozen
+class Quote:
+    """The two halves of an edit as lines without `\n`, as they were written or rewritten.
+
+    `rung` is the rewriting rung that made it, or None for the text as it stands.  `flaw` says why
+    the new half could not be rewritten as the old one was.
+    """
+
+    old: Lines
+    new: Lines
+    rung: str | None = None
+    flaw: str | None = None
+
+    def inverse(self) -> Quote:
+        """The quote of what the edit would have written."""
+        return Quote(self.new, self.old, self.rung)
+
+
+class Unreadable(Exception):
+    """The old half has its place, but the new one cannot be written there; the message says why."""
+
+
+_NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
+_ESCAPE = re.compile(rb"\\(n|t|r|\"|'|`|\\)")
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+
+_Numbered = list[tuple[bytes, re.Match[bytes] | None]]
+
+
+def without_numbers(quote: Quote) -> Quote | None:
+    """The quote without `12 | ` or `12→` in front of every line; None when it has none.
+
+    The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
+    Blank lines at the quote's edges need none either.
+    """
+    old, new = ([(line, _NUMBER.match(line)) for line in half] for half in (quote.old, quote.new))
+    if not _counts_up(old):
+        return None
+    carrying = [number is not None for line, number in new if line.strip() not in (b"", *DOTS)]
+    partly = any(carrying) and not all(carrying)
+    # A blank behind the bar belongs to the number only if it stands behind every bar.
+    numbers = [(line, number) for line, number in (*old, *new) if number and number[2]]
+    wide = all(number[3] or number.end() == len(line) for line, number in numbers)
+    bare_old, bare_new = ([_behind(*line, wide) for line in half] for half in (old, new))
+    flaw = "only some of the new lines carry a line number" if partly else None
+    indented = all(line[:1] in (b" ", b"\t") for line in quote.old if line.strip())
+    if indented and not any(carrying) and _shifted_all(bare_old, bare_new):
+        flaw = "the new lines are indented otherwise than those that carry line numbers"
+    return Quote(bare_old, bare_new, "line_numbers", flaw)
+
+
+def _shifted_all(old: Lines, new: Lines) -> bool:
+    """Whether `new` keeps lines of `old`, and every one of them with another indentation."""
+    texts = {line.lstrip(b" \t") for line in old}
+    kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
+    return bool(kept) and set(old).isdisjoint(kept)
+
+
+def _counts_up(half: _Numbered) -> bool:
+    last, gap = None, False
+    shown = [i for i, (line, _) in enumerate(half) if line.strip()]
+    for line, match in half[shown[0] : shown[-1] + 1] if shown else ():
+        if match:
+            number = int(match[1])
+            if last is not None and (number <= last if gap else number != last + 1):
+                return False
+            last, gap = number, False
+        elif line.strip() in DOTS:
+            gap = True
+        else:
+            return False
+    return last is not None
+
+
+def _behind(line: bytes, number: re.Match[bytes] | None, wide: bool) -> bytes:
+    if number is None:
+        return line
+    return line[number.start(3) if number[2] and not wide else number.end() :]
+
+
+def unescape(data: bytes) -> bytes:
+    """One level of backslash escapes (`\n`, `\t`, `\r`, quotes, backslash) undone."""
+    return _ESCAPE.sub(lambda m: _ESCAPED.get(m[1], m[1]), data)
+
+
+def unescaped(quote: Quote) -> Quote | None:
+    """Both halves with one level of escapes undone; None when the old half has none."""
+    old = _unescaped_lines(quote.old)
+    if old == quote.old:
+        return None
+    return Quote(old, _unescaped_lines(quote.new), "unescaped", quote.flaw)
+
+
+_MOST_PIECES = 50
+
+
+def elided(quote: Quote) -> Quote | None:
+    """The quote with its `...` lines read as gaps; None unless both halves leave lines out, equally
+    often and between quoted lines only."""
+    old, new = pieces(quote.old), pieces(quote.new)
+    alike = 1 < len(old) == len(new) <= _MOST_PIECES and all((*old, *new))
+    if not alike or not any(map(has_text, old)) or not any(map(has_text, new)):
+        return None
+    return Quote(quote.old, quote.new, "elided", quote.flaw)
+
+
+def pieces(lines: Lines) -> list[Lines]:
+    """The runs of lines between the `...` lines."""
+    runs: list[Lines] = [[]]
+    for line in lines:
+        if line.strip() in DOTS:
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    return runs
+
+
+def has_text(piece: Lines) -> bool:
+    """Whether the piece has a line that shows a shift; blank ones fit any."""
+    return any(line.strip() for line in piece)
+
+
+def _unescaped_lines(half: Lines) -> Lines:
+    """The lines that the escapes make; one at the very end ends the last line."""
+    if not half:
+        return half
+    lines = unescape(b"\n".join(half)).split(b"\n")
+    if half[-1] and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def unescape_text(text: str) -> str:
+    """A text of whole lines with one level of escapes undone."""
+    half = text.removesuffix("\n").encode("utf-8", "surrogateescape").split(b"\n")
+    return b"".join(line + b"\n" for line in _unescaped_lines(half)).decode(
+        errors="surrogateescape"
+    )
+
+
+def is_escaped_line(text: str) -> bool:
+    """Whether a text has line breaks as escapes only."""
+    return "\\n" in text and "\n" not in text.removesuffix("\n")
+
+
+_REWRITINGS = (("line_numbers", without_numbers), ("unescaped", unescaped), ("elided", elided))
+
+
+def rewritten(quote: Quote, enabled: Collection[str]) -> Iterator[Quote]:
+    """The quote itself, then each way to rewrite it, in the ladder's order."""
+    readings = [quote]
+    yield quote
+    for rung, rewrite in _REWRITINGS:
+        if rung in enabled:
+            more = [reading for reading in map(rewrite, readings) if reading]
+            yield from more
+            readings += more

@@ -1,0 +1,479 @@
+"""Why an edit has no certain place, whatever form it has, told so that the next one has: of an
+ambiguous quote the places that it may mean, each with what tells it from the others.
+
+Similarity (rapidfuzz) is used here only: it suggests, it never applies.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import nearest
+from patchq.core.model.ops import (
+    Anchored,
+    InParagraph,
+    InsertAt,
+    Occurrences,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+    halves,
+)
+from patchq.core.model.values import Candidate, Edit, Problem
+from patchq.core.resolve import ladder
+from patchq.core.resolve.effort import BYTES_A_STEP, PER_EDIT, Effort
+from patchq.core.resolve.elsewhere import Sweep
+from patchq.core.resolve.ladder import Missed
+from patchq.core.resolve.readings import Lines, lines_of, stripped, unescape
+from patchq.core.resolve.search import Place, Shift, shifted
+from patchq.core.text.lines import BLANKS, Text
+from patchq.core.text.patterns import Pattern
+from patchq.core.text.quote import decode
+
+_CONTEXT = 3
+_MOST_EXCERPT = 60
+_MOST = 20
+"""So many places, or their lines, are told of one edit."""
+_FEW = 5
+_COMMON = 20
+_LONGEST = 1000
+"""Of a line only so many bytes are compared, since likeness takes their number's square."""
+_BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
+_DOTS = Pattern(r"\W*?(?:\.{3}|…)(?!\w)")
+
+Search = Callable[[bytes], Sweep]
+"""Looks for lines in other files."""
+
+
+@frozen
+class Scene:
+    """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
+    of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all
+    of it only as far as the `effort` reaches."""
+
+    path: str
+    text: Text
+    enabled: Sequence[str]
+    effort: Effort
+    search: Search | None = None
+    earlier: bool = False
+
+
+def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    """The problem for an edit that was missed."""
+    op = edit.op
+    if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
+        return _untold(edit, scene, missed)
+    if missed.why == "count":
+        return _count(edit, scene, missed)
+    if isinstance(op, Anchored):
+        return _anchor(edit, op, scene, missed)
+    if isinstance(op, InsertAt | InParagraph) or (isinstance(op, PatchHunk) and not op.old):
+        what = missed.detail or "nothing in the file is what it describes"
+        if missed.why == "ambiguous":
+            lines = ", ".join(str(place.start + 1) for place in missed.places)
+            what = f"it may mean several places: lines {lines}"
+        code = "match.ambiguous" if missed.why == "ambiguous" else "match.none"
+        return _uncertain(edit, scene, code, what, "quote the lines next to the change")
+    if missed.why == "unwritable" and not missed.places:
+        return _uncertain(
+            edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
+        )
+    quote = Replace(*map(_ended, halves(op)))
+    if missed.why == "unwritable":
+        return Problem(
+            "match.none",
+            f"the quote of edit {edit.id} stands in {_place(scene)} only as `{missed.rung}` reads "
+            f"it, at line {missed.places[0].start + 1}, and {missed.detail}",
+            "quote the lines exactly as the file has them, and write the new lines alike",
+            edit=edit.id,
+            path=scene.path,
+            line=None if scene.earlier else missed.places[0].start + 1,
+        )
+    if missed.why == "ambiguous":
+        return _ambiguous(edit, quote, scene, missed)
+    return _none(edit, quote, scene)
+
+
+def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    """The problem for an edit that nobody looks into any more, since so many were missed."""
+    op, kind = edit.op, missed.why if missed.why in ("ambiguous", "invented") else "none"
+    if isinstance(op, Anchored):
+        code = f"anchor.{'ambiguous' if missed.why == 'unwritable' else kind}"
+    elif missed.why == "count" and isinstance(op, ReplaceText) and op.stated:
+        code = "match.count"
+    else:
+        code = "match.ambiguous" if kind == "ambiguous" else "match.none"
+    lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
+    more = ", …" if len(missed.places) > _FEW else ""
+    found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
+    return Problem(
+        code,
+        f"edit {edit.id}, at line {edit.at[0]} of the response, has no certain place in "
+        f"{_place(scene)}{found}; so many edits have none that this one was not looked into",
+        "read the file again, and send fewer edits at a time",
+        edit=edit.id,
+        path=scene.path,
+        line=missed.places[0].start + 1 if lines and not scene.earlier else None,
+    )
+
+
+def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
+    return Problem(
+        code,
+        f"edit {edit.id} has no certain place in {scene.path}: {what}",
+        hint,
+        edit=edit.id,
+        path=scene.path,
+    )
+
+
+def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    op = edit.op
+    stated = isinstance(op, ReplaceText) and op.stated
+    asked = "another number of places"
+    hint = "quote more of what surrounds the place"
+    if not missed.detail.isdecimal():
+        pass  # there are too many to count
+    elif isinstance(op, ReplaceText):
+        asked = f"`expected_replacements: {op.count}`" if stated else "one place"
+        hint = f"say `expected_replacements: {missed.detail}` if all of them are meant, or {hint}"
+    elif isinstance(op, Occurrences) and op.at is not None:
+        numbers = ", ".join(map(str, op.at))
+        asked = f"`occurrence: {numbers}`" if op.insert else f"`occurrences: [{numbers}]`"
+        hint = f"count from 1 to {missed.detail}, or {hint}"
+    times = "once" if missed.detail == "1" else f"{missed.detail} times"
+    return Problem(
+        "match.count" if stated else "match.none",
+        f"the text of edit {edit.id} occurs {times} in {scene.path}, and the edit asks for {asked}",
+        hint,
+        edit=edit.id,
+        path=scene.path,
+        candidates=_places(edit, scene),
+    )
+
+
+def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
+    """Where a text stands that was counted, as for a quote of whole lines if it is one."""
+    old, new = map(_ended, halves(edit.op))
+    quote = Replace(old, new)
+    scene.effort.spend(len(scene.text.contents))
+    found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
+    if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
+        return candidates(scene, quote, found)
+    first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
+    lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
+    return _bare(scene, (Place(k, k + 1, [], []) for k in lines[:_MOST]))
+
+
+def _ended(half: str) -> str:
+    return half if half.endswith("\n") or not half else half + "\n"
+
+
+def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
+    anchor = (op.selected or op.name or "").strip()
+    if missed.why == "unwritable":
+        return _uncertain(
+            edit, scene, "anchor.ambiguous", missed.detail, "quote the lines to change"
+        )
+    if missed.why == "ambiguous" and missed.detail == "scope":
+        return _uncertain(
+            edit,
+            scene,
+            "anchor.ambiguous",
+            "its content may take the place of the header alone or of the whole definition",
+            'say `"scope": "line"` or `"scope": "definition"`',
+        )
+    if missed.why == "ambiguous":
+        lines = ", ".join(str(place.start + 1) for place in missed.places)
+        return replace(
+            _uncertain(
+                edit,
+                scene,
+                "anchor.ambiguous",
+                f"the anchor {anchor!r} stands on several lines: {lines}",
+                "choose an anchor that occurs once, or state its `line`",
+            ),
+            line=missed.places[0].start + 1,
+            candidates=_bare(scene, missed.places[:_MOST]),
+        )
+    invented = missed.why == "invented"
+    there = () if invented and op.candidates else scene.text.contents
+    scene.effort.spend(4 * len(there))
+    known = (line.strip(BLANKS).decode("utf-8", "replace") for line in there)
+    likely = nearest(anchor, dict.fromkeys(filter(None, known if there else op.candidates or ())))
+    return _uncertain(
+        edit,
+        scene,
+        "anchor.invented" if invented else "anchor.none",
+        f"the anchor {anchor!r} is "
+        + ("none of the candidates" if invented else "not in the file"),
+        f"did you mean {likely!r}?" if likely else "choose an anchor that the file has",
+    )
+
+
+# ---------------------------------------------------------------- a quote of whole lines
+
+
+def _place(scene: Scene) -> str:
+    return f"{scene.path}, as earlier edits leave it," if scene.earlier else scene.path
+
+
+def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem:
+    starts = [place.start + 1 for place in missed.places]
+    lines = ", ".join(map(str, starts[:_MOST]))
+    if len(starts) > _MOST:
+        lines += f" and {len(starts) - _MOST} or more others"
+    several = len(starts) > 1
+    found = candidates(scene, op, missed) if several else ()
+    alike = [one.line - 1 for one in found if one.disambiguate is None]
+    return Problem(
+        "match.ambiguous",
+        f"the quote of edit {edit.id} stands at several places in {_place(scene)}: lines {lines}"
+        if several
+        else f"the quote of edit {edit.id} leaves lines out (`...`), and what it quotes stands in "
+        f"{_place(scene)} in several ways",
+        "put the lines that stand right before the place you mean in front of both halves, until "
+        "the quote occurs only once"
+        if several
+        else "quote every line, without `...`",
+        edit=edit.id,
+        path=scene.path,
+        line=None if scene.earlier else starts[0],
+        candidates=found,
+        excerpt=_excerpt(scene.text, alike[0], len(lines_of(op.old)))
+        if alike and not scene.earlier
+        else None,
+    )
+
+
+def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
+    text, quote = scene.text, lines_of(op.old)
+    near = nearest_place(text, quote, scene.effort if scene.search else None)
+    cause, advice = _cause(op, quote, scene, near)
+    message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
+    line, excerpt = None, None
+    if near is not None:
+        line = near + 1
+        message += f"; the nearest place is line {line}{_first_difference(text, quote, near)}"
+        excerpt = _excerpt(text, near, len(quote))
+    elif len(text.lines) <= _MOST_EXCERPT:
+        excerpt = _excerpt(text, 0, len(text.lines))
+    return Problem(
+        "match.none",
+        message,
+        advice,
+        edit=edit.id,
+        path=scene.path,
+        line=None if scene.earlier else line,
+        excerpt=None if scene.earlier else excerpt,
+        quote=op.old,
+    )
+
+
+def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[str, str]:
+    """The class of the cause, and what to do about it."""
+    text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
+    if any(_DOTS.match(decode(line)) for line in quote):
+        return "elided", "quote every line; `...` stands for nothing here"
+    if unescape(raw) != raw and unescape(raw).strip() in text.data:
+        return "escaped", "write the lines as the file has them, without backslash escapes"
+    loose = text.view(_loose)
+    if next(iter(loose.find(_loose(quote))), None) is not None:
+        return "whitespace", "copy the blanks of the file's lines exactly"
+    if op.new.strip() and next(iter(loose.find(_loose(lines_of(op.new)))), None) is not None:
+        return "already applied", "the new lines are in the file already: leave this edit out"
+    if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
+        return "partial line", "quote whole lines, from their first character to their last"
+    seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
+    if seen.path is not None:
+        return f"other file: these lines stand in {seen.path}", f"name {seen.path} as the path"
+    if near is None and seen.everywhere:
+        return "not in this repository", "read the file again before you quote it"
+    return (
+        f"stale{seen.reach}",
+        "the file has changed or was misremembered: quote the lines shown here",
+    )
+
+
+def _loose(lines: Lines) -> Lines:
+    """The lines with all their blanks alike."""
+    return [b" ".join(line.split()) for line in lines]
+
+
+def nearest_place(text: Text, quote: Lines, effort: Effort | None) -> int | None:
+    """The line (0-based) at which most of the quote's lines would stand, or with some `effort` one
+    that is like the longest of them; None when none fits."""
+    view, votes = text.view(stripped), Counter[int]()
+    for j, line in enumerate(stripped(quote)):
+        for i in view.where(line)[:_COMMON] if line else ():
+            votes[max(i - j, 0)] += min(len(line), 40)
+    if votes:
+        return max(votes, key=lambda start: (votes[start], -start))
+    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
+    if effort is None or len(quote[longest].strip()) < 4 or not effort.spend(8 * len(view.lines)):
+        return None
+    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
+
+    lines = [decode(line[:_LONGEST]) for line in view.lines]
+    wanted = decode(quote[longest].strip()[:_LONGEST])
+    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
+    return max(int(best[2]) - longest, 0) if best else None
+
+
+def _first_difference(text: Text, quote: Lines, start: int) -> str:
+    """The first line that differs from the quote, as the end of a sentence: one that differs in
+    more than its indentation, if there is one."""
+    there = text.contents[start : start + len(quote)]
+    pairs = list(zip(quote, there, strict=False))
+    differing = [k for k, (quoted, found) in enumerate(pairs) if quoted.strip() != found.strip()]
+    if not differing and len(pairs) < len(quote):
+        return f", where the file ends before the quote's line {len(pairs) + 1}: " + _visible(
+            quote[len(pairs)], b""
+        )
+    differing += [k for k, (quoted, found) in enumerate(pairs) if quoted != found]
+    if not differing:
+        return ""
+    quoted, found = pairs[differing[0]]
+    return (
+        f", the first difference at line {start + differing[0] + 1}: the quote has "
+        f"{_visible(quoted, found)}, the file has {_visible(found, quoted)}"
+    )
+
+
+def _excerpt(text: Text, start: int, count: int) -> tuple[int, tuple[str, ...]]:
+    first = max(start - _CONTEXT, 0)
+    last = min(start + count + _CONTEXT, first + _MOST_EXCERPT)
+    return first + 1, tuple(map(decode, text.contents[first:last]))
+
+
+def _visible(line: bytes, other: bytes) -> str:
+    """A line with its blanks at both ends made visible; all of them where nothing else differs."""
+    if not line:
+        return "an empty line"
+    text, inner = decode(line), decode(line).strip(" \t\r")
+    if _loose([line]) == _loose([other]) or not inner:
+        return f"`{text.translate(_BLANKS)[:200]}`"
+    start = text.index(inner)
+    ends = text[:start].translate(_BLANKS), text[start + len(inner) :].translate(_BLANKS)
+    return f"`{(ends[0] + inner + ends[1])[:200]}`"
+
+
+# ---------------------------------------------------------------- the places that a quote may mean
+
+
+_MOST_CONTEXT = 12
+_MOST_TRIALS = 40
+_SYMBOL_REACH = 2000
+_PER_PLACE = 60
+_SYMBOL = Pattern(
+    r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|final|abstract|"
+    r"async|unsafe|const|override|virtual|inline)\s+)*"
+    r"(?:def|class|func(?:\s*\([^)]*\))?|fn|function\*?|impl(?:<[^>]*>)?|struct|enum|trait|"
+    r"interface|module|namespace|type)\s+([A-Za-z_$][\w$]*)"
+)
+
+
+def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ...]:
+    """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
+    when it is put in front of both halves: it was tried; None when no such text was found."""
+    if scene.search is None:
+        return _bare(scene, missed.places[:_MOST])
+    every, trials = tuple(missed.places), iter(range(_MOST_TRIALS))
+    places = every[:_MOST]
+    return tuple(
+        replace(one, disambiguate=next(_certain(scene, op, place, every, trials), None))
+        for one, place in zip(_bare(scene, places), places, strict=True)
+    )
+
+
+def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
+    """Places without what tells them from others: their line numbers do."""
+    text, effort = scene.text, scene.effort
+    return tuple(
+        Candidate(
+            scene.path,
+            place.start + 1,
+            symbol_at(text, place.start, effort) if effort.spend(_PER_PLACE) else None,
+            decode(text.contents[place.start]),
+        )
+        for place in places
+    )
+
+
+def _certain(
+    scene: Scene, op: Replace, place: Place, places: Sequence[Place], trials: Iterator[int]
+) -> Iterator[str]:
+    """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
+    there = scene.text.contents
+    for count in range(1, min(_MOST_CONTEXT, place.start) + 1):
+        if any(_same_before(there, place, other, count) for other in places if other is not place):
+            continue
+        quoted = _as_quoted(there[place.start - count : place.start], place.shift)
+        # A further line costs a comparison for each of the other places, and a search.
+        steps = len(places) + len(scene.text.whole) // BYTES_A_STEP
+        if quoted is None or next(trials, None) is None or not scene.effort.spend(steps):
+            return
+        longer = Replace(quoted + op.old, quoted + op.new)
+        found = ladder.resolve(scene.text, longer, scene.enabled)
+        if (
+            isinstance(found, ladder.Found)
+            and not found.already
+            and found.start == place.start - count
+        ):
+            yield quoted.removesuffix("\n")
+
+
+def _same_before(there: Lines, place: Place, other: Place, count: int) -> bool:
+    return count <= other.start and all(
+        there[place.start - k].strip() == there[other.start - k].strip()
+        for k in range(1, count + 1)
+    )
+
+
+def _as_quoted(lines: Lines, shift: Shift) -> str | None:
+    """The file's lines, indented as the quote is; None if they cannot be."""
+    back = Shift(added=shift.removed, removed=shift.added)
+    moved = [line for line in (shifted(line, back) for line in lines) if line is not None]
+    try:
+        return b"\n".join([*moved, b""]).decode() if len(moved) == len(lines) else None
+    except UnicodeDecodeError:
+        return None
+
+
+def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
+    """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
+    known = _SYMBOLS.setdefault(text, {})
+    if index not in known:
+        known[index] = _symbol_at(text, index)
+    symbol, steps = known[index]
+    effort.spend(steps)  # whoever asks first, so that no order makes a difference
+    return symbol
+
+
+_SYMBOLS: WeakKeyDictionary[Text, dict[int, tuple[str | None, int]]] = WeakKeyDictionary()
+"""What encloses the lines that were asked for, and the steps that it took to tell: many edits that
+are missed may mean the same lines."""
+
+
+def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
+    names: list[str] = []
+    depth = sys.maxsize
+    at = index
+    while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
+        line, at = text.contents[at], at - 1
+        if not line.strip() or _depth(line) >= depth:
+            continue
+        depth = _depth(line)
+        if match := _SYMBOL.match(decode(line)):
+            names.append(match[1])
+    return ".".join(reversed(names)) or None, 2 * (index - at)
+
+
+def _depth(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

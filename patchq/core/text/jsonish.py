@@ -1,0 +1,193 @@
+"""JSON as models write it: with comments, trailing commas and raw line ends inside strings.
+
+Nothing is repaired that could be meant in two ways: a value that is cut, a key that comes twice, a
+number that is none (`NaN`) are errors with their place.  Every value knows its lines, so that an
+edit can say where in the response it stands.  Reading is linear in the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from patchq.core.model.frozen import frozen
+from patchq.core.text.patterns import Pattern
+
+MAX_DEPTH = 100
+
+_SPACE = Pattern(r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_STRING = Pattern(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NUMBER = Pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
+_WORD = Pattern(r"[A-Za-z]+")
+_WORDS = {"true": True, "false": False, "null": None}
+_MAX_DIGITS = 400
+_BLANK = frozenset(" \t\r\n/")
+_unescaped = json.JSONDecoder(strict=False).decode
+
+
+class JsonError(ValueError):
+    """What is wrong, with its 1-based line and column in the text; `cut` if the text ends there."""
+
+    def __init__(self, text: str, position: int, message: str) -> None:
+        self.position = position
+        self.line = text.count("\n", 0, position) + 1
+        self.column = position - text.rfind("\n", 0, position)
+        self.cut = position >= len(text.rstrip())
+        super().__init__(message)
+
+
+@frozen
+class Node:
+    """A value and the first and last line (1-based) on which it stands.
+
+    `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.
+    """
+
+    value: Any
+    line: int
+    last: int
+
+    def get(self, *keys: str) -> Node | None:
+        """The member under the first of the keys that an object has."""
+        members: dict[str, Node] = self.value if isinstance(self.value, dict) else {}
+        return next((members[key] for key in keys if key in members), None)
+
+    def text(self, *keys: str) -> str | None:
+        """The member as text; None if it is missing, null or something else."""
+        node = self.get(*keys)
+        return node.value if node is not None and isinstance(node.value, str) else None
+
+    def plain(self) -> Any:
+        """The value without its lines."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def parse(text: str) -> Node:
+    """The one value that `text` holds; raises `JsonError`."""
+    node, end = parse_at(text, 0)
+    end = _Reader(text).skip(end)
+    if end < len(text):
+        raise JsonError(text, end, "expected nothing behind the JSON value")
+    return node
+
+
+def parse_each(text: str) -> Iterator[Node]:
+    """The values that `text` holds one behind the other (JSON Lines); raises `JsonError`."""
+    reader = _Reader(text)
+    position = reader.skip(0)
+    while position < len(text):
+        node, end = reader.value(position)
+        yield node
+        position = reader.skip(end)
+
+
+def parse_at(text: str, position: int) -> tuple[Node, int]:
+    """The value that begins at `position` (blanks and comments skipped) and where it ends."""
+    reader = _Reader(text)
+    return reader.value(reader.skip(position))
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._counted = (0, 1)
+        self._depth = 0
+
+    def skip(self, position: int) -> int:
+        if self.text[position : position + 1] not in _BLANK:
+            return position
+        match = _SPACE.match(self.text, position)
+        assert match is not None
+        if self.text.startswith("/*", match.end()):
+            raise JsonError(self.text, len(self.text), "expected the end of a comment, `*/`")
+        return match.end()
+
+    def line(self, position: int) -> int:
+        """The line of a position; positions mostly grow, so each line end is counted once."""
+        at, line = self._counted
+        if position < at:
+            return line - self.text.count("\n", position, at)
+        line += self.text.count("\n", at, position)
+        self._counted = position, line
+        return line
+
+    def value(self, start: int) -> tuple[Node, int]:
+        if self._depth > MAX_DEPTH:
+            raise JsonError(self.text, start, f"expected at most {MAX_DEPTH} levels of nesting")
+        first = self.line(start)
+        read = self._READERS.get(self.text[start : start + 1])
+        self._depth += 1
+        value, end = read(self, start) if read else self._scalar(start)
+        self._depth -= 1
+        return Node(value, first, self.line(end)), end
+
+    def _object(self, start: int) -> tuple[dict[str, Node], int]:
+        members: dict[str, Node] = {}
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "}":
+            if self.text[position : position + 1] != '"':
+                raise JsonError(self.text, position, 'expected `"` before a key, or `}`')
+            key, end = self._string(position)
+            if key in members:
+                raise JsonError(self.text, position, f"the key {key!r} stands twice in one object")
+            end = self.skip(end)
+            if self.text[end : end + 1] != ":":
+                raise JsonError(self.text, end, f"expected `:` behind the key {key!r}")
+            members[key], end = self.value(self.skip(end + 1))
+            position = self._next(end, "}")
+        return members, position + 1
+
+    def _array(self, start: int) -> tuple[list[Node], int]:
+        items: list[Node] = []
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "]":
+            item, end = self.value(position)
+            items.append(item)
+            position = self._next(end, "]")
+        return items, position + 1
+
+    def _next(self, end: int, closing: str) -> int:
+        """The next member's place, or that of the closing bracket; a comma before it is fine."""
+        position = self.skip(end)
+        head = self.text[position : position + 1]
+        if head == ",":
+            return self.skip(position + 1)
+        if head != closing:
+            raise JsonError(self.text, position, f"expected `,` or `{closing}`")
+        return position
+
+    def _string(self, start: int) -> tuple[str, int]:
+        match = _STRING.match(self.text, start)
+        if match is None:
+            raise JsonError(self.text, len(self.text), "expected the end of a string")
+        try:
+            value: str = _unescaped(match[0]) if "\\" in match[0] else match[0][1:-1]
+            value.encode()
+        except ValueError as error:
+            at = start + getattr(error, "pos", 0)
+            raise JsonError(self.text, at, f"a string cannot be read: {error}") from None
+        return value, match.end()
+
+    def _scalar(self, start: int) -> tuple[int | float | bool | None, int]:
+        if match := _NUMBER.match(self.text, start):
+            if len(match[0]) > _MAX_DIGITS:
+                raise JsonError(self.text, start, f"expected at most {_MAX_DIGITS} digits")
+            digits = match[0].removeprefix("-")
+            return (int if digits.isdecimal() else float)(match[0]), match.end()
+        word = _WORD.match(self.text, start)
+        if word and word[0] in _WORDS:
+            return _WORDS[word[0]], word.end()
+        raise JsonError(self.text, start, "expected a JSON value")
+
+    _READERS: ClassVar[dict[str, Callable[[_Reader, int], tuple[Any, int]]]] = {
+        "{": _object,
+        "[": _array,
+        '"': _string,
+    }
+    """What reads a value, by its first character; all others are scalars."""

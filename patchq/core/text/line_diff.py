@@ -1,0 +1,268 @@
+"""Which lines two texts share: a line diff that is exact when it can be, and never slow.
+
+What is alike at the front and the end goes first, then the lines that only one side has: neither
+costs anything and neither loses a match.  Myers' greedy algorithm finds a longest common
+subsequence of the rest.  Its effort grows with the differences, so it works on a budget; where
+that runs out, the lines that are unique on both sides cut the texts into smaller ones (patience),
+and a stretch without such lines counts as changed as a whole.  The budget is counted in steps, not
+in time, so that the same texts always give the same answer.
+
+Who made a change knows what it touched, so nobody has to look for it in the two texts again: the
+hunks of a change that is known already become lines, and spare the diff of a report most lines.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+
+from patchq.core.model.values import Hunk, LineHunk
+
+Pairs = list[tuple[int, int]]
+_Chain = tuple[tuple[int, int], "_Chain | None"]
+
+_STEPS = 400_000
+_STEPS_PER_LINE = 8
+
+
+def line_diff(
+    a: Sequence[Hashable], b: Sequence[Hashable], front: int = 0, back: int = 0
+) -> list[LineHunk]:
+    """The changed blocks from `a` to `b`, in order; between two blocks stands a common line.
+
+    The lines outside the blocks are a longest common subsequence whenever `a` and `b` together
+    have at most 500 lines once their common ends are off, and nearly always beyond.  The first
+    `front` and the last `back` lines are known to be alike.
+    """
+    shorter = min(len(a), len(b))
+    while front < shorter and a[front] == b[front]:
+        front += 1
+    back = min(back, shorter - front)
+    while back < shorter - front and a[-1 - back] == b[-1 - back]:
+        back += 1
+    a, b = a[front : len(a) - back], b[front : len(b) - back]
+    if set(a).isdisjoint(b):  # most often so, with a line or two left of each
+        return [(front, front + len(a), front, front + len(b))] if a or b else []
+    shifted = (
+        (front + i, front + x, front + j, front + y)
+        for i, x, j, y in _between(_Matcher(a, b).run(), 0, len(a), 0, len(b))
+    )
+    return [block for block in shifted if block[0] < block[1] or block[2] < block[3]]
+
+
+class _Matcher:
+    """Collects the matching pairs of one diff; holds the budget that its parts share."""
+
+    def __init__(self, a: Sequence[Hashable], b: Sequence[Hashable]) -> None:
+        numbers: dict[Hashable, int] = {}
+        self.a = [numbers.setdefault(line, len(numbers)) for line in a]
+        self.b = [numbers.setdefault(line, len(numbers)) for line in b]
+        self.budget = _STEPS + _STEPS_PER_LINE * (len(a) + len(b))
+        self.pairs: Pairs = []
+
+    def run(self) -> Pairs:
+        spans = [(0, len(self.a), 0, len(self.b))]
+        while spans:
+            a0, a1, b0, b1 = self._trim(*spans.pop())
+            if a0 < a1 and b0 < b1 and not self._exact(a0, a1, b0, b1):
+                spans += self._split(a0, a1, b0, b1)
+        self.pairs.sort()
+        return self.pairs
+
+    def _trim(self, a0: int, a1: int, b0: int, b1: int) -> LineHunk:
+        """What is left of a block without the lines that it shares at its front and its end."""
+        a, b = self.a, self.b
+        while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
+            self.pairs.append((a0, b0))
+            a0, b0 = a0 + 1, b0 + 1
+        while a0 < a1 and b0 < b1 and a[a1 - 1] == b[b1 - 1]:
+            a1, b1 = a1 - 1, b1 - 1
+            self.pairs.append((a1, b1))
+        return a0, a1, b0, b1
+
+    def _exact(self, a0: int, a1: int, b0: int, b1: int) -> bool:
+        """Match a block by its longest common subsequence; False if that is too much work."""
+        a, b = self.a, self.b
+        shared = set(a[a0:a1]) & set(b[b0:b1])
+        rows = [i for i in range(a0, a1) if a[i] in shared]
+        columns = [j for j in range(b0, b1) if b[j] in shared]
+        found, steps = _myers([a[i] for i in rows], [b[j] for j in columns], self.budget // 2)
+        self.budget -= steps
+        if found is None:
+            return False
+        self.pairs += [(rows[i], columns[j]) for i, j in found]
+        return True
+
+    def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
+        """The blocks between the lines that are unique on both sides; those lines are matched."""
+        in_b = _unique(self.b, b0, b1)
+        anchors = [(i, in_b[n]) for n, i in _unique(self.a, a0, a1).items() if n in in_b]
+        matched = _rising(anchors)
+        self.pairs += matched
+        return _between(matched, a0, a1, b0, b1) if matched else []
+
+
+def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
+    """The blocks before, between and behind the matched pairs of a block, empty ones too."""
+    edges = pairwise([(a0 - 1, b0 - 1), *pairs, (a1, b1)])
+    return [(i + 1, x, j + 1, y) for (i, j), (x, y) in edges]
+
+
+def _myers(a: list[int], b: list[int], limit: int) -> tuple[Pairs | None, int]:
+    """Pairs of a longest common subsequence, or None if it takes more than `limit` steps; and the
+    steps that were taken.
+
+    `reach[k]` is how far into `a` the diagonal `k` (row minus column) can be followed at the price
+    of `d` unmatched lines; -1 is a diagonal that was not reached.  Steps are at most half the
+    square of the lines plus their product.
+    """
+    n, m = len(a), len(b)
+    centre = m + 1
+    reach = [-1] * (n + m + 3)
+    reach[centre + 1] = 0
+    history: list[tuple[int, list[int]]] = []
+    steps = 0
+    for d in range(n + m + 1):
+        low, high = max(-d, -m + (d + m) % 2), min(d, n - (d + n) % 2)
+        history.append((low - 1, reach[centre + low - 1 : centre + high + 2]))
+        for k in range(low, high + 1, 2):
+            left, right = reach[centre + k - 1], reach[centre + k + 1]
+            start = x = right if left < right else left + 1
+            y = x - k
+            while x < n and y < m and a[x] == b[y]:
+                x, y = x + 1, y + 1
+            reach[centre + k] = x
+            steps += 1 + x - start
+            if x >= n and y >= m:
+                return _walk_back(history, n, m), steps
+        if steps > limit:
+            break
+    return None, steps
+
+
+def _walk_back(history: list[tuple[int, list[int]]], x: int, y: int) -> Pairs:
+    """The matched pairs on the way that `history` took to the corner (`x`, `y`), from its end."""
+    pairs: Pairs = []
+    for first, reach in reversed(history):
+        k = x - y
+        left, right = reach[k - 1 - first], reach[k + 1 - first]
+        start = right if left < right else left + 1
+        while x > start:
+            x, y = x - 1, y - 1
+            pairs.append((x, y))
+        x, y = (x, y - 1) if left < right else (x - 1, y)
+    return pairs
+
+
+def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
+    """Where each line that `lines[start:end]` has once stands, in their order."""
+    counts = Counter(lines[start:end])
+    return {lines[i]: i for i in range(start, end) if counts[lines[i]] == 1}
+
+
+def _rising(pairs: Pairs) -> Pairs:
+    """A longest subsequence of `pairs`, which rise on the left, that rises on the right too."""
+    tails: list[int] = []
+    chains: list[_Chain | None] = [None]
+    """The best one of each length, from its end; its last right side is in `tails`."""
+    for pair in pairs:
+        length = bisect_left(tails, pair[1])
+        tails[length : length + 1] = [pair[1]]
+        chains[length + 1 : length + 2] = [(pair, chains[length])]
+    found: Pairs = []
+    chain = chains[-1]
+    while chain:
+        pair, chain = chain
+        found.append(pair)
+    return found[::-1]
+
+
+# ---------------------------------------------------------------- a change that is known
+
+
+def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[LineHunk, ...]:
+    """The changed runs of whole lines, in order, with an unchanged line between any two.
+
+    `hunks`, in order and without overlap, make `after` of `before`, but for how the last line ends:
+    offsets may count a final newline that the texts lack (see `Text.whole`).
+    """
+    spans: list[tuple[int, int, int, int]] = []
+    shift = 0
+    for hunk in hunks:
+        end = hunk.end
+        start = before.rfind(b"\n", 0, hunk.start) + 1
+        new_start = start + shift
+        shift += len(hunk.new) - (end - hunk.start)
+        if not (_begins_line(before, end) and _begins_line(after, end + shift)):
+            end = before.find(b"\n", end) + 1 or len(before)
+        if spans and start <= spans[-1][1]:
+            _append(spans, (start, end, new_start, end + shift))
+        else:
+            spans.append((start, end, new_start, end + shift))
+    end, new_end = (spans[-1][1], spans[-1][3]) if spans else (0, 0)
+    if end >= len(before) or not _ends_alike(before, end, after, new_end):
+        start, new_start = len(before), len(before) + shift
+        if spans and end >= len(before):
+            start, _, new_start, _ = spans.pop()
+        if not _begins_line(after, new_start):  # the line before it loses or gets its end
+            line = before.rfind(b"\n", 0, max(start - 1, 0)) + 1
+            start, new_start = line, new_start - (start - line)
+        _append(spans, (start, len(before), new_start, len(after)))
+    return tuple(_in_lines(before, after, spans))
+
+
+def _ends_alike(one: bytes, start: int, other: bytes, other_start: int) -> bool:
+    """Whether the rest of a text, from an offset on, is that of another one."""
+    return len(one) - start == len(other) - other_start and other.endswith(one[start:])
+
+
+def _begins_line(text: bytes, at: int) -> bool:
+    return at == 0 or text[at - 1 : at] == b"\n"
+
+
+def _append(spans: list[tuple[int, int, int, int]], span: tuple[int, int, int, int]) -> None:
+    """Add a span, as one with that before it if no line is between them."""
+    if spans and span[0] <= spans[-1][1]:
+        start, _, new_start, _ = spans.pop()
+        span = start, span[1], new_start, span[3]
+    spans.append(span)
+
+
+def _in_lines(
+    before: bytes, after: bytes, spans: Iterable[tuple[int, int, int, int]]
+) -> Iterable[LineHunk]:
+    position = line = shift = 0
+    for start, end, new_start, new_end in spans:
+        line += before.count(b"\n", position, start)
+        old, new = before[start:end], after[new_start:new_end]
+        count, new_count = _count(old), _count(new)
+        if old != new:
+            yield line, line + count, line + shift, line + shift + new_count
+        position, line, shift = end, line + count, shift + new_count - count
+
+
+def _count(text: bytes) -> int:
+    """The lines of a text, whose last one may lack its end."""
+    return text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
+
+
+def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:
+    """What `line_diff(a, b)` gives, where all that differs is in `hunks`.
+
+    Where no line that goes away or is new stands anywhere else, only the lines of the hunks are
+    compared: all others are alike, and no diff could match more.
+    """
+    if len(hunks) > 1:
+        found: list[LineHunk] = []
+        for a0, a1, b0, b1 in hunks:
+            parts = line_diff(a[a0:a1], b[b0:b1])
+            found += [(a0 + i, a0 + j, b0 + k, b0 + m) for i, j, k, m in parts]
+        gone = {line for a0, a1, _, _ in found for line in a[a0:a1]}
+        new = {line for _, _, b0, b1 in found for line in b[b0:b1]}
+        bounds = zip([0, *(h[1] for h in found)], [*(h[0] for h in found), len(a)], strict=True)
+        if gone.isdisjoint(new) and all(map((gone | new).isdisjoint, (a[i:j] for i, j in bounds))):
+            return found
+    front, back = (hunks[0][0], len(a) - hunks[-1][1]) if hunks else (0, 0)
+    return line_diff(a, b, front, back)

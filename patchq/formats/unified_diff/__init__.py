@@ -1,5 +1,0 @@
-"""Unified diffs and the mails of `git format-patch`; the format is in `grammar`."""
-
-from patchq.formats.unified_diff.grammar import FORMAT, INSTRUCTIONS, read
-
-__all__ = ["FORMAT", "INSTRUCTIONS", "read"]

@@ -1,0 +1,113 @@
+"""Where a verdict becomes true: the branches that batches land on, here or on a shared remote.
+
+Everything that reads where a target or a proposal ends asks `Branches`, and whatever moves one is a
+`BranchMove` that `land` makes, by compare-and-swap.  `local` moves refs of this repository, each by
+itself, with the work trees that have them checked out; `remote` pushes all that is given at once,
+or nothing.  patchq's own records (`refs/patchq/`) stay in this repository either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Protocol
+
+from patchq.core.model.errors import Fault
+from patchq.core.model.frozen import frozen
+
+if TYPE_CHECKING:
+    from patchq.gate.git.checkout import Checkout
+    from patchq.gate.git.objects import Identity
+    from patchq.gate.git.refs import Staged
+
+LONGEST_WAIT = 10.0
+"""Seconds for which others may hold what is to move."""
+
+
+@frozen
+class BranchMove:
+    """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
+
+    Moves of one branch follow each other in their order.  `new` is on disk, and durable once what
+    was written before is flushed.
+    """
+
+    branch: str
+    old: str | None
+    new: Staged | None
+    log: str
+    who: Identity
+    through: Sequence[tuple[str, str]] = ()
+    """The commits on the way, each with its line of the log."""
+    touched: Collection[str] = ()
+    """The paths that differ, if it is known that no others do; see `worktree.Follow`."""
+    behind: str | None = None
+    """The branch whose end it stands on, as that is after the moves before this one: it is not made
+    where one of these was not."""
+    wait: float = LONGEST_WAIT
+    backup: bool = False
+    """Whether a work tree that follows keeps copies of what it had."""
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """Those that the branch gets, in their order."""
+        last = (self.new.oid,) if self.new else ()
+        return (*(commit for commit, _ in self.through), *last)
+
+
+@frozen
+class Moved:
+    """What became of a move: it was made; or it was not, for a `fault`, or, without one, since the
+    branch or a work tree on it is not as it was, so that what is to land has to be decided anew."""
+
+    made: bool
+    fault: Fault | None = None
+    landed: Mapping[str, str] = field(default_factory=dict)
+    """Those of its commits that are on the branch though not by this move, each with the commit
+    that it is there as: the one that another process, which had the same batch in hand, made."""
+    unsure: Collection[str] = ()
+    """The paths that were in the way in a work tree."""
+
+
+class Branches(Protocol):
+    """The branches that batches land on.  One instance belongs to one thread."""
+
+    @property
+    def remote(self) -> str | None:
+        """The name of the remote that has them; None: they are this repository's own."""
+
+    @property
+    def seconds(self) -> float:
+        """How long `land` took last, as far as it is worth gathering more for it."""
+
+    @property
+    def away(self) -> Fault | None:
+        """Why nothing can be learnt of them, or landed, for now."""
+
+    def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
+        """Learn what others did to these branches and to all proposals (None: to all branches; so
+        it is at first, whatever is asked for), unless that is known of the last `within` seconds;
+        `errors.Unreachable` where it cannot be learnt."""
+
+    def tip(self, branch: str) -> str | None:
+        """The commit at which a branch ends, as far as it is known; None where there is none."""
+
+    def tips(self, prefix: str) -> dict[str, str]:
+        """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
+
+    def name(self, branch: str) -> str:
+        """What git calls the branch in this repository, for people."""
+
+    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
+        """Make the moves; what became of each.  `errors.InDoubt` where that cannot be told: then
+        whoever recovers what was intended finds out."""
+
+    def try_out(self, branch: str) -> None:
+        """See whether the branch could be moved, as far as that shows without moving it;
+        `errors.Unreachable` if it could not."""
+
+    def checkouts(self, branch: str) -> list[Checkout]:
+        """The work trees that follow the branch when it moves, also those out of reach."""
+
+    def busy(self, branch: str) -> str | None:
+        """What a work tree is in the middle of with the branch, so that it must not move."""

@@ -1,0 +1,51 @@
+"""A commit on its way to another clone: its own bytes, and the files in which it differs from its
+parent.
+
+Who has the parent makes the very same commit of that, also where the one who made it first cannot
+be asked any more.  Trees are left out: they follow from the parent's, and one of a large directory
+is larger than what most commits change.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from pygit2.enums import ObjectType
+
+from patchq.core.model.errors import RepositoryFault
+from patchq.gate.git.objects import Leaf, as_changes, referred
+from patchq.gate.git.repository import Repository
+
+_LEVEL = 1
+_BYTES = "latin-1"
+"""It has a character for each byte, so text stays text, which compresses better than digits."""
+
+
+def pack(repo: Repository, commit: str) -> bytes:
+    """The parcel of a commit that has a parent."""
+    (parent, *_) = repo.parents(commit)
+    files = {
+        path: after and (after[0], repo.raw(after[1]).decode(_BYTES))
+        for path, (_, after) in repo.changes(parent, commit).items()
+    }
+    said = {"commit": repo.raw(commit).decode(_BYTES), "files": files}
+    return zlib.compress(json.dumps(said).encode(), _LEVEL)
+
+
+def unpack(repo: Repository, parcel: bytes) -> str | None:
+    """The id of the commit, which is in memory now (`Repository.write_objects`); None where a
+    parent is not here.  `RepositoryFault` where it comes to another commit."""
+    said = json.loads(zlib.decompress(parcel))
+    raw = said["commit"].encode(_BYTES)
+    root, *parents = referred(ObjectType.COMMIT, raw)
+    if not parents or not all(map(repo.resolve_commit, parents)):
+        return None
+    base = repo.tree(parents[0]).root
+    sides = dict[str, tuple[Leaf | None, Leaf | None]]()
+    for path, file in said["files"].items():
+        after = file and (file[0], repo.keep_blob(file[1].encode(_BYTES)))
+        sides[path] = repo.leaf(base, path), after
+    if repo.write_tree(parents[0], tuple(as_changes(sides, repo.raw))) != root:
+        raise RepositoryFault(f"what was sent of a commit upon {parents[0]} makes another one")
+    return repo.unwritten.keep(ObjectType.COMMIT, raw)

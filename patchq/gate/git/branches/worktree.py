@@ -1,0 +1,451 @@
+"""Landing on a branch that is checked out: the work tree and its index follow, or nothing moves.
+
+Moving only the ref would make the person's next commit silently revert the batch.  So the work
+tree goes first, under git's own `index.lock`, then the index, then the ref:
+
+    lock -> check -> note "begun", and what is there already -> reserve room for the way back
+    -> git read-tree -m -u on a copy of the index                                 (prepare)
+    -> the caller flushes and locks the ref ->
+    rename the copy to the index                                                  (swap)
+    -> the caller moves the ref ->
+    unlock                                                                        (commit)
+
+`git commit` reads the branch, then the index, and only then locks it.  So at no moment may the
+branch be ahead of the index; one that it finds behind makes its own move fail.
+
+The lock is a link to an own file that names both commits, so that whoever finds it after a crash
+(`recover`) can tell by the ref which of the two the work tree shall be at.  Only files that hold
+what one of the two commits has are then touched, and none that held the result before: that is a
+person's, and on the way back it stays.
+
+Git reads and writes the whole index for that, however little changes.  So the commits of many
+batches in a row are followed by one step, from the first one's parent to the last one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import cache, cached_property, partial
+from pathlib import Path, PurePath
+from subprocess import CompletedProcess
+
+from patchq.core.model.errors import (
+    CannotFollow,
+    DiskFault,
+    Fault,
+    ObjectDamaged,
+    ObjectsGone,
+    RepositoryFault,
+)
+from patchq.gate.git import files
+from patchq.gate.git.branches.backup import keep
+from patchq.gate.git.branches.reserve import Reserve
+from patchq.gate.git.checkout import (
+    Checkout,
+    checkouts,
+    dirty,
+    entries_of,
+    files_below,
+    holds,
+    obstacle,
+    pathspec,
+    same_entry,
+)
+from patchq.gate.git.command import complaint
+from patchq.gate.git.faults import failure
+from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
+from patchq.gate.git.repository import Repository
+
+_LOG = logging.getLogger("patchq")
+Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
+
+_SUFFIX = ".index"
+_BEGUN = b"begun\n"
+_RECOVER_SECONDS = 5.0
+_BLOCK = 4096
+
+
+class Follow:
+    """The update of one checked-out work tree from commit `old` to `new`, in two phases.  `touched`
+    are paths that have to be clean although the two commits agree on them."""
+
+    def __init__(
+        self,
+        checkout: Checkout,
+        old: str,
+        new: str,
+        *,
+        touched: Collection[str] = (),
+        wait: float = WAIT_SECONDS,
+        backup: bool = False,
+    ) -> None:
+        self.checkout = checkout
+        self.old = old
+        self.new = new
+        self.touched = touched
+        self.wait = wait
+        self.backup = backup
+        self._copies: list[Path] = []
+        self._lock: LinkLock
+        self._torn = False
+        """Whether files and index are not what the branch says."""
+        self._reserve: Reserve | None = None
+        self._swapped = False
+        self._kept: dict[str, Leaf | None] = {}
+        """The paths that have the result already, with their index entries as they were."""
+
+    def prepare(self) -> list[str]:
+        """Bring the files to `new`, and a copy of the index, which stays locked.
+
+        Returns the paths that are not clean; then, as after a fault, nothing was changed and
+        nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
+        if others hold the index for `wait` seconds.  The files are durable after
+        `files.barrier(checkout.workdir, checkout.gitdir)`.
+        """
+        names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
+        gitdir = self.checkout.gitdir
+        self._lock = LinkLock.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
+        try:
+            self._lock.hold(gitdir / "index.lock", self.wait)
+            found = self._paths_in_the_way()
+            if not found:
+                found = self._begin()
+        except (ObjectDamaged, ObjectsGone):
+            self._free()
+            raise
+        except RepositoryFault as stuck:
+            self._free()
+            hint = f"see what keeps git from writing in {self.checkout.workdir}"
+            raise CannotFollow(stuck.message, stuck.hint or hint) from stuck
+        except BaseException:
+            self._free()
+            raise
+        if found:
+            self._free()
+        return found
+
+    def swap(self) -> None:
+        """The ref is about to move, and nothing can come between: the index is at `new`."""
+        self._copy.replace(self.checkout.gitdir / "index")
+        self._swapped = True
+
+    def commit(self) -> None:
+        """The ref has moved: the lock is gone."""
+        self._torn = False
+        self._let_go()
+        self._free()
+
+    def rollback(self) -> None:
+        """The ref did not move: files and index are as they were."""
+        self._let_go()
+        try:
+            if self._swapped:
+                _copy_index(self.checkout.gitdir, self._copy)
+            if self._kept or self._switch(self.new, self.old):
+                _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
+            _enter(self.checkout, self._copy, self._kept)
+            _publish(self._copy, self.checkout)
+            self._torn = False
+            self._drop_copies()
+        finally:
+            self._free()
+
+    def _begin(self) -> list[str]:
+        """Update the files and the copy; the paths that came in the way since they were clean."""
+        gitdir, repo, workdir = self.checkout.gitdir, self.checkout.repo, self.checkout.workdir
+        kept = json.dumps(sorted(self._kept)).encode() if self._kept else b""
+        files.write_all(self._lock.fd, kept + _BEGUN)
+        self._lock.flush()
+        _copy_index(gitdir, self._copy)
+        if self.backup:
+            self._copies = keep(repo.commondir, workdir, self._changes)
+        try:
+            self._reserve = Reserve(_way_back(self.checkout, self._changes))
+        except DiskFault:
+            self._drop_copies()
+            raise
+        self._torn = True
+        try:
+            self._adopt()
+            fault = self._switch(self.old, self.new)
+        except (Fault, OSError):
+            self._go_back()
+            raise
+        if fault is None:
+            return []
+        self._go_back()
+        found = self._paths_in_the_way()
+        if not found:
+            raise fault
+        return found
+
+    def _go_back(self) -> None:
+        """Wherever the files are by now, undo it; the index was not touched."""
+        self._let_go()
+        self._drop_copies()
+        _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
+        _publish(self._copy, self.checkout)
+        self._torn = False
+
+    def _adopt(self) -> None:
+        """What has the result already: git switches past it, once the copy says so, too."""
+        _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
+        if self._kept:
+            _refresh(self.checkout, sorted(self._kept), self._copy)
+
+    def _let_go(self) -> None:
+        """What was kept for the way back is needed now, or not at all."""
+        if self._reserve is not None:
+            self._reserve.release()
+            self._reserve = None
+
+    def _drop_copies(self) -> None:
+        """Nothing was updated, so there is nothing to go back to."""
+        for copy in self._copies:
+            copy.unlink(missing_ok=True)
+
+    @property
+    def _copy(self) -> Path:
+        return self._lock.beside(".new")
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return self.checkout.repo.changes(self.old, self.new)
+
+    @cached_property
+    def _results(self) -> dict[str, Leaf | None]:
+        return results(self._changes)
+
+    def _paths_in_the_way(self) -> list[str]:
+        found = dirty(self.checkout, self.old, {*self._changes, *self.touched})
+        left = dirty(self.checkout, self.old, found, self._results) if found else []
+        kept = sorted(set(found) - set(left))
+        entries = entries_of(self.checkout, kept) if kept else {}
+        self._kept = {path: entries[path][1:] if path in entries else None for path in kept}
+        return left
+
+    def _switch(self, here: str, there: str) -> Fault | None:
+        """Let git update files and copy.  It checks everything before it writes anything, by the
+        times in the index; only if these are stale is the content looked at.  Returns why git
+        did not do it, or None if it did."""
+        command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
+        # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
+        switch = partial(self.checkout.git.run, *command, index=self._copy, keep=(self._lock.fd,))
+        fault = self._why(switch())
+        if fault is None or isinstance(fault, DiskFault):
+            return fault
+        short = self._why(_refresh(self.checkout, sorted(self._changes), self._copy))
+        return short if isinstance(short, DiskFault) else self._why(switch())
+
+    def _why(self, done: CompletedProcess[bytes]) -> Fault | None:
+        """The fault of a git that failed."""
+        if not done.returncode:
+            return None
+        workdir, said = self.checkout.workdir, complaint(done) or f"git gave {done.returncode}"
+        return failure(f"cannot update {workdir}", said, workdir)
+
+    def _free(self) -> None:
+        if self._torn:
+            os.close(self._lock.fd)
+        else:
+            _remove(self._lock)
+
+
+def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
+    """How much room undoing the changes may take, by directory: for files as they were, and for
+    two copies of the index with the locks on them."""
+    repo, index = checkout.repo, checkout.gitdir / "index"
+    size = index.stat().st_size if index.exists() else 0
+    before = (len(repo.raw(leaf[1])) for leaf, _ in changes.values() if leaf and is_blob(leaf[0]))
+    return {
+        checkout.gitdir: 3 * (size + _BLOCK),
+        checkout.workdir: sum(2 * _BLOCK + 2 * bytes for bytes in before) + 2 * _BLOCK,
+    }
+
+
+def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
+    """Finish or undo what killed owners left, as each branch says; the work trees concerned.
+
+    Waits up to `wait` seconds for a git that outlived its owner.  What is out of reach stays locked
+    for who can see it.
+    """
+    concerned = []
+    for gitdir in sorted({repo.commondir, *(repo.commondir / "worktrees").glob("*")}):
+        for lock in leftovers(gitdir, _SUFFIX, wait):
+            try:
+                workdir = _recover_one(repo, lock, gitdir)
+            except _OutOfReach:
+                os.close(lock.fd)
+                continue
+            except RepositoryFault as stuck:  # it is in this one's way alone
+                os.close(lock.fd)
+                _tell_once(gitdir, stuck.message)
+                continue
+            except BaseException:
+                os.close(lock.fd)  # the own file stays, for the next one who tries
+                raise
+            concerned += [workdir] if workdir else []
+            _remove(lock)
+    return concerned
+
+
+@cache
+def _tell_once(gitdir: Path, why: str) -> None:
+    _LOG.warning("the work tree of %s stays as a patchq that died left it: %s", gitdir, why)
+
+
+class _OutOfReach(Exception):
+    """A work tree that was following when its owner died cannot be seen now."""
+
+
+def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
+    index_lock = gitdir / "index.lock"
+    held = lock.find([index_lock])
+    first, _, rest = lock.own.read_bytes().partition(b"\n")
+    if not rest.endswith(_BEGUN):
+        return None
+    kept = json.loads(rest.removesuffix(_BEGUN) or b"[]")
+    names = json.loads(first)
+    branch, old, new = names["branch"], names["old"], names["new"]
+    places = [at for at in checkouts(repo, branch) if at.gitdir == gitdir]
+    if not places:
+        return None
+    if places[0].unseen:
+        raise _OutOfReach
+    if held is None:  # somebody removed the lock by hand, or the work was all but done
+        lock.hold(index_lock)
+    tip = repo.branch_tip(branch)
+    moved = tip is not None and repo.is_ancestor(new, tip)
+    _settle(places[0], old, new, new if moved else old, lock.beside(".new"), kept)
+    _publish(lock.beside(".new"), places[0])
+    return places[0].workdir
+
+
+def _settle(
+    checkout: Checkout, old: str, new: str, target: str, copy: Path, kept: Collection[str]
+) -> None:
+    """Bring the touched files to `target` and make `copy` the index for it, wherever between the
+    two commits each of them is.  What somebody changed in the meantime stays as it is, and so does,
+    on the way back, what had the result before (`kept`)."""
+    _copy_index(checkout.gitdir, copy)
+    changes = checkout.repo.changes(old, new)
+    entries = entries_of(checkout, sorted(changes), copy)
+    lines, outdated = [], []
+    for path, sides in changes.items():
+        if target == old and path in kept:
+            continue
+        if not any(same_entry(entries.get(path), side) for side in sides):
+            continue
+        leaf = sides[target == new]
+        lines.append(_line(path, leaf))
+        there = leaf is not None and holds(checkout.workdir, path, leaf)
+        if not there and _is_between(checkout, path, changes):
+            outdated.append((path, leaf))
+    # Replacing a file by a directory, or the reverse, needs the deletion first.
+    checkout.git.output(
+        "update-index", "-z", "--index-info", index=copy, stdin=b"".join(sorted(lines))
+    )
+    for path, leaf in outdated:
+        if leaf is None and obstacle(checkout.workdir, path) is None:  # never through a link
+            _delete(checkout.workdir, path)
+    written = b"".join(os.fsencode(path) + b"\0" for path, leaf in outdated if leaf)
+    checkout.git.output(
+        "checkout-index", "-f", "-u", "-q", "-z", "--stdin", index=copy, stdin=written
+    )
+    _refresh(checkout, [path for path, sides in changes.items() if sides[target == new]], copy)
+
+
+def results(changes: Changes) -> dict[str, Leaf | None]:
+    """What the changes of files and links lead to, by path."""
+    return {
+        path: sides[1]
+        for path, sides in changes.items()
+        if all(is_blob(leaf[0]) for leaf in sides if leaf)
+    }
+
+
+def _line(path: str, leaf: Leaf | None) -> bytes:
+    """What `git update-index -z --index-info` is told to enter for a path."""
+    mode, oid = leaf or (0, "0" * 40)
+    return b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path))
+
+
+def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) -> None:
+    """Set the entries of an index."""
+    if entries:
+        lines = b"".join(_line(path, leaf) for path, leaf in entries.items())
+        checkout.git.output("update-index", "-z", "--index-info", index=index, stdin=lines)
+
+
+def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
+    """Whether what is at the path is one of its two sides, or what a killed writer leaves on the
+    way: nothing, the beginning of a side, or another changed path in its place."""
+    above = obstacle(checkout.workdir, path)
+    if above is not None:
+        return above in changes and _is_between(checkout, above, changes)
+    place = checkout.workdir / path
+    if place.is_dir() and not place.is_symlink():
+        found = (str(file.relative_to(checkout.workdir)) for file in files_below(place))
+        return all(name in changes and _is_between(checkout, name, changes) for name in found)
+    if place.is_symlink():
+        target = (LINK, object_id(BLOB, os.fsencode(os.readlink(place))))
+        return target in changes[path]
+    if not place.exists():
+        return True
+    oids = [leaf[1] for leaf in changes[path] if leaf and is_regular(leaf[0])]
+    data = place.read_bytes()
+    texts = (data, data.replace(b"\r\n", b"\n"))
+    if any(checkout.repo.raw(oid).startswith(text) for oid in oids for text in texts):
+        return True
+    return checkout.git.run("hash-object", "--", path).stdout.decode().strip() in oids
+
+
+def _refresh(checkout: Checkout, paths: list[str], index: Path) -> CompletedProcess[bytes]:
+    """Renew the times of the paths' entries in the index where the content is the same."""
+    own = (path for path in paths if obstacle(checkout.workdir, path) is None)
+    places = ((path, checkout.workdir / path) for path in own)
+    there = pathspec([path for path, at in places if at.is_symlink() or at.is_file()])
+    everything = ("update-index", "-q", "--refresh")
+    words = ("add", "--refresh", "--", *there) if there else everything
+    return checkout.git.run(*words, index=index)
+
+
+def _delete(workdir: Path, path: str) -> None:
+    """Remove the file, and like git the directories that it leaves empty."""
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        (workdir / path).unlink()
+    with suppress(OSError):
+        for parent in list(PurePath(path).parents)[:-1]:
+            (workdir / parent).rmdir()
+
+
+def _publish(copy: Path, checkout: Checkout) -> None:
+    """The copy becomes the index, once it and the files that it speaks of are durable."""
+    files.barrier(checkout.workdir, checkout.gitdir)
+    copy.replace(checkout.gitdir / "index")
+
+
+def _copy_index(gitdir: Path, copy: Path) -> None:
+    """With its time: git looks at the content of files that are as young as their index.  It never
+    writes into an index, so that a link will do where one can be made."""
+    for old in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed git
+        old.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        try:
+            os.link(os.path.realpath(gitdir / "index"), copy)
+        except FileNotFoundError:
+            raise
+        except OSError:  # as of somebody else's, in a shared repository
+            shutil.copy2(gitdir / "index", copy)
+
+
+def _remove(lock: LinkLock) -> None:
+    for suffix in (".new", ".new.lock"):
+        lock.beside(suffix).unlink(missing_ok=True)
+    lock.free()

@@ -1,0 +1,253 @@
+"""Files as a crash leaves them: written whole or not at all, flushed at once, locked by a process.
+
+What all rooms ask of the file system beyond Python's `os`.  A path may be relative to a `folder`,
+the descriptor of a directory, so that nobody leads it astray by a link.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import random
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+
+from patchq.core.model.errors import DiskFault
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_RENAME_NOREPLACE = 1
+_PAUSE_SECONDS = (0.002, 0.02)
+_LEAST_BYTES, _LEAST = 128 << 10, 8
+"""With less room, or fewer files that could be made, git may have failed for want of more."""
+_MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
+"""Of mallopt(3); naming a size keeps glibc from raising it."""
+_PIECE_BYTES = 1 << 16
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+
+class Opened:
+    """See `opened`; a class, as a generator takes twice the time, and each landing opens dozens."""
+
+    __slots__ = ("_fd", "_flags", "_folder", "_mode", "_path")
+
+    def __init__(self, path: str | Path, flags: int, folder: int | None, mode: int) -> None:
+        self._path, self._flags, self._folder, self._mode = path, flags, folder, mode
+
+    def __enter__(self) -> int:
+        self._fd = os.open(self._path, self._flags | os.O_CLOEXEC, self._mode, dir_fd=self._folder)
+        return self._fd
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._fd)
+
+
+def opened(path: str | Path, flags: int, folder: int | None = None, mode: int = 0o666) -> Opened:
+    """A descriptor that no child inherits; umask narrows the mode of a file that is made."""
+    return Opened(path, flags, folder, mode)
+
+
+def content(path: str | Path) -> bytes:
+    """Of a small file that is asked for often and mostly is not there: no context is made for that,
+    and half the system calls of `Path.read_bytes` for the others."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(partial(os.read, fd, _PIECE_BYTES), b""))
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def write(
+    path: str | Path,
+    data: bytes,
+    *,
+    folder: int | None = None,
+    mode: int = 0o666,
+    grant: int = 0,
+    flush: bool = False,
+) -> None:
+    """Write a file in place, for names that nobody looks at yet; `flush` makes the content durable.
+    umask narrows the mode, but for what `grant` gives in any case."""
+    with opened(path, _WRITE, folder, mode) as fd:
+        write_all(fd, data)
+        if grant:
+            os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | grant)
+        if flush:
+            (os.fsync if grant else os.fdatasync)(fd)
+
+
+def replace(
+    path: str | Path,
+    data: bytes,
+    *,
+    via: str | Path,
+    folder: int | None = None,
+    mode: int = 0o666,
+    grant: int = 0,
+    flush: bool = False,
+) -> None:
+    """Write a file, or replace it, so that it is seen whole or not at all.
+
+    `via` is the temporary name, which a crash may leave, and no error does; `flush` makes the new
+    content durable before it takes the old one's place.
+    """
+    try:
+        write(via, data, folder=folder, mode=mode, grant=grant, flush=flush)
+        os.rename(via, path, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(via, dir_fd=folder)
+        raise
+
+
+def append(fd: int, data: bytes) -> None:
+    """Write behind what the file has, all of it or nothing."""
+    size, written = os.fstat(fd).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+    except OSError:
+        if os.fstat(fd).st_size == size + written:  # else somebody else wrote behind it
+            os.ftruncate(fd, size)
+        raise
+
+
+@cache
+def boot() -> str:
+    """Which start of the machine this is; empty where it does not say."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
+
+
+def shortage(place: Path) -> str:
+    """What the file system is short of now, in the system's words; empty where nothing can be
+    seen."""
+    try:
+        now = os.statvfs(place)
+    except OSError as error:
+        return str(error.strerror)
+    if now.f_flag & os.ST_RDONLY:
+        return os.strerror(errno.EROFS)
+    few = now.f_bavail * now.f_frsize < _LEAST_BYTES or (now.f_files and now.f_favail < _LEAST)
+    return os.strerror(errno.ENOSPC) if few else ""
+
+
+def rename_noreplace(folder: int, old: str, new: str) -> None:
+    """Rename within a directory; FileExistsError when `new` is taken."""
+    if hasattr(_LIBC, "renameat2"):
+        old_name, new_name = os.fsencode(old), os.fsencode(new)
+        if _LIBC.renameat2(folder, old_name, folder, new_name, _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(code, os.strerror(code), new)
+    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    os.unlink(old, dir_fd=folder)
+
+
+def syncfs(fd: int) -> None:
+    """Flush the file system that `fd` is on; OSError if anything could not be written."""
+    if not hasattr(_LIBC, "syncfs"):
+        os.sync()
+    elif _LIBC.syncfs(fd):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def barrier(*paths: Path) -> None:
+    """Make everything on the file systems of these directories durable, git's objects included."""
+    devices = set()
+    for place in (place for path in paths for place in (path, path / "objects")):
+        with suppress(FileNotFoundError):
+            device = place.stat().st_dev
+            if device not in devices:
+                devices.add(device)
+                with opened(place, os.O_RDONLY) as fd:
+                    try:
+                        syncfs(fd)
+                    except OSError as error:
+                        raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
+
+
+def attempts(seconds: float) -> Iterator[None]:
+    """Turns of a loop that tries something again for so long, with short pauses; one at least."""
+    deadline = time.monotonic() + seconds
+    yield
+    while time.monotonic() < deadline:
+        time.sleep(random.uniform(*_PAUSE_SECONDS))
+        yield
+
+
+def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
+    """Lock the open file until it is closed, or this process dies; False if somebody else has it
+    locked for so long.  Shared locks only keep exclusive ones away."""
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    for _ in attempts(seconds):
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, operation | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def being_written(fd: int) -> bool | None:
+    """Whether the file behind `fd` (open for reading) is open for writing anywhere.
+
+    A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
+    user's file, a network file system, another system).
+    """
+    written = lease(fd)
+    if written is False:
+        end_lease(fd)
+    return written
+
+
+def lease(fd: int) -> bool | None:
+    """The same, and who comes to write meanwhile waits until `end_lease`, or for as long as the
+    system lets a lease last; then `leased` is false."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # Whoever opens the file for writing meanwhile breaks the lease, and the default signal
+        # for that, SIGIO, would end this process; SIGURG does nothing.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    return False
+
+
+def end_lease(fd: int) -> None:
+    """Let writers in: closing alone does not while a forked process has the file, too."""
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+def leased(fd: int) -> bool:
+    """Whether nobody has come to write since `lease`."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+
+
+def give_back_memory() -> None:
+    """Let the system have what was freed: objects that libgit2 forgot leave holes behind."""
+    if hasattr(_LIBC, "malloc_trim"):
+        _LIBC.malloc_trim(0)
+
+
+def keep_heap_small() -> None:
+    """Have large pieces of memory go back to the system as soon as they are freed.  By itself glibc
+    begins to keep them once it has seen one, and small ones that stay make holes of them: a process
+    that lives for long grows."""
+    if hasattr(_LIBC, "mallopt"):
+        _LIBC.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)

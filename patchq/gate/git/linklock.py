@@ -1,0 +1,162 @@
+"""A lock file that proves its owner, within git's own protocol of `<file>.lock`.
+
+Whoever creates `<file>.lock` may replace `<file>`.  A lock that a killed process left blocks
+everybody, and nothing in it says whose it was.  So the lock is made by `link()` from a file of our
+own, `GITDIR/patchq-<token>…`: as exclusive as creating it, and from then on the shared inode
+proves whose it is.  The own file is flocked while its owner lives; the kernel takes that back on
+any death, so no pid and no clock decides who is dead.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from patchq.core.model.errors import Busy, DiskFault
+from patchq.gate.git import files, sharing
+
+WAIT_SECONDS = 10.0
+
+
+@dataclass
+class LinkLock:
+    """An own file at `own`, open as `fd`; `lock` is the lock file that it is linked to now."""
+
+    own: Path
+    fd: int
+    lock: Path | None = None
+
+    @classmethod
+    def write(cls, directory: Path, suffix: str, content: bytes) -> LinkLock:
+        """A new own file `patchq-<token><suffix>` that holds `content`; nothing is locked yet."""
+        while True:
+            own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
+            fd = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            if files.flock(fd, math.inf) and own.exists():
+                break
+            os.close(fd)  # taken for a dead owner's before it was flocked
+        lock = cls(own, fd)
+        try:
+            files.write_all(fd, content)
+        except OSError:
+            lock.free()
+            raise
+        return lock
+
+    def flush(self) -> None:
+        os.fsync(self.fd)
+
+    def hold(self, lock: Path, wait: float = WAIT_SECONDS) -> None:
+        """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds."""
+        for _ in files.attempts(wait):
+            with suppress(FileExistsError):
+                self._link(lock)
+                return
+        raise Busy(*_held_by_others(lock))
+
+    def _link(self, lock: Path) -> None:
+        while self.lock is None:
+            try:
+                os.link(self.own, lock)
+                self.lock = lock
+            except FileNotFoundError:
+                sharing.make_directory(
+                    lock.parent
+                )  # git removes directories that pack-refs emptied
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
+                    raise
+                raise DiskFault(
+                    f"cannot make the hard link {lock}: {error.strerror}",
+                    "patchq needs a file system with hard links for the git directory",
+                ) from None
+
+    def owns(self, lock: Path) -> bool:
+        """Whether `lock` is a link to the own file."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(lock.lstat(), os.fstat(self.fd))
+        return False
+
+    def find(self, places: Iterable[Path]) -> Path | None:
+        """Which of the places is the lock that is held; a dead owner's has to be found."""
+        self.lock = next((place for place in places if self.owns(place)), None)
+        return self.lock
+
+    def beside(self, suffix: str) -> Path:
+        """A name beside the own file's, for what belongs to it."""
+        return self.own.with_name(self.own.name + suffix)
+
+    def publish(self, path: Path) -> None:
+        """The lock becomes `path`, as accessible as what it replaces, or as the directory is."""
+        assert self.lock is not None
+        made = stat.S_IMODE(os.fstat(self.fd).st_mode)
+        if (mode := file_mode(path, made)) != made:
+            os.fchmod(self.fd, mode)
+        os.rename(self.lock, path)
+        self.lock = None
+
+    def unlock(self) -> None:
+        """Give up `lock`, if it is held; the own file can lock again."""
+        if self.lock is not None:
+            self.lock.unlink(missing_ok=True)
+            self.lock = None
+
+    def free(self) -> None:
+        """Unlock, and remove the own file."""
+        self.unlock()
+        self.own.unlink(missing_ok=True)
+        os.close(self.fd)
+
+
+def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
+    """Whether the lock file is a link to an own file in the directory, and its owner lives."""
+    for own in directory.glob("patchq-*"):
+        with suppress(FileNotFoundError):
+            if not os.path.samestat(own.lstat(), lock.lstat()):
+                continue
+            with files.opened(own, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+                return "dead" if files.flock(fd, shared=True) else "alive"
+    return None
+
+
+def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkLock]:
+    """The own files of dead owners, and of those that die within `wait` seconds; each is now the
+    caller's, to be freed."""
+    deadline = time.monotonic() + wait
+    for own in sorted(directory.glob(f"patchq-*{suffix}")):
+        try:
+            fd = os.open(own, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        if files.flock(fd, deadline - time.monotonic()) and own.exists():
+            yield LinkLock(own, fd)
+        else:
+            os.close(fd)
+
+
+def file_mode(path: Path, made: int) -> int:
+    """The permissions of the file at `path`, or, if there is none, for one that umask made so."""
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) & 0o666
+    except FileNotFoundError:
+        return sharing.beside(made, path.parent.stat().st_mode) & 0o666
+
+
+def _held_by_others(lock: Path) -> tuple[str, str]:
+    try:
+        age = max(0, round(time.time() - lock.stat().st_mtime))
+    except OSError:
+        return f"{lock} was held by other processes in turn", "it is tried again"
+    return (
+        f"{lock} is held by another process since {age} s",
+        f"it is tried again; if no git process runs in this repository: rm '{lock}'",
+    )

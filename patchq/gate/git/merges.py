@@ -1,0 +1,202 @@
+"""Git's own three-way merge of two trees, without a work tree and without a trace.
+
+Git's command line merges by ORT, and libgit2 by an older algorithm that finds fewer renames; the
+second is asked only where there is no git, or one older than 2.38.
+
+The difference of two texts is by git's own algorithm, too, so that what is called touched here is
+what git's merge takes for touched; and so are renames.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pygit2
+from pygit2.enums import DeltaStatus, DiffFind, DiffOption
+
+from patchq.core.model.errors import Fault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import FileChange, LineHunk
+from patchq.gate.git.command import (
+    Git,
+    alternate,
+    complaint,
+    merges_trees,
+    plain_environment,
+    version,
+)
+from patchq.gate.git.faults import fault, unreadable, unreadable_object
+from patchq.gate.git.repository import Repository
+
+_SECONDS = 60.0
+_KIND = re.compile(r"CONFLICT \([^)]*\)")
+_CONTENT = "CONFLICT (contents)"
+_ALIKE = 50
+"""The least share of a renamed file that it keeps, in percent, as git has it."""
+
+
+_MOST_PATHS = 500
+"""More are no fewer words than reading every commit's trees."""
+
+
+def touching(
+    repo: Repository, commits: Sequence[str], paths: Sequence[str]
+) -> dict[str, set[str]] | None:
+    """Which of the commits change something at or below the paths, and what; None where git cannot
+    tell.  It reads many commits in the time in which a few are read here."""
+    if not paths or len(paths) > _MOST_PATHS:
+        return None
+    git = Git(
+        plain_environment(GIT_DIR=str(repo.commondir)),
+        ("--literal-pathspecs", "--no-replace-objects"),
+        repo.commondir,
+        seconds=_SECONDS,
+    )
+    words = ("diff-tree", "--stdin", "-m", "-r", "-z", "--name-only", "--no-renames", "--", *paths)
+    try:
+        done = git.run(*words, stdin="".join(f"{oid}\n" for oid in commits).encode())
+    except (Fault, OSError, subprocess.SubprocessError):
+        return None
+    if done.returncode:
+        return None
+    found: dict[str, set[str]] = {}
+    asked, there = set(commits), set[str]()
+    for token in done.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        oid = token[:40]
+        if oid in asked and token[40:] in ("", "\n"):
+            there = found.setdefault(oid, set())
+        elif token:
+            there.add(token)
+    return found
+
+
+@frozen
+class Merged:
+    """A merge's tree (hex), or None where it has conflicts; `beyond_lines` says that some are about
+    more than the lines of one file: a rename, a deletion, a directory."""
+
+    tree: str | None
+    beyond_lines: bool = False
+
+
+def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
+    """Merge the trees `ours` and `theirs`, which both come from the tree `base` (ids in hex)."""
+    try:
+        return (
+            _by_command(repo, base, ours, theirs)
+            if _can_merge()
+            else _by_libgit2(repo, base, ours, theirs)
+        )
+    except (KeyError, OSError, subprocess.SubprocessError, pygit2.GitError) as error:
+        missing = isinstance(error, KeyError) or unreadable_object(str(error))
+        told = unreadable if missing else fault
+        raise told("cannot merge", error) from None
+
+
+@cache
+def _can_merge() -> bool:
+    return merges_trees(version())
+
+
+def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
+    """All that the merge makes or needs of what is in memory stands in a directory of its own."""
+    with TemporaryDirectory(prefix="patchq-merge-") as name:
+        objects = Path(name)
+        odb = pygit2.Odb(name)
+        for kind, data in repo.unwritten.needed([ours, theirs]).values():
+            odb.write(kind, data)
+        root = _commit(odb, base)
+        sides = [_commit(odb, tree, root) for tree in (ours, theirs)]
+        environment = plain_environment(
+            GIT_DIR=str(repo.commondir),
+            GIT_OBJECT_DIRECTORY=name,
+            GIT_ALTERNATE_OBJECT_DIRECTORIES=alternate(repo.commondir / "objects"),
+        )
+        git = Git(environment, directory=objects, seconds=_SECONDS)
+        done = git.run("merge-tree", "--write-tree", "--messages", "-z", *sides)
+    if done.returncode not in (0, 1):
+        raise OSError(complaint(done))
+    if done.returncode == 0:
+        return Merged(done.stdout[:40].decode("ascii"))
+    messages = done.stdout.decode("utf-8", "replace").split("\0")
+    return Merged(None, any(_KIND.fullmatch(text) and text != _CONTENT for text in messages))
+
+
+def _commit(odb: pygit2.Odb, tree: str, *parents: str) -> str:
+    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
+    lines += [f"{role} patchq <patchq@localhost> 0 +0000" for role in ("author", "committer")]
+    return str(odb.write(pygit2.GIT_OBJECT_COMMIT, "\n".join([*lines, "", ""]).encode()))
+
+
+def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
+    index = repo.raw_repository.merge_trees(base, ours, theirs)
+    conflicts = list(index.conflicts or ())
+    if conflicts:
+        return Merged(None, any(None in sides for sides in conflicts))
+    with repo.unwritten.tentative():
+        return Merged(str(index.write_tree(repo.raw_repository)))
+
+
+def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:
+    """The changed runs of lines, in order: (first, end) of `old`, then of `new`, 0-based and
+    half-open."""
+    flags = DiffOption.FORCE_TEXT | DiffOption.INDENT_HEURISTIC
+    patch = pygit2.Patch.create_from(old, new, context_lines=0, flag=flags)
+    return [
+        (*_range(hunk.old_start, hunk.old_lines), *_range(hunk.new_start, hunk.new_lines))
+        for hunk in patch.hunks
+    ]
+
+
+def fork_of(repo: Repository, one: str, other: str) -> str | None:
+    """A commit from which both come; None where there is none."""
+    try:
+        found = repo.raw_repository.merge_base(one, other)
+    except (KeyError, ValueError, pygit2.GitError):
+        return None
+    return str(found) if found else None
+
+
+def _range(start: int, count: int) -> tuple[int, int]:
+    """Lines as slices count them; git names the line before an empty range."""
+    first = start - 1 if count else start
+    return first, first + count
+
+
+def with_renames(
+    repo: Repository, changes: Sequence[FileChange], old: str, new: str
+) -> tuple[FileChange, ...]:
+    """The changes between the commits `old` and `new`, what git takes for a rename as one; a link
+    that was renamed is one that goes and one that comes."""
+    files = [change for change in changes if not change.link]
+    gone = {change.path: change for change in files if change.after is None}
+    come = {change.path: change for change in files if change.before is None}
+    if not (gone and come):
+        return tuple(changes)
+    before, after = (repo.raw_repository[repo.tree(commit).root] for commit in (old, new))
+    assert isinstance(before, pygit2.Tree)
+    assert isinstance(after, pygit2.Tree)
+    diff = before.diff_to_tree(after)
+    diff.find_similar(flags=DiffFind.FIND_RENAMES, rename_threshold=_ALIKE)
+    pairs = {
+        delta.new_file.path: delta.old_file.path
+        for delta in diff.deltas
+        if delta.status == DeltaStatus.RENAMED
+        and delta.new_file.path in come
+        and delta.old_file.path in gone
+    }
+    moved = {path: _moved(gone[source], come[path]) for path, source in pairs.items()}
+    return tuple(
+        moved.get(change.path, change) for change in changes if change.path not in pairs.values()
+    )
+
+
+def _moved(gone: FileChange, come: FileChange) -> FileChange:
+    was = None if gone.executable == come.executable else gone.executable
+    return replace(come, before=gone.before, renamed_from=gone.path, was_executable=was)

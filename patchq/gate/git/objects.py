@@ -1,0 +1,391 @@
+"""What git's objects say, as plain values: trees, their differences, what shall change, who did it.
+
+Everything here is pure, so the one importer of libgit2 stays small.  Two trees are compared on
+their raw bytes: libgit2's own tree diff takes 7 ms in a repository of 100,000 files, and reading
+only the directories whose ids differ takes 0.1 ms.
+
+libgit2 writes a line end in an address into the commit's header, and with one in a name it makes a
+commit that it cannot read itself, so identities are cleaned here, where they come in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, TypedDict
+
+from patchq.core.model.errors import RepositoryFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import FileChange
+
+FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
+
+BLOB = 3
+_KIND_NAMES = {1: b"commit", 2: b"tree", BLOB: b"blob"}
+Leaf = tuple[int, str]
+"""The mode of a tree's entry that is not a directory, and its object's id in hex."""
+Node = dict[str, "Node | Leaf | None"]
+"""Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
+
+_CRUD = re.compile(r"[\x00-\x1f\x7f<>]")
+_EDGES = " .,:;\"\\'"
+
+Role = Literal["AUTHOR", "COMMITTER"]
+
+_TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
+
+_ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+_NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
+_MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
+_MOST_ENTRIES = 1 << 15
+"""Of all trees together that are kept."""
+_MOST_LEAVES, _LONGEST = 256, 1 << 12
+"""So many answers are kept of where a path leads, and of no path that is longer."""
+Items = Mapping[bytes, bytes]
+"""A tree's entries by their names, each as it stands in the object."""
+
+
+@frozen
+class CommitInfo:
+    """One commit of a history; `author` is `Name <email>`."""
+
+    oid: str
+    message: str
+    author: str
+
+
+@frozen
+class Identity:
+    """Who and when: `when` in seconds since the epoch, `offset` from UTC in minutes."""
+
+    name: str
+    email: str
+    when: int = 0
+    offset: int = 0
+
+    def __str__(self) -> str:
+        """As in a commit's header and in a reflog."""
+        sign, minutes = "-" if self.offset < 0 else "+", abs(self.offset)
+        zone = f"{sign}{minutes // 60:02}{minutes % 60:02}"
+        return f"{self.name} <{self.email}> {self.when} {zone}"
+
+
+def make_identity(name: str, email: str, when: int = 0, offset: int = 0) -> Identity | None:
+    """An identity without what would break out of a header line, or None if no name is left.
+
+    Like git (`ident.c`), angle brackets and line ends vanish and punctuation at the edges goes;
+    unlike git, so do all control characters.
+    """
+    name, email = (_CRUD.sub("", text).strip(_EDGES) for text in (name, email))
+    return Identity(name, email, when, offset) if name else None
+
+
+def parse_identity(text: str) -> Identity | None:
+    """`Ada <ada@example.org>`, or None; the time is the epoch."""
+    match = re.fullmatch(r"\s*([^<>]*?)\s*<([^<>]*)>\s*", text)
+    return make_identity(match[1], match[2]) if match else None
+
+
+def is_regular(mode: int) -> bool:
+    return mode & 0o170000 == 0o100000
+
+
+def is_blob(mode: int) -> bool:
+    """Whether a blob has what stands there: a file, or a symbolic link."""
+    return is_regular(mode) or mode == LINK
+
+
+def parse_tree(raw: bytes) -> dict[str, Leaf]:
+    """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
+    return dict(tree_items(raw))
+
+
+def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
+    """Every file's path below the tree `root`, in git's order, a directory in memory at a time for
+    each level; `read` gives a tree's bytes."""
+    open = [(b"", iter(_ITEM.findall(read(root))))]
+    while open:
+        prefix, items = open[-1]
+        for mode, name, oid in items:
+            if mode in _TREES:
+                open.append((prefix + name + b"/", iter(_ITEM.findall(read(oid.hex())))))
+                break
+            if mode not in _NO_FILES:
+                yield (prefix + name).decode("utf-8", "surrogateescape")
+        else:
+            open.pop()
+
+
+def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:
+    """The same entries, read one by one."""
+    for item in _ITEM.finditer(raw):
+        mode, name, oid = item.groups()
+        yield _text(name), (int(mode, 8), oid.hex())
+
+
+class Trees:
+    """Trees by their ids.  The last ones are kept, by what they hold: a commit shares most of its
+    directories with the one before it, and one that is made of another nearly all of its entries.
+
+    `read` gives a tree's bytes.
+    """
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
+        self._kept: dict[str, Items] = {}
+        self._entries = 0
+        self._leaves: dict[tuple[str, str], Leaf | None] = {}
+        """What was asked for last; a decision asks for the same paths again and again."""
+
+    def items(self, oid: str | None) -> Items:
+        """What the tree holds; None is an empty one."""
+        if oid is None:
+            return {}
+        items = self._kept.get(oid)
+        if items is None:
+            items = {name: item for item, name in _NAMED_ITEM.findall(self._read(oid))}
+            self.keep(oid, items)
+        return items
+
+    def keep(self, oid: str, items: Items) -> None:
+        if self._entries >= _MOST_ENTRIES:
+            self.clear()
+        self._kept[oid] = items
+        self._entries += len(items)
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._leaves.clear()
+        self._entries = 0
+
+    def names(self, oid: str) -> tuple[str, ...]:
+        """The names in a tree, in git's order, as it and what is made of it are kept in."""
+        return tuple(map(_text, self.items(oid)))
+
+    def leaf(self, root: str, path: str) -> Leaf | None:
+        """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
+        asked = root, path
+        if len(path) > _LONGEST:
+            return self._leaf(root, path)
+        if asked not in self._leaves:
+            if len(self._leaves) >= _MOST_LEAVES:
+                self._leaves.clear()
+            self._leaves[asked] = self._leaf(root, path)
+        return self._leaves[asked]
+
+    def _leaf(self, root: str, path: str) -> Leaf | None:
+        try:
+            *parents, name = path.encode("utf-8", "surrogateescape").split(b"/")
+        except UnicodeEncodeError:  # no name of a file
+            return None
+        slashed = bool(parents) and not name
+        if slashed:
+            *parents, name = parents
+        tree = root
+        for parent in parents:
+            item = self.items(tree).get(parent, b"")
+            if not _is_tree(item):
+                return None
+            tree = item[-20:].hex()
+        item = self.items(tree).get(name, b"")
+        if not item or (slashed and not _is_tree(item)):
+            return None
+        return _usual_mode(item), item[-20:].hex()
+
+
+def _usual_mode(item: bytes) -> int:
+    """The mode of an entry; of those that git does not write any more, the one that it reads."""
+    digits = item.partition(b" ")[0]
+    if mode := _MODES.get(digits):
+        return mode
+    mode = int(digits, 8)
+    kind = mode & 0o170000
+    if kind == TREE:
+        return TREE
+    if mode & 0o111:
+        return EXECUTABLE
+    return kind if kind in (SUBMODULE, LINK) else FILE
+
+
+def graft(
+    trees: Trees, keep: Callable[[bytes, str | None], str], base: str | None, node: Node
+) -> str | None:
+    """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
+
+    `keep` stores a tree's bytes, made of the tree with that id, and gives their own.  What does not
+    change stays byte for byte.  `RepositoryFault` for a new name that no file can have.
+    """
+    items = dict(trees.items(base))
+    moved = False
+    for name, child in node.items():
+        key = name.encode("utf-8", "surrogateescape")
+        there = items.get(key, b"")
+        if isinstance(child, dict):
+            below = graft(trees, keep, there[-20:].hex() if _is_tree(there) else None, child)
+            child = (TREE, below) if below else None
+        if child is None:
+            items.pop(key, None)
+            continue
+        if not there and (name in ("", ".", "..") or name.lower() == ".git"):
+            raise RepositoryFault(f"{name!r} cannot be the name of a file")
+        items[key] = item = b"%o %b\0%b" % (child[0], key, bytes.fromhex(child[1]))
+        moved = moved or not there or _is_tree(there) != _is_tree(item)
+    if not items:
+        return None
+    if moved:
+        items = dict(sorted(items.items(), key=_place))
+    made = keep(b"".join(items.values()), base)
+    trees.keep(made, items)
+    return made
+
+
+def _place(entry: tuple[bytes, bytes]) -> bytes:
+    """What git sorts a tree's entry by: its name, a directory's with a slash."""
+    name, item = entry
+    return name + b"/" if _is_tree(item) else name
+
+
+def _is_tree(item: bytes) -> bool:
+    return item.startswith((b"40000 ", b"040000 "))
+
+
+def referred(kind: int, raw: bytes) -> list[str]:
+    """The ids that a commit (kind 1) or a tree (kind 2) refers to; a blob refers to none."""
+    if kind == 1:
+        head = raw.partition(b"\n\n")[0].decode("ascii", "replace").split("\n")
+        return [line.split(" ")[1] for line in head if line.startswith(("tree ", "parent "))]
+    return [oid for _, oid in parse_tree(raw).values()] if kind == 2 else []
+
+
+def differences(
+    trees: Trees, old: str | None, new: str | None, prefix: str = ""
+) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+    """Path -> (before, after) for every file that differs between two trees.
+
+    `old` and `new` are ids of trees (None: empty).  Renames are a deletion and a creation.
+    """
+    if old == new:
+        return {}
+    olds, news = trees.items(old), trees.items(new)
+    changed = [name for name, item in news.items() if olds.get(name) != item]
+    changed += [name for name in olds if name not in news]
+    found: dict[str, tuple[Leaf | None, Leaf | None]] = {}
+    for name, path in sorted((_text(name), name) for name in changed):
+        sides = _leaf(olds.get(path)), _leaf(news.get(path))
+        was, now = (side[1] if side and side[0] == TREE else None for side in sides)
+        found |= differences(trees, was, now, f"{prefix}{name}/")
+        left, right = (side if side and side[0] != TREE else None for side in sides)
+        if left != right:
+            found[prefix + name] = left, right
+    return found
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _leaf(item: bytes | None) -> Leaf | None:
+    return (int(item.partition(b" ")[0], 8), item[-20:].hex()) if item else None
+
+
+class Modes(TypedDict):
+    """What a change says of a file's mode."""
+
+    executable: bool
+    was_executable: bool | None
+    link: bool
+    was_link: bool | None
+
+
+def as_changes(
+    sides: Mapping[str, tuple[Leaf | None, Leaf | None]], read: Callable[[str], bytes]
+) -> Iterator[FileChange]:
+    """What happens to files and links, by path before and after; `read` gives a file's bytes."""
+    for path, both in sides.items():
+        before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
+        was, now = (read(leaf[1]) if leaf else None for leaf in (before, after))
+        if before or after:
+            yield FileChange(path, was, now, **modes(before, after))
+
+
+def modes(before: Leaf | None, after: Leaf | None) -> Modes:
+    """Whether a file is executable or a link, or was before it went; and whether it was, if that
+    changes.  Of what becomes a link, or was one, nobody asks whether it was executable."""
+    bits = [leaf and leaf[0] & 0o111 > 0 for leaf in (before, after)]
+    links = [leaf and leaf[0] == LINK for leaf in (before, after)]
+    if before is None or after is None:
+        return {
+            "executable": any(bits), "was_executable": None, "link": any(links), "was_link": None
+        }  # fmt: skip
+    turned = links[0] != links[1]
+    return {
+        "executable": bool(bits[1]),
+        "was_executable": bits[0] if bits[0] != bits[1] and not turned else None,
+        "link": bool(links[1]),
+        "was_link": links[0] if turned else None,
+    }
+
+
+def mode_of(change: FileChange) -> int:
+    """The mode of what the change leaves."""
+    return LINK if change.link else EXECUTABLE if change.executable else FILE
+
+
+def leaves(
+    base: Callable[[str], Leaf | None],
+    changes: Iterable[FileChange],
+    blob: Callable[[bytes, str | None], str],
+) -> dict[str, Leaf | None]:
+    """What shall stand at each path that the changes name, a rename's old one included.
+
+    `base` looks a path up in the tree that is changed, `blob` stores a content, made of the blob
+    with that id, and gives its own.  `RepositoryFault` if the changes were made for another tree,
+    or meet at one path.
+    """
+    changes = tuple(changes)
+    gone = {c.path for c in changes if c.after is None}
+    gone |= {c.renamed_from for c in changes if c.renamed_from is not None}
+    found: dict[str, Leaf | None] = dict.fromkeys(gone)
+
+    def file(path: str) -> Leaf | None:
+        leaf = base(path)
+        return leaf if leaf and leaf[0] != TREE else None
+
+    for change in changes:
+        was = file(change.renamed_from or change.path)
+        expected = None if change.before is None else object_id(BLOB, change.before)
+        covered = change.renamed_from and change.path not in gone and file(change.path)
+        other = was is not None and (was[0] == LINK) != change.from_link
+        if (was[1] if was else None) != expected or covered or other:
+            raise RepositoryFault(f"{change.path} is not what the changes were made for")
+        if change.after is None:
+            continue
+        if found.get(change.path):
+            raise RepositoryFault(f"{change.path} is written twice")
+        found[change.path] = mode_of(change), blob(change.after, was[1] if was else None)
+    return found
+
+
+def object_id(kind: int, data: bytes) -> str:
+    """The id of an object of git's kind 1 (commit), 2 (tree) or 3 (blob)."""
+    head = b"%b %d\0" % (_KIND_NAMES[kind], len(data))
+    return hashlib.sha1(head + data, usedforsecurity=False).hexdigest()
+
+
+def nest(leaves: Mapping[str, Leaf | None]) -> Node:
+    """The same changes by directory.  Where one path is a directory of another, the file that is
+    deleted gives way to the one that is written; whether anything else was lost, the difference
+    of the finished trees tells."""
+    root: Node = {}
+    for path, leaf in sorted(leaves.items(), key=lambda item: item[1] is not None):
+        *parents, name = path.split("/")
+        node = root
+        for parent in parents:
+            child = node.get(parent)
+            if not isinstance(child, dict):
+                child = node[parent] = {}
+            node = child
+        if leaf is not None or name not in node:
+            node[name] = leaf
+    return root

@@ -1,0 +1,286 @@
+"""Moving one ref: a compare-and-swap that git's own programs respect, and that may die anywhere.
+
+    own file -> fsync -> link to <ref>.lock -> read the tip -> reflog -> rename to <ref> -> unlink
+
+The rename is the commit point.  libgit2's own way leaves an empty `<ref>.lock` of nobody when it is
+killed (12 of 47 kill points); this one leaves a lock whose inode is that of an own file, which
+`clean` removes, and it holds the lock for half the time.  It knows refs in files only, the one
+backend that libgit2 opens.
+
+A renamed file whose content was not flushed may come out of a power cut empty, so a value is
+flushed first: one by one, or, for many, `stage` them all and flush once by `files.barrier`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from patchq.core.model.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
+from patchq.core.model.frozen import frozen
+from patchq.gate.git import files, records
+from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.reffiles import heads, is_ref_name, loose_names, packed_refs, ref_value
+from patchq.gate.git.repository import Repository
+from patchq.gate.git.sharing import beside, make_directory
+
+_SUFFIX = ".ref"
+_NULL = "0" * 40
+MANY = 16
+"""Records that are made at once go to `packed-refs` at once."""
+MOST_LOOSE = 80
+"""Of patchq's own refs fewer than these have a file of their own."""
+_PACKED = (records.OWN, records.BRANCHES)
+_OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
+
+
+@frozen
+class Staged:
+    """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
+    its inode, as git never writes a ref in place; `drop` ends it."""
+
+    oid: str
+    lock: LinkLock
+
+    def drop(self) -> None:
+        self.lock.free()
+
+
+def stage(repo: Repository, oid: str) -> Staged:
+    """Write a value that later `move`s take in place of the id."""
+    return Staged(oid, LinkLock.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
+
+
+def move(
+    repo: Repository,
+    ref: str,
+    old: str | None,
+    new: str | Staged,
+    message: str,
+    identity: Identity,
+    *,
+    through: Sequence[tuple[str, str]] = (),
+    first: Callable[[], None] = lambda: None,
+    wait: float = WAIT_SECONDS,
+) -> bool:
+    """Move the ref (full name) from `old` (None: from nothing) to `new`; False if `old` is not its
+    tip.
+
+    `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
+    is called when nothing else can move the ref any more, and the move is all that is left.  The
+    move is atomic at once and durable after `files.barrier`.  `errors.Busy` if others hold the ref
+    for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref, and for a new one
+    whose name is the directory of another ref, or the reverse.
+    """
+    staged = new if isinstance(new, Staged) else stage(repo, new)
+    try:
+        path = _path(repo, ref)
+        if not isinstance(new, Staged):
+            staged.lock.flush()
+        if old is None:
+            _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
+        staged.lock.hold(path.with_name(f"{path.name}.lock"), wait)
+        if repo.is_symbolic(ref):
+            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
+        if ref_value(repo.commondir, ref) != old:
+            return False
+        if not repo.exists(staged.oid):
+            raise ObjectsGone(f"commit {staged.oid} is gone", "it is made again on a retry")
+        if old is None:
+            _refuse_neighbours(repo, ref)
+        _make_room(path)
+        _log(repo, ref, old or _NULL, [*through, (staged.oid, message)], identity)
+        first()
+        staged.lock.publish(path)
+    except OSError as error:
+        raise DiskFault(f"cannot write {ref}: {error}") from error
+    finally:
+        staged.lock.unlock()
+        if staged is not new:
+            staged.drop()
+    if ref.startswith(_PACKED):
+        tidy(repo)
+    return True
+
+
+def record(
+    repo: Repository,
+    refs: Mapping[str, str | Staged],
+    message: str,
+    identity: Identity,
+    *,
+    wait: float = WAIT_SECONDS,
+) -> None:
+    """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
+    if len(refs) >= MANY:
+        oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
+        _pack(repo.commondir, oids, wait)
+        return
+    for name, new in refs.items():
+        move(repo, name, None, new, message, identity, wait=wait)
+
+
+def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
+    """Remove the ref, loose and packed, with its reflog; False if `old` is not its tip."""
+    path = _path(repo, ref)
+    lock = stage(repo, old).lock
+    try:
+        lock.hold(path.with_name(f"{path.name}.lock"), wait)
+        if ref_value(repo.commondir, ref) != old:
+            return False
+        # First, as a packed value would come back once the loose one is gone.
+        with packed_refs(repo.commondir) as packed:
+            there = packed.value(os.fsencode(ref))
+        if there:
+            _pack(repo.commondir, {ref: None}, wait)
+        path.unlink(missing_ok=True)
+        (repo.commondir / "logs" / ref).unlink(missing_ok=True)
+    except OSError as error:
+        raise DiskFault(f"cannot delete {ref}: {error}") from error
+    finally:
+        lock.free()
+    return True
+
+
+def clean(commondir: Path) -> list[Path]:
+    """Remove what killed owners left, and nobody else's; the lock files that it freed."""
+    freed = []
+    for lock in leftovers(commondir, _SUFFIX):
+        if os.fstat(lock.fd).st_nlink > 1:
+            places = [commondir / "packed-refs.lock"]
+            for where, _, files in os.walk(commondir / "refs"):
+                places += [Path(where, name) for name in files if name.endswith(".lock")]
+            place = lock.find(places)
+            freed += [place] if place else []
+        lock.free()
+    return freed
+
+
+def _path(repo: Repository, ref: str) -> Path:
+    path = repo.commondir / ref
+    if not ref.startswith(_OURS) or not is_ref_name(ref):
+        raise RepositoryFault(f"{ref!r} is not the name of a ref that patchq may write")
+    if os.path.realpath(path) != str(path):
+        raise RepositoryFault(
+            f"{path} is, or lies behind, a symbolic link: writing it would leave the repository",
+            "replace the link by what it points to",
+        )
+    return path
+
+
+def _refuse_neighbours(repo: Repository, ref: str) -> None:
+    parts = ref.split("/")
+    above = ("/".join(parts[:length]) for length in range(3, len(parts)))
+    neighbour = next(
+        (name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None
+    )
+    if neighbour is None and _has_below(repo.commondir, ref):
+        neighbour = f"{ref}/…"
+    if neighbour:
+        raise RepositoryFault(
+            f"{ref} cannot exist beside {neighbour}: one name is the directory of the other",
+            "rename the one that is there: git branch -m",
+        )
+
+
+def _make_room(path: Path) -> None:
+    """Remove the empty directories that deleted refs left where a file shall be."""
+    for where, *_ in os.walk(path, topdown=False):
+        os.rmdir(where)
+
+
+def _log(
+    repo: Repository, ref: str, old: str, steps: Sequence[tuple[str, str]], identity: Identity
+) -> None:
+    """Append to the reflogs: the branch's (new if need be), and of each HEAD on it that has one.
+
+    The line comes before the move, as git writes it, so only its old value proves anything.
+    """
+    befores = [old, *(new for new, _ in steps)]
+    lines = "".join(
+        f"{before} {new} {identity}\t{' '.join(message.split())}\n"
+        for before, (new, message) in zip(befores, steps, strict=False)
+    )
+    own = repo.commondir / "logs" / ref
+    if ref.startswith("refs/heads/") and not own.is_file():
+        _make_room(own)
+        make_directory(own.parent)
+        with files.opened(own, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:
+            made = stat.S_IMODE(os.fstat(fd).st_mode)
+            if (mode := beside(made, own.parent.stat().st_mode) & 0o666) != made:
+                os.fchmod(fd, mode)
+    for log in (own, *(at / "logs/HEAD" for at, head in heads(repo.commondir) if head == ref)):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+        with suppress(FileNotFoundError), files.opened(log, flags) as fd:
+            files.append(fd, lines.encode("utf-8", "surrogateescape"))
+
+
+def _has_below(commondir: Path, name: str) -> bool:
+    """Whether a ref has `name` as its directory, which keeps `name` from being a ref."""
+    with packed_refs(commondir) as packed:
+        return bool(loose_names(commondir, f"{name}/")) or packed.has_below(os.fsencode(f"{name}/"))
+
+
+def _pack(commondir: Path, changes: Mapping[str, str | None], wait: float) -> None:
+    """Set refs (full name -> id), or remove them, in `packed-refs`, in one step for all; durable
+    after the next barrier.  `errors.Busy` if others hold its lock for `wait` seconds."""
+    new = {os.fsencode(name): oid.encode() if oid else None for name, oid in changes.items()}
+    lock = LinkLock.write(commondir, _SUFFIX, b"")
+    try:
+        lock.hold(commondir / "packed-refs.lock", wait)
+        with packed_refs(commondir) as packed:
+            packed.write(lock.fd, new)
+        lock.flush()
+        lock.publish(commondir / "packed-refs")
+    finally:
+        lock.free()
+
+
+def tidy(repo: Repository) -> None:
+    """Pack patchq's own refs where too many have a file of their own, whatever git is told to do by
+    itself: first the records, which nobody moves any more.
+
+    What fails is tried again with the next ref; nothing depends on it.  A ref that is checked out
+    stays as it is.
+    """
+    loose = [name for prefix in _PACKED for name in loose_names(repo.commondir, prefix)]
+    if len(loose) < MOST_LOOSE:
+        return
+    ends = [name for name in loose if name.startswith((records.LANDED, records.DISCARDED))]
+    checked_out = {head for _, head in heads(repo.commondir)}
+    chosen = ends if 2 * len(ends) >= len(loose) else loose
+    with suppress(Busy, RepositoryFault, OSError):
+        _move_to_packed(repo.commondir, [name for name in chosen if name not in checked_out])
+
+
+def _move_to_packed(commondir: Path, names: Sequence[str]) -> None:
+    """As `git pack-refs` does it: a file goes once the same value is packed durably, under the lock
+    of its ref."""
+    found = {name: ref_value(commondir, name) for name in names}
+    values = {name: oid for name, oid in found.items() if oid and not oid.startswith("ref:")}
+    _pack(commondir, values, 0.0)
+    with files.opened(commondir, os.O_RDONLY) as folder:
+        os.fsync(folder)
+    lock = LinkLock.write(commondir, _SUFFIX, b"")
+    try:
+        for name, oid in values.items():
+            with suppress(Busy):
+                _prune(commondir, name, oid, lock)
+    finally:
+        lock.free()
+
+
+def _prune(commondir: Path, name: str, oid: str, lock: LinkLock) -> None:
+    path = commondir / name
+    lock.hold(path.with_name(f"{path.name}.lock"), 0.0)
+    try:
+        with packed_refs(commondir) as packed:
+            same = packed.value(os.fsencode(name)) == oid.encode()
+        if same and ref_value(commondir, name) == oid:
+            path.unlink(missing_ok=True)
+    finally:
+        lock.unlock()

@@ -1,0 +1,500 @@
+"""The repository: reading commits and writing new ones.  The package that imports pygit2.
+
+A commit is made of the blobs and directories that a batch touches and of nothing else, so its cost
+does not grow with the repository; an index of everything is never read.  libgit2 loses data without
+an error in three ways, and each has its answer here:
+
+* a file put where a directory is, or the reverse, silently removes the other: the finished tree
+  must differ from its base by exactly the declared paths;
+* an object that "exists already" is not written again, though a power cut may have left it empty:
+  every object is written anew, and takes the place of a loose one;
+* nothing is flushed: objects are durable only after `files.barrier`, which covers many at once.
+
+Each object is made in memory, whatever the repository has: one that "exists already" may also be
+one that no ref holds and `git repack -ad` takes away.  libgit2 would look through the packs'
+directory for each of them, besides.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+import pygit2
+from pygit2.enums import AttrCheck, ObjectType, SortMode
+
+from patchq.core.model.errors import ObjectDamaged, RepositoryFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.listing import Listing
+from patchq.core.model.values import Entry, EntryKind, FileChange
+from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
+from patchq.gate.git.files import give_back_memory
+from patchq.gate.git.objects import (
+    LINK,
+    SUBMODULE,
+    TREE,
+    CommitInfo,
+    Identity,
+    Leaf,
+    Role,
+    Trees,
+    as_changes,
+    differences,
+    file_paths,
+    graft,
+    is_regular,
+    leaves,
+    make_identity,
+    nest,
+)
+from patchq.gate.git.opening import open_handle
+from patchq.gate.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
+from patchq.gate.git.unwritten import Unwritten
+
+AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+Sign = Callable[[bytes, Identity], bytes]
+"""Gives a commit object's bytes, made by this committer, with a signature, if one is wanted."""
+
+_KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
+_BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
+_FIRST = 1000
+"""The priority of objects in memory; libgit2's own backends have 1 and 2."""
+_MOST_KNOWN = 1024
+State = tuple[str | None, ...]
+
+
+class Repository:
+    """An open repository; cheap calls, no process, nothing outside of `GITDIR` is written."""
+
+    def __init__(self, repo: pygit2.Repository) -> None:
+        self.raw_repository = repo
+        """libgit2's own handle, for the other modules of this package."""
+        self._listed: tuple[str, Listing] | None = None
+        self._trees = Trees(self._tree_bytes)
+        self._roots: dict[str, str] = {}
+        """The trees of the commits that were asked for last."""
+        self.unwritten = Unwritten()
+        """The objects that no file has yet."""
+        self.borrowed: Path | None = None
+        """A directory of objects that are read as if they were the repository's own."""
+        # An attribute lookup through a handle with a git directory also reads the index.
+        self._bare_memory = pygit2.Repository()
+        self.workdir = Path(repo.workdir) if repo.workdir else None
+        self.gitdir = Path(os.path.realpath(repo.path))
+        self.commondir = common_directory(self.gitdir)
+        self.bare = repo.is_bare
+        users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
+        users = self.setting("core.attributesFile") or users
+        self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget everything that was read: objects, and packs, of which libgit2 keeps each one
+        that it has ever seen, and searches it though it be gone.  Who works for long asks for this
+        now and then, while nothing is under way."""
+        store = pygit2.Odb(str(self.commondir / "objects"))
+        store.add_backend(self.unwritten.backend(), _FIRST)
+        if self.borrowed is not None:
+            store.add_disk_alternate(str(self.borrowed))
+        self._trees.clear()
+        self._roots.clear()
+        for handle in (self.raw_repository, self._bare_memory):
+            handle.free()
+            handle.set_odb(store)
+        give_back_memory()
+
+    def borrow(self, objects: Path) -> None:
+        """Read the objects of that directory, too."""
+        self.borrowed = objects
+        self.renew()
+
+    @classmethod
+    def open(cls, path: Path) -> Repository:
+        """The repository that `path` is in; `errors.UsageError` if it is in none."""
+        return cls(open_handle(path))
+
+    def identity(self, role: Role = "COMMITTER") -> Identity | None:
+        """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration; None if
+        neither says it."""
+        name, email = (
+            os.environ.get(f"GIT_{role}_{field.upper()}")
+            or self.setting(f"{role.lower()}.{field}")
+            or self.setting(f"user.{field}")
+            for field in ("name", "email")
+        )
+        now = time.localtime()
+        if not name or not email:
+            return None
+        return make_identity(name, email, int(time.mktime(now)), now.tm_gmtoff // 60)
+
+    def setting(self, key: str) -> str | None:
+        """A value of git's configuration as it stands there, by its dotted key."""
+        try:
+            return self.raw_repository.config[key]
+        except KeyError:
+            return None
+        except pygit2.GitError as error:
+            raise misconfigured(error) from None
+
+    def hooks_directory(self) -> Path:
+        """Where git looks for the repository's hooks (`core.hooksPath`, else `hooks`)."""
+        named = self.setting("core.hooksPath")
+        if not named:
+            return self.commondir / "hooks"
+        return Path(os.path.normpath((self.workdir or self.gitdir) / Path(named).expanduser()))
+
+    def ref_target(self, fullname: str) -> str | None:
+        """The id that a ref holds, loose or packed; None if it is missing or symbolic."""
+        value = ref_value(self.commondir, fullname)
+        return None if value is None or value.startswith("ref:") else value
+
+    def has_ref(self, *fullnames: str) -> bool:
+        """Whether one of them is there."""
+        return any_ref(self.commondir, fullnames)
+
+    def is_symbolic(self, fullname: str) -> bool:
+        return (ref_value(self.commondir, fullname) or "").startswith("ref:")
+
+    def head_branch(self, gitdir: Path | None = None) -> str | None:
+        """The short name of the branch that is checked out here, or in the work tree with that git
+        directory; None when detached or unborn."""
+        target = head_target(gitdir or self.gitdir)
+        name = target.removeprefix("refs/heads/")
+        return name if name != target and self.ref_target(target) else None
+
+    def branch_tip(self, name: str) -> str | None:
+        """The commit of `refs/heads/<name>`; None if it is missing or not a plain branch."""
+        return self.tip(f"refs/heads/{name}")
+
+    def tip(self, fullname: str) -> str | None:
+        """The commit that a ref is on; None if it is missing, symbolic, or on something else."""
+        tip = self.ref_target(fullname)
+        return tip if tip and isinstance(self._object(tip), pygit2.Commit) else None
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """Full name -> id of the direct refs under `prefix`, which ends in a slash."""
+        return ref_values(self.commondir, prefix)
+
+    def branches(self, prefix: str) -> dict[str, str]:
+        """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
+        refs = self.refs(f"refs/heads/{prefix}")
+        return {name.removeprefix("refs/heads/"): tip for name, tip in refs.items()}
+
+    def resolve_commit(self, text: str) -> str | None:
+        """The commit that a person means: an id or its first 4 digits or more, a branch, a tag,
+        or a full ref name.  None when it names none, or more than one."""
+        digits = text.lower() if re.fullmatch(r"[0-9a-fA-F]{4,40}", text) else ""
+        places = (
+            ("",) if text.startswith("refs/") else ("refs/heads/", "refs/tags/", "refs/remotes/")
+        )
+        named = [] if len(digits) == 40 else [self.ref_target(place + text) for place in places]
+        found = {self._peel(oid) for oid in named if oid} or {self._peel(digits)}
+        return found.pop() if len(found) == 1 else None
+
+    def _peel(self, oid: str) -> str | None:
+        try:
+            return str(self.raw_repository[oid].peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
+    def tree(self, commit: str) -> CommitTree:
+        root = self._roots.get(commit)
+        if root is None:
+            root = str(self._commit(commit).tree_id)
+            if len(self._roots) >= _MOST_KNOWN:
+                self._roots.clear()
+            self._roots[commit] = root
+        return CommitTree(self, commit, root)
+
+    def message(self, commit: str) -> str:
+        return self._commit(commit).raw_message.decode("utf-8", "replace")
+
+    def parents(self, commit: str) -> tuple[str, ...]:
+        return tuple(str(oid) for oid in self._commit(commit).parent_ids)
+
+    def time(self, commit: str) -> int:
+        """When it was committed, in seconds since the epoch."""
+        return self._commit(commit).commit_time
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether `old` is in the history of `new`; a commit is in its own."""
+        try:
+            return old == new or (
+                old in self.raw_repository and self.raw_repository.descendant_of(new, old)
+            )
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the history of {new}", error) from None
+
+    def exists(self, commit: str) -> bool:
+        """Whether the commit and its tree are on disk now, whatever this handle remembers: a
+        `git gc --prune=now` may have taken what no ref held."""
+        disk = pygit2.Odb(str(self.commondir / "objects"))
+        return disk.exists(pygit2.Oid(hex=commit)) and disk.exists(
+            pygit2.Oid(hex=self.tree(commit).root)
+        )
+
+    @property
+    def shallow(self) -> bool:
+        """Whether the clone ends where its history does not."""
+        return bool(self.raw_repository.is_shallow)
+
+    def root(self, tip: str) -> str:
+        """The commit with which the history of first parents begins."""
+        root = tip
+        try:
+            walker = self.raw_repository.walk(self._commit(tip).id, SortMode.NONE)
+            walker.simplify_first_parent()
+            for commit in walker:
+                root = str(commit.id)
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the history of {tip}", error) from None
+        return root
+
+    def commits(
+        self, tip: str, hide: str | None = None, limit: int | None = None
+    ) -> Iterator[CommitInfo]:
+        """The history of `tip` without that of `hide`, children first, at most `limit` commits.
+
+        Of the whole history no more is read than is asked for: its lines are told by their dates,
+        as by `git log`, and a wrong clock may put a commit of one before its child in another."""
+        for commit in islice(self._walk(tip, hide), limit):
+            author = f"{commit.author.name} <{commit.author.email}>"
+            message = commit.raw_message.decode("utf-8", "replace")
+            yield CommitInfo(str(commit.id), message, author)
+
+    def states(self, tip: str, paths: Sequence[str]) -> Iterator[tuple[str, State]]:
+        """The same commits of `tip`, with the ids of what stands at the paths; None: nothing."""
+        for commit in self._walk(tip, None):
+            try:
+                yield str(commit.id), tuple(_id_at(commit.tree, path) for path in paths)
+            except pygit2.GitError as error:
+                raise unreadable(f"cannot read the files of {commit.id}", error) from None
+
+    def keep_blob(self, data: bytes) -> str:
+        """Have a file's bytes as an object in memory; its id."""
+        return self.unwritten.keep(ObjectType.BLOB, data)
+
+    def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+        """Path -> (before, after), modes and ids, between the trees of two commits."""
+        return differences(self._trees, self.tree(old).root, self.tree(new).root)
+
+    def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
+        """What happened to files and links between two commits; a rename is a deletion and a
+        creation, and of a submodule nothing is told."""
+        return tuple(as_changes(self.changes(old, new), self.raw))
+
+    def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
+        """The commits of `hide..tip` whose `path` is none of its parents', children first."""
+        for commit in self._walk(tip, hide):
+            there = self.leaf(str(commit.tree_id), path)
+            before = [self.leaf(str(parent.tree_id), path) for parent in commit.parents] or [None]
+            if there not in before:
+                yield str(commit.id)
+
+    def _walk(self, tip: str, hide: str | None) -> Iterator[pygit2.Commit]:
+        try:
+            # To sort them libgit2 reads all of them before it gives the first.
+            order = SortMode.TOPOLOGICAL | SortMode.TIME if hide else SortMode.NONE
+            walker = self.raw_repository.walk(self._commit(tip).id, order)
+            if hide:
+                walker.hide(self._commit(hide).id)
+            yield from walker
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the history of {tip}", error) from None
+
+    def _object(self, oid: str) -> AnyObject:
+        try:
+            return cast(AnyObject, self.raw_repository[oid])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read object {oid}", error) from None
+
+    def _commit(self, oid: str) -> pygit2.Commit:
+        commit = self._object(oid)
+        if not isinstance(commit, pygit2.Commit):
+            raise RepositoryFault(f"{oid} is not a commit")
+        return commit
+
+    def raw(self, oid: str) -> bytes:
+        """An object's content, without its header."""
+        kept = self.unwritten.content(oid)
+        return self._object(oid).read_raw() if kept is None else kept
+
+    def size(self, oid: str) -> int:
+        """How many bytes an object has; its content is not read."""
+        try:
+            return int(self.raw_repository.odb.read_header(oid)[1])
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read {oid}", error) from None
+
+    def leaf(self, root: str, path: str) -> Leaf | None:
+        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        return self._trees.leaf(root, path)
+
+    def names(self, tree: str) -> tuple[str, ...]:
+        """What stands in the tree itself, in git's order."""
+        return self._trees.names(tree)
+
+    def _tree_bytes(self, oid: str) -> bytes:
+        """Those of a tree, and of nothing else that some damage has put in its place."""
+        kept = self.unwritten.content(oid)
+        if kept is not None:
+            return kept
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise ObjectDamaged(f"cannot read object {oid}: it is no tree", FSCK)
+        return found.read_raw()
+
+    def listing(self, root: str) -> Listing:
+        """The files of a tree.  The last one that was asked for is kept, unless some of it could
+        not be read, and the next is made of it by what differs."""
+        if self._listed is not None and self._listed[0] == root:
+            return self._listed[1]
+        listing = self._followed(root) or Listing.of(file_paths(self.raw, root))
+        self._listed = None if listing.damaged else (root, listing)
+        return listing
+
+    def _followed(self, root: str) -> Listing | None:
+        """A tree's listing, told by the last one; None where that cannot be."""
+        if self._listed is None:
+            return None
+        known, listing = self._listed
+        try:
+            changed = differences(self._trees, known, root)
+        except ObjectDamaged:
+            return None
+        gone = {path for path, (before, _) in changed.items() if before}
+        come = {path for path, (_, after) in changed.items() if after and after[0] not in _KINDS}
+        return listing.followed(gone, come)
+
+    def filter_of(self, commit: str, path: str) -> str | None:
+        """The value of the path's `filter` attribute by the commit (empty: by none), else by
+        `info/attributes` and the user's own file; those, as rare as they are, also bring in what
+        the index says."""
+        try:
+            value = (
+                self._bare_memory.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
+            )
+        except (KeyError, pygit2.GitError) as error:
+            raise unreadable(f"cannot read the attributes of {path}", error) from None
+        if not isinstance(value, str) and any(map(os.path.exists, self._attribute_files)):
+            value = self.raw_repository.get_attr(path, "filter", AttrCheck.INDEX_ONLY)
+        return value if isinstance(value, str) else None
+
+    def write_objects(self, flush: Callable[[], None] = lambda: None) -> None:
+        """Put the objects of every `write_commit` so far into files.
+
+        `flush` makes them, and whatever else it covers, durable before they get their names.
+        """
+        try:
+            self.unwritten.write_to(self.commondir / "objects", flush)
+        except (OSError, pygit2.GitError) as error:
+            raise fault("cannot write objects", error) from None
+
+    def close(self) -> None:
+        """Nothing more is written: leave nothing of this process in the git directory."""
+        self.unwritten.let_go()
+
+    def write_commit(
+        self,
+        parent: str | None,
+        changes: Sequence[FileChange],
+        message: str,
+        author: Identity,
+        committer: Identity,
+        sign: Sign = lambda commit, committer: commit,
+    ) -> tuple[str, str]:
+        """The ids of a new commit (the first of a history where there is no parent) and of its
+        tree, which stay in memory until `write_objects`.  `RepositoryFault` if the tree would
+        differ from the parent's by anything but `changes`; what `sign` raises."""
+        root = self.write_tree(parent, changes)
+        if "\0" in message:
+            raise RepositoryFault("a commit message cannot hold a NUL byte")
+        parents: list[str | pygit2.Oid] = [parent] if parent else []
+        by, via = (pygit2.Signature(p.name, p.email, p.when, p.offset) for p in (author, committer))
+        try:
+            tree = pygit2.Oid(hex=root)
+            text = self.raw_repository.create_commit_string(by, via, message, tree, parents)
+        except (KeyError, ValueError, pygit2.GitError) as error:
+            raise fault("cannot make a commit", error) from None
+        raw = sign(str(text).encode(), committer)
+        return self.unwritten.keep(ObjectType.COMMIT, raw), root
+
+    def amend(
+        self, commit: str, parent: str, changes: Sequence[FileChange], message: str, sign: Sign
+    ) -> tuple[str, str]:
+        """The commit again with other files or another message, by the same people at the same
+        time, and with a signature of its own; its id and its tree's."""
+        old = self._commit(commit)
+        author, committer = (
+            Identity(who.name, who.email, who.time, who.offset)
+            for who in (old.author, old.committer)
+        )
+        return self.write_commit(parent, changes, message, author, committer, sign)
+
+    def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
+        """The tree of a commit with the changes made, as `write_commit` would have it."""
+        new_tree = partial(self.unwritten.keep, ObjectType.TREE)
+        base = self.tree(parent).root if parent else new_tree(b"")
+        look_up = partial(self.leaf, base)
+        declared = leaves(look_up, changes, partial(self.unwritten.keep, ObjectType.BLOB))
+        grafted = graft(self._trees, new_tree, base, nest(declared))
+        root = grafted or new_tree(b"")
+        difference = differences(self._trees, base, root)
+        after = {path: leaf for path, (_, leaf) in difference.items()}
+        want = {path: leaf for path, leaf in declared.items() if leaf != look_up(path)}
+        if after != want:
+            lost = sorted({path for path, _ in after.items() ^ want.items()})
+            raise RepositoryFault(f"the changes contradict each other: {', '.join(lost)}")
+        return root
+
+
+@frozen
+class CommitTree:
+    """A `model.Tree` that reads only the directories on the way to a path."""
+
+    repo: Repository
+    commit: str
+    root: str
+
+    def entry(self, path: str) -> Entry | None:
+        leaf = self.repo.leaf(self.root, path)
+        if leaf is None:
+            return None
+        mode, oid = leaf
+        return Entry(_KINDS.get(mode, "file"), oid, is_regular(mode) and mode & 0o111 > 0)
+
+    def read(self, path: str) -> bytes:
+        leaf = self.repo.leaf(self.root, path)
+        if leaf is None:
+            raise KeyError(path)
+        return self.repo.raw(leaf[1])
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        leaf = self.repo.leaf(self.root, directory) if directory else (TREE, self.root)
+        return self.repo.names(leaf[1]) if leaf and leaf[0] == TREE else ()
+
+    def paths(self) -> Iterator[str]:
+        """Every file's path, in git's order, lazily."""
+        return file_paths(self.repo.raw, self.root)
+
+    def listing(self) -> Listing:
+        return self.repo.listing(self.root)
+
+    def filtered(self, path: str) -> str | None:
+        """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
+        places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
+        inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
+        return self.repo.filter_of(self.commit if inside else "", path)
+
+
+def _id_at(tree: pygit2.Tree, path: str) -> str | None:
+    try:  # not by `Trees`: libgit2 keeps more of them, and a history has many
+        return str(tree[path].id)
+    except (KeyError, TypeError):  # no such path, or none that a file can have
+        return None

@@ -1,0 +1,267 @@
+"""Asking one hook about one candidate, or letting it know of one event.
+
+A hook runs in a slot with its work tree, and no more hooks are asked at a time than there are
+processors.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from threading import BoundedSemaphore, Event, Lock
+
+from patchq.core.model.errors import Cancelled, DiskFault, HookFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import HookPlan, Report
+from patchq.core.model.values import HookRun
+from patchq.gate.hooks import sight
+from patchq.gate.hooks.jail import (  # fmt: skip
+    Job,
+    Objects,
+    Slot,
+    WarmTree,
+    can_jail,
+    no_jail,
+    run,
+    slot,
+    stores,
+)
+from patchq.gate.hooks.steps import MESSAGE, Step
+from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
+from patchq.gate.queue.spool import Shelf, digest, encode
+from patchq.gate.queue.troubles import Troubles
+from patchq.gate.report import secrecy
+
+_LOG = logging.getLogger("patchq")
+_MOST_PASSES = 8192
+"""Remembered passes, each a file without content.  A refusal is not remembered: it may come from
+what is outside of the tree, and the next try shall find out."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@frozen(slots=False)
+class HookInput:
+    """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
+
+    id: str
+    target: str
+    base: str
+    parent: str
+    parent_tree: str
+    commit: str
+    tree: str
+    paths: tuple[str, ...]
+    message: str
+    plan: HookPlan
+    lend: Callable[[], Objects] = dict
+    """Gives the objects of the commit that are not written yet."""
+
+    @cached_property
+    def objects(self) -> Objects:
+        return self.lend()
+
+    @cached_property
+    def plan_text(self) -> bytes:
+        return json.dumps(self.plan).encode()
+
+
+class Engine:
+    """Runs hooks below the directory `root`; `store` has the real repository's objects, `git_hooks`
+    its hooks, and what an entry names as `visible` is below `home`."""
+
+    def __init__(self, root: Path, store: Path, git_hooks: Path, home: Path) -> None:
+        self._root, self._store, self._home = root, store, home
+        self._rooms = root / "rooms"  # for hooks that see no tree
+        self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
+        self.troubles = Troubles(root.parent)
+        self._free = BoundedSemaphore(processors())
+        self._trying = Lock()
+        self._jails: bool | None = None
+        # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
+        self._git_env = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.hooksPath",
+            "GIT_CONFIG_VALUE_0": str(git_hooks),
+        }
+
+    def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
+        """What the hook says.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
+        is set."""
+        if step.judge is not None:
+            return judged(step, step.judge, candidate.plan)
+        # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
+        against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
+        key = digest(candidate.tree, against, step.id, step.digest)
+        if step.cache and self._passes.get(key) is not None:
+            return Verdict(HookRun(step.id, step.stage, 0, 0.0, "passed before, on the same tree"))
+        with self._free:
+            if stop.is_set():
+                raise Cancelled
+            try:
+                answer = self._run(step, candidate, stop)
+            except OSError as error:
+                raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
+        self.see(step, answer.run, candidate.id)
+        if step.cache and not (answer.problems or answer.fixed or answer.message):
+            with suppress(OSError):
+                self._passes.put(key, b"")
+        return answer
+
+    def see(self, step: Step, run: HookRun, id: str) -> bool:
+        """Note a hook that does not do what it is for, or that it does again; whether it hung."""
+        name, told = f"hook.{step.id}", step.stage.startswith("post-")
+        if run.exit is None:
+            how = f"did not end within {step.timeout:g} s"
+            cure = "see what it waits for, or set its `timeout_seconds`"
+        elif run.exit and told:
+            said = run.output.strip().splitlines()
+            how = f"ended with {run.exit}{': ' + said[-1] if said else ''}"
+            cure = "see to what it says; it is not told of the same batch again"
+        else:
+            self.troubles.over(name)
+            return False
+        message = f"the hook {step.id} ({step.stage}) {how}, the last time for batch {id}"
+        self.troubles.note(name, secrecy.without(message), f"{cure}; batches get their verdicts")
+        return run.exit is None
+
+    def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
+        sees = step.stage == "pre-commit"
+        jailed = self._jailed()
+        if not (jailed or step.unconfined):
+            raise _exposed(step)
+        head = candidate.parent if step.git else candidate.commit
+        with slot(self._root if sees else self._rooms, candidate.tree) as own:
+            warm = WarmTree(own.path, self._store)
+            if sees:
+                warm.show(candidate.tree, head, candidate.objects)
+                message = warm.gitdir / MESSAGE
+                message.unlink(missing_ok=True)
+                if step.git:
+                    message.write_text(candidate.message, encoding="utf-8")
+            env = _environment(
+                step,
+                own,
+                candidate.paths,
+                BATCH=candidate.id,
+                TARGET=candidate.target,
+                BASE=candidate.base,
+                COMMIT=candidate.commit,
+            )
+            job = Job(
+                argv=step.argv,
+                env=env | (self._git_env if step.git else {}),
+                where=warm.tree if sees else own.room / "empty",
+                room=own.room,
+                lock=own.lock,
+                timeout=step.timeout,
+                jailed=jailed,
+                sight=self._sight(step, own, sees) if jailed else (),
+                tree=warm.tree if sees else None,
+                stdin=b"" if step.git else candidate.plan_text,
+                network=step.network or not jailed,
+            )
+            if sees and not jailed:
+                warm.lend()
+            try:
+                with run(job, stop) as end:
+                    return verdict(step, candidate.message, warm, end)
+            finally:
+                if sees and not jailed:
+                    warm.restore(candidate.tree, head, candidate.objects)
+
+    def _sight(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
+        """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
+        visible = [sight.located(place, self._home) for place in step.visible]
+        for place in visible:
+            if why := sight.unfit(place, (self._store.parent, self._root.parent)):
+                raise HookFault(
+                    f"the hook {step.id} cannot be used: {place}, in its `visible`, {why}",
+                    "name what the hook's programs need, and nothing else",
+                )
+        path = os.pathsep.join((step.env["PATH"], *step.parts))
+        facts = [own.path / "files", *(stores(self._store) if sees else ())]
+        return [*sight.seen(path, visible), *(f"+{fact}" for fact in facts)]
+
+    def _jailed(self) -> bool:
+        with self._trying:
+            if self._jails is None:
+                self._jails = can_jail(self._root)
+                if not self._jails:
+                    _LOG.warning(
+                        "hooks cannot be jailed here, as %s: those that run may read and write "
+                        "what patchq may, and use the network",
+                        no_jail()[0],
+                    )
+            return self._jails
+
+    def tell(
+        self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
+    ) -> HookRun:
+        """Let a hook know of an event, whose report is at `path`, or is put into a file for it; it
+        runs in the directory `where`, as a plain process; without a network if it is to have none.
+        Raises `Cancelled` once `cut` is set."""
+        with slot(self._rooms) as own:
+            if path is None:
+                path = own.room / f"{report['id']}.report.json"
+                path.write_bytes(encode(report))
+            env = _environment(
+                step,
+                own,
+                dict.fromkeys(edit["path"] for edit in report["edits"]),
+                BATCH=report["id"],
+                TARGET=report["target"] or "",
+                BASE=report["base"]["commit"] if report["base"] else "",
+                COMMIT=report["commit"] or "",
+                REPORT=str(path),
+                STATE=report["state"],
+                EVENT=kind,
+            )
+            job = Job(
+                argv=step.argv,
+                env=env,
+                where=where,
+                room=own.room,
+                lock=own.lock,
+                timeout=step.timeout,
+                jailed=False,
+                stdin=b"" if step.git else json.dumps(report).encode(),
+                network=step.network or not self._jailed(),
+            )
+            with run(job, cut) as end:
+                return as_run(step, end)
+
+
+def _exposed(step: Step) -> HookFault:
+    """That a hook which runs what batches hold would run where nothing keeps it from anything."""
+    why, cure = no_jail()
+    return HookFault(
+        f"the hook {step.id} cannot be used: it runs what batches hold, and hooks cannot be jailed "
+        f"here, as {why}",
+        cure
+        if step.git
+        else f"{cure}; or let it read and print whatever this user can read, by "
+        "`unconfined: true` in its entry",
+    )
+
+
+def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
+    """What a hook finds in its environment: the `facts` as `PATCHQ_…`, the paths in a file."""
+    names = own.path / "files"
+    names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
+    return {
+        "HOME": str(own.room / "home"),
+        **step.env,
+        **({"PATCHQ_FIXES": "1"} if step.fixes else {}),
+        "PATCHQ_STAGE": step.stage,
+        "PATCHQ_FILES": str(names),
+        **{f"PATCHQ_{name}": fact for name, fact in facts.items()},
+    }

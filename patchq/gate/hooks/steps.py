@@ -1,0 +1,233 @@
+"""What the configuration's hooks come to: a command, an environment and what to make of its end.
+
+Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
+from the repository's own hooks directory, never from the batch.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from patchq import __version__
+from patchq.core.model.errors import HookFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import EVENT_KINDS, LANDED, EventKind
+from patchq.core.text.patterns import Pattern
+from patchq.gate.config.policy import matcher
+from patchq.gate.config.schema import Config, Hook
+from patchq.gate.hooks import shipped
+from patchq.gate.report.secrecy import directory
+
+SHELL = "/bin/sh"
+_KEPT = ("PATH", "LANG", "TZ")
+_PARTS = (os.path.dirname(sys.executable), str(directory()))
+"""What the shipped hooks are made of."""
+MESSAGE = "PATCHQ_MSG"
+"""The file of a candidate's private git directory that holds its commit's message."""
+GIT_SECONDS = 600.0
+_SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
+_SPECIAL = Pattern(r"[*?\[\]\\! #]")
+_GIT_HOOKS = {
+    "applypatch-msg": ("pre-commit", True),
+    "pre-applypatch": ("pre-commit", False),
+    "post-applypatch": ("post-commit", False),
+}
+"""The repository's own: name -> stage, and whether it may change something (the message)."""
+
+
+@frozen
+class Step:
+    """One hook, ready to be started."""
+
+    id: str
+    stage: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    """What it gets of the daemon's environment."""
+    timeout: float
+    network: bool
+    cares: Callable[[str], bool]
+    """Whether a changed path is one that the hook is for."""
+    digest: str
+    """Of everything above: a pass under another configuration is none."""
+    fixes: bool = False
+    cache: bool = True
+    judge: shipped.Judge | None = None
+    """What to ask in this process instead of starting one."""
+    git: bool = False
+    """Whether it is one of the repository's own: HEAD is then the commit before, as in `git am`."""
+    visible: tuple[str, ...] = ()
+    """What its entry shows to it, as it is written there."""
+    parts: tuple[str, ...] = ()
+    """Directories that it is made of, besides."""
+    unconfined: bool = False
+    """Whether it may run where it cannot be jailed, though it runs what batches hold."""
+    hears: frozenset[EventKind] = frozenset()
+    """The kinds of events that it is told of."""
+    in_step: bool = False
+    """Whether it keeps something as the report is: it runs whenever that changes."""
+
+    def wants(self, paths: Iterable[str]) -> bool:
+        return any(map(self.cares, paths))
+
+
+@frozen
+class Steps:
+    """All hooks of a configuration, each stage's in their order."""
+
+    plan: tuple[Step, ...] = ()
+    fixing: tuple[Step, ...] = ()
+    checking: tuple[Step, ...] = ()
+    after: tuple[Step, ...] = ()
+    rejected: tuple[Step, ...] = ()
+
+    @property
+    def told(self) -> tuple[Step, ...]:
+        """Those that are told of what became of a batch."""
+        return (*self.after, *self.rejected)
+
+    @property
+    def before(self) -> bool:
+        """Whether anything is to be asked before a commit lands."""
+        return bool(self.plan or self.fixing or self.checking)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether processes are started for it."""
+        return any(step.judge is None for step in (*self.plan, *self.fixing, *self.checking))
+
+
+def steps(config: Config, git_hooks: Path | None) -> Steps:
+    """The hooks of the configuration, and the repository's own in the directory `git_hooks`.
+    Raises `HookFault` for a shipped hook that there is not."""
+    own = [] if git_hooks is None else _git_steps(git_hooks)
+    every = [*map(_step, config.hooks), *own]
+
+    def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
+        return tuple(step for step in every if (step.stage, step.fixes) == (stage, fixes))
+
+    return Steps(
+        plan=of("pre-apply"),
+        fixing=of("pre-commit", fixes=True),
+        checking=of("pre-commit"),
+        after=of("post-commit"),
+        rejected=of("post-reject"),
+    )
+
+
+def _step(hook: Hook) -> Step:
+    env = environment(hook.env)
+    argv, judge = _command(hook, env)
+    text = repr(hook.but(timeout_seconds=0))
+    digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
+    return Step(
+        id=hook.id,
+        stage=hook.stage,
+        argv=argv,
+        env=env,
+        timeout=hook.timeout_seconds,
+        network=hook.uses_network,
+        cares=matcher(hook.files) if hook.files else lambda path: True,
+        digest=digest.hexdigest(),
+        fixes=hook.fixes,
+        cache=hook.cache,
+        judge=judge if hook.stage == "pre-apply" else None,
+        visible=hook.visible,
+        parts=parts(hook),
+        unconfined=hook.unconfined or hook.stage != "pre-commit",
+        hears=_hears(hook),
+        in_step=shipped.name_in(hook.run) == shipped.PUBLISH,
+    )
+
+
+_LANDED: frozenset[EventKind] = frozenset(kind for kind in EVENT_KINDS if kind in LANDED)
+_PROPOSED: frozenset[EventKind] = frozenset({"proposed"})
+_REFUSED: frozenset[EventKind] = frozenset({"refused"})
+
+
+def _hears(hook: Hook) -> frozenset[EventKind]:
+    name, every = shipped.name_in(hook.run), frozenset(EVENT_KINDS)
+    if hook.events:
+        return every if "all" in hook.events else every.intersection(hook.events)
+    if hook.stage != "post-commit":
+        return _REFUSED if hook.stage == "post-reject" else frozenset()
+    if name == shipped.NOTIFY:
+        return every - _REFUSED
+    return _PROPOSED if name == shipped.PUBLISH else _PROPOSED | _LANDED
+
+
+def parts(hook: Hook) -> tuple[str, ...]:
+    """The directories that a hook is made of, beside what its PATH names."""
+    return _PARTS if shipped.name_in(hook.run) else ()
+
+
+def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipped.Judge | None]:
+    name = shipped.name_in(hook.run)
+    if name is None:
+        return (SHELL, "-c", hook.run), None
+    flaw = shipped.misfit(name, hook.stage)
+    if flaw:
+        raise HookFault(f"the hook {hook.id} cannot be used: {flaw}", "see `patchq hooks list`")
+    # By the Python that runs patchq, whichever is on PATH.
+    return (sys.executable, str(shipped.path(name))), shipped.judge(name, env)
+
+
+def _git_steps(hooks: Path) -> list[Step]:
+    """The repository's own hooks for applied patches, those that git would run."""
+    files = {name: hooks / name for name in _GIT_HOOKS}
+    return [
+        Step(
+            id=name,
+            stage=stage,
+            argv=(str(file), f".git/{MESSAGE}") if fixes else (str(file),),
+            env=environment(()),
+            timeout=GIT_SECONDS,
+            network=stage == "post-commit",
+            cares=lambda path: True,
+            digest=sha256(file.read_bytes()).hexdigest(),
+            fixes=fixes,
+            cache=not fixes,
+            git=True,
+            hears=_LANDED if stage == "post-commit" else frozenset(),
+            parts=(str(hooks), *_PARTS),
+            unconfined=stage != "pre-commit",
+        )
+        for (name, file), (stage, fixes) in zip(files.items(), _GIT_HOOKS.values(), strict=True)
+        if file.is_file() and os.access(file, os.X_OK)
+    ]
+
+
+def environment(names: Sequence[str]) -> dict[str, str]:
+    """What a hook gets of the daemon's environment, which is little, and the variables `names`."""
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        **{name: os.environ[name] for name in (*_KEPT, *names) if name in os.environ},
+    }
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of a shell line; none where it is not plain to see."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return []
+
+
+def paths_named(config: Config) -> tuple[str, ...]:
+    """Patterns of the files of the tree that the hooks' lines name: who changes one of them changes
+    what a hook does, so auto mode does not land that unseen."""
+    named = set()
+    for hook in config.hooks:
+        words = shell_words(hook.run)
+        for word in words:
+            name = word.removeprefix("./")
+            script = (word is words[0] and "/" in word) or Path(word).suffix in _SCRIPTS
+            if script and not name.startswith(("/", "-", "../")) and name.isprintable():
+                named.add("/" + _SPECIAL.sub(r"\\\g<0>", name))
+    return tuple(sorted(named))

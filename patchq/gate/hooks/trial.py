@@ -1,0 +1,221 @@
+"""Which of the configuration's hooks could not be started, found out without running any.
+
+The program that a hook's line begins with is started with `--version`, in a jail like the hook's;
+of the others that the line calls (`shell_line`) it is only looked whether they are there:
+what is not on the PATH, or stands where hooks do not see it, would stop the daemon.  A program that
+ends well outside and not in the jail is taken for one that misses something; what it says is told.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+
+from patchq.core.model.frozen import frozen
+from patchq.gate.config.schema import Config, Hook
+from patchq.gate.hooks import shell_line, shipped, sight
+from patchq.gate.hooks.jail import HookExit, Job, can_jail, no_jail, run
+from patchq.gate.hooks.steps import SHELL, environment, parts, shell_words
+
+_SECONDS = 20.0
+_MOST_SAID = 300
+_NEEDS = {"ruff": ("ruff",), "pre-commit-framework": ("prek", "pre-commit")}
+"""What shipped hooks cannot do without: the first of these that there is."""
+
+Flaw = tuple[tuple[str | int, ...], str]
+"""The place of a key in the configuration, and what is wrong with it."""
+
+
+@frozen
+class Trial:
+    """Where hooks are tried: they see the repository of `gitdir`, whose configured paths are below
+    `home`, and its `queue`, which need not be there."""
+
+    gitdir: Path
+    home: Path
+    queue: Path
+
+    def flaws(self, config: Config) -> list[Flaw]:
+        """What keeps hooks from starting."""
+        return self.tried(config)[0]
+
+    def tried(self, config: Config) -> tuple[list[Flaw], list[Flaw]]:
+        """What keeps hooks from starting; and of the others what was not tried."""
+        if not config.hooks:
+            return [], []
+        # Where the queue's file system takes nothing, `doctor` says so.
+        below = self.queue / "hooks" if os.access(self.queue, os.W_OK | os.X_OK) else None
+        if below:
+            below.mkdir(exist_ok=True)
+        with TemporaryDirectory(prefix="probe-", dir=below) as own:
+            root = Path(os.path.realpath(own))
+            jails = can_jail(below or root)
+            flaws: list[Flaw] = []
+            notes: list[Flaw] = []
+            for number, hook in enumerate(config.hooks):
+                wrong = list(self._of(hook, root, jails=jails))
+                flaws += [(("hooks", number, key), why) for key, why in wrong]
+                path = environment(hook.env)["PATH"]
+                if not wrong and (note := _Start(root, path, (), False).note(hook)):
+                    notes.append((("hooks", number, "run"), note))
+            return flaws, notes
+
+    def _of(self, hook: Hook, root: Path, *, jails: bool) -> Iterator[tuple[str, str]]:
+        judges = hook.stage.startswith("pre-")
+        visible = []
+        for place in (sight.located(place, self.home) for place in hook.visible):
+            if why := sight.unfit(place, (self.gitdir, self.queue)):
+                yield "visible", f"expected what programs need, got `{place}`, which {why}"
+            elif not os.path.exists(place):
+                yield "visible", f"expected a path that is there, got `{place}`"
+            else:
+                visible.append(place)
+        if hook.stage == "pre-commit" and not (jails or hook.unconfined):
+            why, cure = no_jail()
+            yield (
+                "unconfined",
+                "expected true for a hook that runs what batches hold, as hooks cannot be jailed "
+                f"here: {why} ({cure})",
+            )
+        path = environment(hook.env)["PATH"]
+        seen = sight.seen(os.pathsep.join((path, *parts(hook))), visible) if jails else ()
+        yield from (
+            ("run", why)
+            for why in filter(None, [_Start(root, path, seen, jails and judges).flaw(hook)])
+        )
+
+
+@frozen
+class _Start:
+    """How a program is started below `root`: by this PATH, with what it sees, jailed or not."""
+
+    root: Path
+    path: str
+    seen: Sequence[str]
+    jailed: bool
+
+    def flaw(self, hook: Hook) -> str | None:
+        name = shipped.name_in(hook.run)
+        if name is not None:
+            if why := shipped.misfit(name, hook.stage):
+                return why
+            needed = _NEEDS.get(name, ())
+            found = [program for program in needed if shutil.which(program, path=self.path)]
+            if needed and not found:
+                return f"expected {' or '.join(needed)}, which it runs, on the PATH"
+            judged = shipped.judge(name) and hook.stage == "pre-apply"
+            own = [] if judged else [sys.executable]
+            return next(filter(None, (self._missing(word) for word in (*own, *found))), None)
+        if shutil.which(SHELL) is None:
+            return f"expected {SHELL} to run it, and there is none"
+        syntax = self._run([SHELL, "-n", "-c", hook.run], jailed=False)
+        if syntax.code:
+            last = syntax.output.strip().split("\n")[-1]
+            return f"expected a line that the shell can read, got: {last}"
+        line, word = shell_line.read(hook.run), _first_word(hook.run)
+        if line.ends is not None:
+            return f"expected a line that can pass, and it always ends with {line.ends}: {_ENDS}"
+        surely = [one.word for one in line.called if one.surely and one.word != word]
+        why = None if word is None or _in_tree(word) else self._missing(word, hook.run)
+        absent = (self._absent(one) for one in dict.fromkeys(surely) if not _in_tree(one))
+        return why or next(filter(None, absent), None)
+
+    def note(self, hook: Hook) -> str | None:
+        """What of the hook's line was not tried; None where nothing of it is left."""
+        if shipped.name_in(hook.run) is not None:
+            return None
+        line, word = shell_line.read(hook.run), _first_word(hook.run)
+        own = [one.word for one in line.called if _in_tree(one.word)]
+        rest = dict.fromkeys(one.word for one in line.called if one.word != word)
+        unsure = [one for one in rest if one not in own and self._absent(one)]
+        said = [f"`{one}`, which is not on the PATH, if the line comes to it" for one in unsure]
+        if own:
+            said.append(f"{_quoted(own)}, in the tree of each batch")
+        if there := [one for one in rest if one not in (*own, *unsure)]:
+            said.append(f"{_quoted(there)}, beyond being there")
+        if not line.plain:
+            said.append("what the shell puts together only when it runs the line")
+        return "; ".join(said) or None
+
+    def _absent(self, word: str) -> str | None:
+        """Why the shell would not find the program."""
+        find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
+        outside = self._run(find, jailed=False)
+        if outside.code:
+            return f"expected a program to run, and there is no `{word}` on the PATH"
+        if self.jailed and self._run(find, jailed=True).code:
+            where = outside.output.strip()
+            return f"expected a program that hooks see, which `{where}` is not: {_CURE}"
+        return None
+
+    def _missing(self, word: str, line: str = "") -> str | None:
+        """Why the program, with which the line begins, would not start."""
+        if (why := self._absent(word)) or not self.jailed:
+            return why
+        find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
+        if not self._run(find, jailed=True).output.startswith("/"):
+            return None  # the shell itself does that
+        module = _module(line, word)
+        attempt = [word, *module, "--version"]
+        end = self._run(attempt, jailed=True)
+        if end.code in (0, None):
+            return None
+        if end.code not in (126, 127) and self._run(attempt, jailed=False).code != 0:
+            return None
+        said = end.output.strip()[-_MOST_SAID:]
+        return (
+            f"expected a program that starts in the jail, where `{' '.join(attempt)}` ends with "
+            f"{end.code}, {said or 'and says nothing'}: {_CURE}"
+        )
+
+    def _run(self, argv: Sequence[str], *, jailed: bool) -> HookExit:
+        room, tree = self.root / "room", self.root / "tree"
+        room.mkdir(exist_ok=True)
+        (tree / ".git").mkdir(parents=True, exist_ok=True)
+        with open(os.devnull) as nothing:
+            job = Job(
+                argv=argv,
+                env={"PATH": self.path, "LANG": "C.UTF-8", "HOME": str(room / "home")},
+                where=tree,
+                room=room,
+                lock=nothing.fileno(),
+                timeout=_SECONDS,
+                jailed=jailed,
+                sight=self.seen,
+                tree=tree,
+                network=not jailed,
+            )
+            with run(job, Event()) as end:
+                return end
+
+
+_ENDS = "by 126 and 127 a hook says that it cannot start; refuse with 1 to 125"
+_CURE = "name what it is made of in `visible`, or put it on the PATH"
+
+
+def _in_tree(word: str) -> bool:
+    """Whether it is a file of the candidate's own tree."""
+    return "/" in word and not word.startswith("/")
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _module(line: str, word: str) -> list[str]:
+    """`-m NAME` behind the line's first word, where that is a Python."""
+    words = shell_words(line)
+    behind = words[words.index(word) + 1 :][:2] if word in words else []
+    is_python = os.path.basename(word).startswith("python")
+    return behind if is_python and len(behind) == 2 and behind[0] == "-m" else []
+
+
+def _first_word(line: str) -> str | None:
+    """The program that a simple shell line starts with; None where that is not plain to see."""
+    word = next((word for word in shell_words(line) if "=" not in word), None)
+    return None if word is None or any(char in word for char in "$`(){};&|<>*?[]!~") else word

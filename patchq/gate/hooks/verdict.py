@@ -1,0 +1,145 @@
+"""What the end of a hook means for the batch: a pass, a refusal with its reason, or other files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+
+from patchq.core.model.errors import HookFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import HookPlan
+from patchq.core.model.values import HookRun, Problem
+from patchq.core.text.encoded import without_encoded
+from patchq.core.text.quote import clip
+from patchq.gate.git.checkout import obstacle
+from patchq.gate.hooks import shipped
+from patchq.gate.hooks.jail import HookExit, WarmTree
+from patchq.gate.hooks.steps import MESSAGE, Step
+
+_MOST_SHOWN = 4000
+"""Characters of a hook's output that a report shows, the last ones."""
+_MOST_TOLD = 1000
+_MOST_FILE = 64 * 1024 * 1024
+_SECRET = "edit.secret:"
+
+Fixed = Mapping[str, tuple[bytes, bool] | None]
+"""What a hook made of files: content and whether executable, None where it removed one."""
+
+
+@frozen
+class Verdict:
+    """What a hook said; `problems` refuse the batch, `fixed` and `message` change it."""
+
+    run: HookRun
+    problems: tuple[Problem, ...] = ()
+    fixed: Fixed = field(default_factory=dict)
+    message: str | None = None
+
+
+def tail(output: str, most: int) -> str:
+    """The end of what a hook said, so many characters at most."""
+    return output if len(output) <= most else "…" + output[-most:]
+
+
+def as_run(step: Step, end: HookExit) -> HookRun:
+    return HookRun(step.id, step.stage, end.code, end.seconds, _shown(end, _MOST_SHOWN))
+
+
+def _shown(end: HookExit, most: int) -> str:
+    """The end of what a hook said, without encoded bytes: it may have printed what it read."""
+    return tail(without_encoded(end.output.strip()), most)
+
+
+def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
+    """What the end of a hook that saw the commit with this message means.  Raises `HookFault` if it
+    was not started at all."""
+    run = as_run(step, end)
+    if end.code in (126, 127):
+        output = _shown(end, _MOST_TOLD)
+        raise HookFault(
+            f"the hook {step.id} cannot be started (exit {end.code}){output and f': {output}'}",
+            "correct its `run`; `patchq config check` finds what cannot be found",
+        )
+    if end.code != 0:
+        return Verdict(run, (_refusal(step, run),))
+    if not step.fixes:
+        return Verdict(run)
+    if end.jail and obstacle(Path(end.root), str(warm.gitdir / MESSAGE).lstrip("/")):
+        # What it put there would lead whoever follows the path to files of the machine.
+        return Verdict(run, (_disliked(step, "moved its own work tree"),))
+    if step.git:
+        written = _content(Path(f"{end.root}{warm.gitdir}"), MESSAGE)
+        text = written[0].decode("utf-8", "replace") if written else message
+        return Verdict(run, message=text if text.strip() != message.strip() else None)
+    try:
+        tree = Path(f"{end.root}{warm.tree}")
+        fixed = {path: _content(tree, path) for path in warm.changed(end.jail)}
+    except ValueError as error:
+        return Verdict(run, (_disliked(step, str(error)),))
+    return Verdict(run, fixed=fixed)
+
+
+def _disliked(step: Step, what: str) -> Problem:
+    return Problem(
+        "hook.refused",
+        f"the hook {step.id} {what}, which no batch may",
+        "nothing to correct in the response: have the hook looked after",
+    )
+
+
+def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
+    """What a hook left at a path; ValueError if that is nothing that can be committed."""
+    if (above := obstacle(there, path)) is not None:
+        if os.path.lexists(there / path):
+            raise ValueError(f"made {above} something other than a directory")
+        return None
+    try:
+        fd = os.open(there / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"left {path} unreadable ({error.strerror})") from None
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_FILE:
+            raise ValueError(f"made {path} something other than a file of a fair size")
+        return file.read(_MOST_FILE), bool(status.st_mode & 0o100)
+
+
+def _refusal(step: Step, run: HookRun) -> Problem:
+    output = f"\n{tail(run.output, _MOST_TOLD)}" if run.output else ""
+    if run.exit is None:
+        return Problem(
+            "hook.timeout",
+            f"the hook {step.id} ({step.stage}) did not end within {step.timeout:g} seconds and "
+            f"was stopped{output}",
+        )
+    how = f"exit {run.exit}"
+    if run.exit > 128 and run.exit - 128 in set(signal.Signals):
+        how += f", ended by {signal.Signals(run.exit - 128).name}"
+    return Problem(
+        "hook.refused", f"the hook {step.id} ({step.stage}) refused the batch: {how}{output}"
+    )
+
+
+def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
+    """What a function says of a plan."""
+    try:
+        lines = judge(plan)
+    except ValueError as error:
+        raise HookFault(f"the hook {step.id} cannot be used: {error}") from None
+    output = clip("\n".join(lines), _MOST_SHOWN)
+    run = HookRun(step.id, step.stage, 1 if lines else 0, 0.0, output)
+    problems = [
+        Problem("edit.secret", line.removeprefix(_SECRET).strip())
+        for line in lines
+        if line.startswith(_SECRET)
+    ]
+    if others := [line for line in lines if not line.startswith(_SECRET)]:
+        message = f"the hook {step.id} ({step.stage}) refused the batch\n"
+        problems.append(Problem("hook.refused", message + tail("\n".join(others), _MOST_TOLD)))
+    return Verdict(run, tuple(problems))

@@ -1,0 +1,333 @@
+"""Where patchq's hooks are wired in: the default gate in `.patchq.yaml`, and beside git's own.
+
+The configuration file is its owner's: comments, order and spelling stay.  Lines are put in only
+where no hook is configured yet, and only if the file then says what it said before, and the gate.
+
+In the place of a hook of git's goes a small script that runs the one which was there before, and
+then patchq's.  The old one is kept beside it under another name; if it is a shell script, it still
+sees its old name as `$0`, by which some find their other parts.  Each step is one rename over the
+hook: there is no moment without one.  `core.hooksPath` decides where: a relative one is another
+directory for each work tree, and for the hooks of a push one in each work tree's git directory,
+where git starts them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.config import config_file
+from patchq.gate.config.config_file import ConfigError
+from patchq.gate.config.schema import Config
+from patchq.gate.git import files
+from patchq.gate.git.command import Git, complaint, hands_in, version
+from patchq.gate.hooks import shipped
+
+GATE = """\
+  - id: gate
+    stage: pre-apply
+    run: patchq:pre-apply
+"""
+"""An entry of `hooks`."""
+
+_NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$")
+
+
+def is_enabled(config: Config, name: str = shipped.GATE) -> bool:
+    """Whether the configuration runs the shipped hook of that name."""
+    return any(hook.run == shipped.PREFIX + name for hook in config.hooks)
+
+
+def enable(data: bytes) -> bytes | None:
+    """The configuration file with the gate; None if its own hooks, or its form, leave no room for
+    lines that are surely right.  It raises `ConfigError` for a file that cannot be read."""
+    before = config_file.parse(data)
+    if before.hooks:
+        return None
+    text = data.decode()
+    end = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
+    found = _NO_HOOKS.search(text)
+    if found:
+        rest = text[found.end() :].removeprefix("\n")
+        text = f"{text[: found.start()]}hooks:{found['comment'] or ''}\n{GATE}{rest}"
+    else:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        text = f"{text}{gap}\nhooks:\n{GATE}"
+    updated = text.replace("\n", end).encode()
+    try:
+        after = config_file.parse(updated)
+    except ConfigError:
+        return None
+    unchanged = after.but(hooks=()) == before
+    return updated if unchanged and is_enabled(after) else None
+
+
+_SEVERAL = "receive.procReceiveRefs"
+SETTINGS = {_SEVERAL: "refs/for", "receive.advertisePushOptions": "true"}
+"""By which git asks `proc-receive`, and lets a push have options."""
+
+
+def to_set_up(directory: Path) -> dict[str, str | None]:
+    """The settings that are still to be made, with what stands there now."""
+    found = {key: _settings(directory, key) for key in SETTINGS if hands_in(version())}
+    return {
+        key: there[-1] if there and key != _SEVERAL else None
+        for key, there in found.items()
+        if SETTINGS[key] not in there
+    }
+
+
+def set_up(directory: Path, keys: Iterable[str]) -> None:
+    """Make those settings in the repository's configuration."""
+    for key in keys:
+        several = ["--add"] if key == _SEVERAL else []
+        _git(directory, "config", "--local", *several, key, SETTINGS[key])
+
+
+def take_down(directory: Path, made: Mapping[str, str | None]) -> None:
+    """Undo the settings, as far as they still are what was made."""
+    for key, before in made.items():
+        value = SETTINGS.get(key, "")
+        if value not in _settings(directory, key):
+            continue
+        if before is not None:
+            _git(directory, "config", "--local", key, before)
+        else:
+            _git(directory, "config", "--local", "--unset", key, f"^{re.escape(value)}$")
+
+
+def _settings(directory: Path, key: str) -> list[str]:
+    """The values that the repository's own configuration has for it."""
+    done = Git(directory=directory).run("config", "--local", "--get-all", key)
+    return os.fsdecode(done.stdout).splitlines()
+
+
+PUSH_DOOR = frozenset({"pre-receive", "proc-receive"})
+"""The hooks by which a push to refs/for/BRANCH is handed in."""
+SUFFIX = ".before-patchq"
+MARK = "# Made by `patchq hooks install --git`"
+
+
+@frozen
+class HookFile:
+    """One hook's file, which need not exist."""
+
+    name: str
+    file: Path
+
+    @property
+    def before(self) -> Path:
+        """Where the hook that was there is kept."""
+        return self.file.with_name(self.file.name + SUFFIX)
+
+    @property
+    def state(self) -> Literal["installed", "absent", "other"]:
+        """Whether patchq's hook is there, none, or somebody else's."""
+        if not os.path.lexists(self.file):
+            return "absent"
+        plain = self.file.is_file() and not self.file.is_symlink()
+        return "installed" if plain and MARK.encode() in self.file.read_bytes()[:200] else "other"
+
+
+def places(directory: Path) -> Iterator[HookFile]:
+    """Where git looks for each of the hooks, in every work tree of the repository."""
+    roots = [
+        Path(line.removeprefix("worktree "))
+        for line in _git(directory, "worktree", "list", "--porcelain").splitlines()
+        if line.startswith("worktree ")
+    ]
+    yield from dict.fromkeys(
+        HookFile(name, _directory_for(name, root) / name)
+        for root in roots
+        if root.is_dir()
+        for name in _names()
+    )
+
+
+def _names() -> Iterator[str]:
+    """The hooks that this git asks."""
+    asks = hands_in(version())
+    yield from (n for n in shipped.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
+
+
+@frozen
+class Shut:
+    """Why a push to refs/for/ hands in nothing, and what to do."""
+
+    why: str
+    cure: str
+
+
+def shut() -> Shut | None:
+    """What of this git keeps a push to refs/for/BRANCH from becoming a batch."""
+    own = version()
+    if hands_in(own):
+        return None
+    return Shut(
+        f"{own or 'there is no git, which'} does not ask `proc-receive`, as git 2.29 does: a push "
+        "to refs/for/BRANCH is not handed in",
+        "patchq submit --branch NAME hands in a branch; install git 2.29 or later, and call "
+        "`patchq hooks install --git` again",
+    )
+
+
+def _directory_for(name: str, root: Path) -> Path:
+    if name in shipped.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
+        configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
+        if configured and not Path(configured).is_absolute():
+            return (root / _git(root, "rev-parse", "--absolute-git-dir") / configured).resolve()
+    return (root / _git(root, "rev-parse", "--git-path", "hooks")).resolve()
+
+
+def _git(directory: Path, *words: str) -> str:
+    done = Git(directory=directory).run(*words)
+    if done.returncode:
+        raise UsageError(f"git {' '.join(words)}: {complaint(done)}")
+    return os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def install(place: HookFile) -> bool:
+    """Put patchq's hook there; False if it is there already, as it would be now."""
+    text = _script(place.name)
+    if place.state == "installed":
+        if place.file.read_text(encoding="utf-8") == text:
+            return False
+    elif place.state == "other":
+        _keep(place)
+    place.file.parent.mkdir(parents=True, exist_ok=True)
+    via = place.file.with_name(f".{place.name}.{os.getpid()}")
+    files.replace(place.file, text.encode(), via=via, mode=0o777, flush=True)
+    return True
+
+
+def _keep(place: HookFile) -> None:
+    if os.path.lexists(place.before) and not _same(place.file, place.before):
+        raise UsageError(
+            f"{place.file} was put over patchq's hook, and {place.before.name} is what was there "
+            "earlier still",
+            "remove the one that you do not need, and install again",
+        )
+    place.before.unlink(missing_ok=True)
+    if place.file.is_symlink() and _is_sibling(target := os.readlink(place.file)):
+        # What it leads to moves aside as well.
+        os.symlink(target + SUFFIX, place.before)
+    else:
+        os.link(place.file, place.before, follow_symlinks=False)
+
+
+def _is_sibling(target: str) -> bool:
+    return target.removeprefix("./") in shipped.GIT_SUMMARIES
+
+
+def _restore(place: HookFile) -> None:
+    target = os.readlink(place.before) if place.before.is_symlink() else ""
+    if _is_sibling(target.removesuffix(SUFFIX)):
+        place.before.unlink()
+        place.before.symlink_to(target.removesuffix(SUFFIX))
+    os.replace(place.before, place.file)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
+
+
+def uninstall(place: HookFile) -> bool:
+    """Put back what was there; False if there is nothing of patchq's.
+
+    A hook that somebody put in place of patchq's stays, and so does what was there before, if it is
+    another one: `UsageError`.
+    """
+    kept, state = os.path.lexists(place.before), place.state
+    if state != "installed" and not kept:
+        return False
+    if not kept:
+        place.file.unlink()
+    elif state != "other":
+        _restore(place)
+    elif _same(place.file, place.before):
+        place.before.unlink()
+    else:
+        raise UsageError(
+            f"{place.file} is not patchq's any more, and {place.before.name} is what was there "
+            "before patchq's",
+            "remove the one that you do not need",
+        )
+    return True
+
+
+def _script(name: str) -> str:
+    judges, takes_input = not name.startswith("post-"), name in _READS
+    body = _HANDS_OVER if name == "proc-receive" else _RUNS_BOTH
+    return (_TEMPLATE + body).format(
+        mark=MARK,
+        name=name,
+        before=name + SUFFIX,
+        python=shlex.quote(sys.executable),
+        script=shlex.quote(str(shipped.git_path(name))),
+        save=_SAVE if takes_input else "",
+        input=' <"$input"' if takes_input else "",
+        stop='[ "$status" -eq 0 ] || exit "$status"\n' if judges else "",
+        gone=int(judges),
+    )
+
+
+_READS = ("pre-push", "post-rewrite", "pre-receive")
+"""The hooks to which git tells something on standard input, at once."""
+_SAVE = """\
+input=$(mktemp) || exit 1
+trap 'rm -f "$input"' EXIT
+cat >"$input"
+"""
+
+_TEMPLATE = """\
+#!/bin/sh
+{mark}: runs the hook that was here before, then patchq's own.
+# `patchq hooks uninstall` puts back what was here.
+here=${{0%/*}}
+before=$here/{before}
+PATCHQ_PYTHON={python}
+PATCHQ_PARENT=$PPID
+ours={script}
+export PATCHQ_PYTHON PATCHQ_PARENT
+"""
+_HANDS_OVER = """
+# Git talks with one of them only, and patchq's knows which.
+PATCHQ_BEFORE=$before
+export PATCHQ_BEFORE
+if [ -f "$ours" ]; then
+    exec sh "$ours" "$@"
+fi
+echo "patchq: $ours is gone; install or uninstall again: patchq hooks" >&2
+exit 1
+"""
+_RUNS_BOTH = """
+run_before() {{
+    [ -x "$before" ] || return 0
+    IFS= read -r first <"$before" || :
+    case $first in
+    '#!'*/sh | '#!'*/bash | '#!'*/dash | '#!'*/ksh | '#!'*'/sh -'* | '#!'*'/bash -'* | \\
+        '#!'*'env sh' | '#!'*'env bash' | '#!'*'env dash' | '#!'*'env ksh')
+        # Under its old name: some hooks find their other parts by it.
+        ${{first#??}} -c '. "$0{suffix}"' "$here/{name}" "$@" ;;
+    *) "$before" "$@" ;;
+    esac
+}}
+
+{save}run_before "$@"{input}
+status=$?
+{stop}if [ -f "$ours" ]; then
+    sh "$ours" "$@"{input} || {{ code=$?; [ "$status" -ne 0 ] || status=$code; }}
+else
+    echo "patchq: $ours is gone; install or uninstall again: patchq hooks" >&2
+    [ "$status" -ne 0 ] || status={gone}
+fi
+exit "$status"
+""".replace("{suffix}", SUFFIX)

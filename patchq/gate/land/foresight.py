@@ -1,0 +1,81 @@
+"""What a dry run would meet: what waits for review now, and what is held.
+
+A batch that is held has no commit to compare with.  So it is tried as well, as if what it waits for
+had landed.  Where its edits have no place before that, only the files are known that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.report import PENDING_CONFLICT
+from patchq.core.model.values import Collision, Problem
+from patchq.gate.land import board, collisions
+from patchq.gate.land.board import Proposal
+from patchq.gate.land.collisions import MOST_BATCHES
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Choice, Tips, World, recorded
+
+
+def foreseen(decision: Decision, world: World) -> Decision:
+    """The decision of a dry run, with what it would collide with now."""
+    if decision.state == "rejected" or not decision.changes:
+        return decision
+    repo = world.repo
+    gone = {decision.id, *traces.replaced(world, decision.id, decision.header)}
+    with repo.unwritten.tentative():
+        own = board.tried(decision, repo)
+        waits = board.beside(world, own)
+        others = {id: one for id, one in waits.items() if id not in gone}
+        vague = list[Problem]()
+        for held in _held(own, world, gone):
+            if held.changes and held.state != "rejected":
+                others[held.id] = board.tried(held, repo, "is held")
+            elif held.header.depends_on:
+                vague += _vague(own, held)
+        found = collisions.warnings_for(repo, own, others)
+    return replace(decision, problems=(*decision.problems, *found, *vague))
+
+
+def _held(own: Proposal, world: World, gone: Collection[str]) -> Iterator[Decision]:
+    """What is held for the same target and may touch what this one does, tried: a bounded number.
+
+    Trying costs, and most have nothing to do with it: a response that changes a file names it.
+    """
+    names = {path.rpartition("/")[2] for path in own.reach}
+    asked = {name.encode() for name in names if name.isascii()}
+    tried = 0
+    for claim in world.queue.held():
+        if not claim.id or claim.id in gone or tried == MOST_BATCHES:
+            continue
+        if len(asked) == len(names) and not any(name in claim.data for name in asked):
+            continue
+        tried += 1
+        choice = replace(recorded(claim) or Choice(), dry_run=True, ahead=True)
+        try:
+            decision = process(claim, world, Tips(world), choice)
+        except ObjectDamaged:  # the batch that needs it says so when it is looked at
+            continue
+        if decision.target == own.target:
+            yield decision
+
+
+def _vague(own: Proposal, held: Decision) -> Iterator[Problem]:
+    """The files that both change, where nobody knows yet what the other does to them."""
+    until = ", ".join(held.header.depends_on)
+    for edit in {edit.path: edit for edit in held.edits if edit.path in own.changes}.values():
+        yield Problem(
+            PENDING_CONFLICT,
+            f"{edit.path} is changed here, and by batch {held.id}, which is held; at which lines "
+            f"is not known before what it waits for has landed: {until}",
+            f"nothing to send now: if {held.id} lands first and at the same lines, this batch is "
+            "made again on top of it or asks for a retry",
+            severity="warning",
+            edit=next((id for id, path, _ in own.edits if path == edit.path), None),
+            path=edit.path,
+            conflicts_with=Collision(held.id, edit.id, None, held.header.agent, edit.path),
+        )

@@ -1,0 +1,284 @@
+"""Landing: verdicts come true, many at once, each by one compare-and-swap of one ref.
+
+The order is what makes a crash harmless, and two flushes pay for a whole group:
+
+    write every report beside its claim, every ref's value beside its ref | flush |
+    move the refs, put the verdicts into their register | flush | `publish` every report
+
+The intended report is there before any ref moves, so whoever recovers the claim knows which commit
+to look for; no report appears before what it speaks of is durable, and publishing only renames.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import field, replace
+from functools import partial
+
+from patchq.core.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import Report
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove, Moved, parcels
+from patchq.gate.git.linklock import WAIT_SECONDS
+from patchq.gate.git.refs import Staged
+from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.world import Tips, World
+from patchq.gate.queue import Parcel
+from patchq.gate.report import document, page
+
+_LOG = logging.getLogger("patchq")
+
+
+@frozen
+class Publication:
+    """A decision with the report on it, as JSON and as a page."""
+
+    decision: Decision
+    report: Report
+    page: str
+
+
+@frozen
+class Landed:
+    """What became of a group: the verdicts that are true now and wait for `publish`, and those to
+    decide again since their branch, their work tree or a batch before them was changed by somebody
+    else."""
+
+    done: list[Publication] = field(default_factory=list)
+    again: list[Decision] = field(default_factory=list)
+
+
+def publication(decision: Decision) -> Publication:
+    report = document.to_json(decision.outcome())
+    if decision.review:
+        report = document.with_state(report, report["state"], review=decision.review)
+    return Publication(decision, report, page.to_markdown(report))
+
+
+def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
+    """Make the verdicts true, in order.  `tips` are read anew where one was lost."""
+    if not decisions:
+        return Landed()
+    written = list(map(publication, decisions))
+    with world.queue.together():
+        left = [one.decision for one in written if _intended(one, world)]
+    if len(left) < len(written):
+        tips.forget()
+        return Landed(again=left)
+    with ExitStack() as staged:
+        rows = _rows(decisions, world, staged)
+        if not rows:
+            _enlist(written, world)
+        flush(world)
+        moved = world.branches.land([row.move(world) for row in rows]) if rows else []
+        for one in moved:
+            if tips.unsure is not None:
+                tips.unsure.update(one.unsure)
+        made = [row for row, one in zip(rows, moved, strict=True) if one.made]
+        lost = {
+            landing.decision.id: (row, one)
+            for row, one in zip(rows, moved, strict=True)
+            if not one.made
+            for landing in row.landings
+        }
+        landed = _sorted(written, lost, world)
+        if rows:
+            _record(made, landed.done, world)
+            _enlist(landed.done, world)
+            flush(world)
+    if lost:
+        tips.forget()
+    return landed
+
+
+def _enlist(done: Sequence[Publication], world: World) -> None:
+    ended = [one for one in done if one.decision.state != "held"]
+    world.queue.enlist([(one.decision.claim, one.report["id"]) for one in ended])
+
+
+def _intended(written: Publication, world: World) -> bool:
+    """Whether the verdict is still to be had: a person may have decided on a held batch meanwhile,
+    and then it does not land."""
+    decision = written.decision
+    if decision.state == "held":
+        return True
+    try:
+        world.queue.intend(decision.claim, written.report, written.page, _parcel(decision, world))
+    except Busy as busy:
+        _LOG.warning("%s", busy.message, extra={"batch": decision.id})
+        return False
+    return True
+
+
+def _parcel(decision: Decision, world: World) -> Parcel | None:
+    """What another clone makes the commit of: nobody else has it before the push has arrived."""
+    if decision.candidate is None or world.branches.remote is None:
+        return None
+    return partial(parcels.pack, world.repo, decision.candidate.commit)
+
+
+def _sorted(
+    written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], world: World
+) -> Landed:
+    """One that moves nothing, and saw the branch as a lost one would have left it, is to be decided
+    again, too; and where one of many cannot land, each of them, to find out which.  What was moved
+    is true, whatever became of those before it."""
+    landed, lost = Landed(), set()
+    for one in written:
+        decision = one.decision
+        row, moved = not_made.get(decision.id, (None, None))
+        if row is None or moved is None:
+            if decision.candidate is None and decision.tip and decision.target in lost:
+                landed.again.append(decision)
+            else:
+                landed.done.append(one)
+            continue
+        lost.add(decision.target)
+        fault = moved.fault
+        if instead := moved.landed.get(decision.commit or ""):
+            landed.done.append(publication(_landed_as(decision, instead, world)))
+        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.landings) == 1:
+            landed.done.append(publication(decision.damaged(fault)))
+        elif isinstance(fault, Declined):
+            landed.done.append(publication(decision.declined(fault)))
+        elif isinstance(fault, Busy):
+            # Somebody else holds the branch's lock: the batch waits, and is decided again.
+            landed.done.append(publication(_waiting(decision, fault)))
+        else:
+            landed.again.append(decision)
+    return landed
+
+
+def _waiting(decision: Decision, fault: Busy) -> Decision:
+    more = f" ({fault.hint})" if fault.hint else ""
+    until = "that is mended" if isinstance(fault, Unreachable) else "that lock is gone"
+    hint = f"nothing to send: the batch lands by itself once {until}{more}"
+    return decision.held(fault.message, hint)
+
+
+def _landed_as(decision: Decision, commit: str, world: World) -> Decision:
+    """The decision with the commit that is on the branch in place of its own: another process that
+    had the batch in hand made that."""
+    assert decision.candidate
+    tree = world.repo.tree(commit).root
+    return replace(decision, candidate=replace(decision.candidate, commit=commit, tree=tree))
+
+
+def publish(written: Publication, world: World) -> None:
+    """Let a verdict that `land` made true be seen."""
+    finish = world.queue.hold if written.decision.state == "held" else world.queue.publish
+    finish(written.decision.claim, written.report, written.page)
+
+
+def hold_on(decision: Decision, world: World) -> None:
+    """Let the report of a held batch say what it waits for now."""
+    written = publication(decision)
+    known = world.queue.load(decision.id)
+    if known is None or known["problems"] != written.report["problems"]:
+        world.queue.hold(decision.claim, written.report, written.page)
+
+
+@frozen
+class _Landing:
+    """A decision, and the commit of it that lands."""
+
+    decision: Decision
+    candidate: CandidateCommit
+
+    @property
+    def proposed(self) -> bool:
+        return self.decision.state == "proposed"
+
+    @property
+    def log(self) -> str:
+        return f"patchq: {self.decision.id}: {self.decision.subject}"
+
+
+def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> list[_Row]:
+    """The moves that make the verdicts true; batches on one branch that follow each other move it
+    together, whatever is proposed in between.  Their values last until `staged` closes."""
+    rows: list[list[_Landing]] = []
+    newest: dict[str, list[_Landing]] = {}
+    for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
+        target = landing.candidate.target
+        row = newest.get(target)
+        if landing.proposed:
+            rows.append([landing])
+        elif row and row[-1].candidate.commit == landing.candidate.parent:
+            row.append(landing)
+        else:
+            newest[target] = [landing]
+            rows.append(newest[target])
+    made: list[_Row] = []
+    for row in rows:
+        value = refs.stage(world.repo, row[-1].candidate.commit)
+        staged.callback(value.drop)
+        made.append(_Row(row, value))
+    return made
+
+
+@frozen
+class _Row:
+    """The move of one branch, for one verdict or for several in a row.  Its value is written before
+    the flush, so that the flush makes it durable."""
+
+    landings: Sequence[_Landing]
+    value: Staged
+
+    def move(self, world: World) -> BranchMove:
+        first, last, who = self.landings[0], self.landings[-1], world.identity()
+        if first.proposed:
+            branch, target = records.branch(first.decision.id), first.candidate.target
+            return BranchMove(branch, None, self.value, first.log, who, behind=target)
+        return BranchMove(
+            first.candidate.target,
+            first.candidate.parent,
+            self.value,
+            last.log,
+            who,
+            through=[(landing.candidate.commit, landing.log) for landing in self.landings[:-1]],
+            touched={path for landing in self.landings for path in landing.candidate.paths},
+            # A batch that waited for a lock already looks again soon, so it need not wait.
+            wait=0.0 if first.decision.claim.held else WAIT_SECONDS,
+            backup=world.config.worktree.backup,
+        )
+
+
+def _record(made: Sequence[_Row], done: Sequence[Publication], world: World) -> None:
+    """Remember each batch by a ref of its own."""
+    commits: dict[str, str | Staged] = {}
+    for row in made:
+        for landing in row.landings:
+            prefix = records.WAITING if landing.proposed else records.LANDED
+            commit = row.value if len(row.landings) == 1 else landing.candidate.commit
+            commits[prefix + landing.decision.id] = commit
+    for one in done:  # those that landed as another commit
+        decision, candidate = one.decision, one.decision.candidate
+        prefix = records.WAITING if decision.state == "proposed" else records.LANDED
+        if candidate:
+            commits.setdefault(prefix + decision.id, candidate.commit)
+    refs.record(world.repo, commits, "patchq: record", world.identity())
+
+
+def move_target(
+    world: World,
+    target: str,
+    old: str,
+    new: Staged,
+    log: str,
+    along: Sequence[BranchMove],
+    through: Sequence[tuple[str, str]] = (),
+) -> bool:
+    """Move a branch from `old` to `new`; on a remote, `along` is made with it, or none is.
+    `through`: see `BranchMove`.  False when the branch, or a work tree on it, is not as it was.
+    Raises what else is wrong."""
+    backup = world.config.worktree.backup
+    move = BranchMove(target, old, new, log, world.identity(), through=through, backup=backup)
+    moved, *_ = world.branches.land([move, *along] if world.branches.remote else [move])
+    if moved.fault is not None:
+        raise moved.fault
+    return moved.made or bool(moved.landed)

@@ -1,0 +1,337 @@
+"""Reports that are rewritten in place, by one process at a time.
+
+A person's decision, the daemon and a command beside it may come to the same report at once.  So
+whoever rewrites one reads it again under a lock, and no later state is ever written over by an
+earlier one.  The kernel drops the lock with its process.
+
+A new batch takes the place of one that waits because it says so, or is its agent's next try.  What
+a person did to a proposal by plain git (merged, rebased, deleted or changed its branch) is seen
+wherever a batch is looked at (`traces.observe`); `reconcile` puts it down.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from functools import partial
+from typing import Unpack
+
+from patchq.core.model.errors import Busy, DiskFault, UsageError
+from patchq.core.model.report import (
+    CHANGES,
+    LANDED,
+    PENDING_CONFLICT,
+    REPLACING,
+    WAITING,
+    CommittedReport,
+    Report,
+    ReportChanges,
+    ReviewEntry,
+    ReviewState,
+    waits_for_its_agent,
+)
+from patchq.core.model.values import Header, HookRun, Problem, State
+from patchq.core.text.quote import clip
+from patchq.gate.git import files, records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.linklock import WAIT_SECONDS
+from patchq.gate.land import board
+from patchq.gate.pipeline import comments, notes, stacks, traces
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import World
+from patchq.gate.report import document, page, secrecy
+
+_LONGEST_REASON, _LONGEST_LINE = 2000, 200
+Change = Callable[[Report], Report | None]
+
+
+@contextmanager
+def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Be the only one who rewrites reports of this queue; `errors.Busy` if another process is for
+    `wait` seconds.  It cannot be taken twice."""
+    with ExitStack() as stack:
+        try:
+            fd = stack.enter_context(files.opened(world.queue_root, os.O_RDONLY | os.O_DIRECTORY))
+        except OSError as error:
+            raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
+        if not files.flock(fd, wait):
+            raise Busy(f"another process has rewritten reports for {wait:.0f} s", "try again later")
+        yield
+
+
+def put(world: World, updated: Report) -> Report:
+    """Replace a report; the lock is held."""
+    before = world.queue.load(updated["id"]) if world.hooks.told else None
+    world.queue.rewrite(updated, page.to_markdown(updated))
+    world.follow(before, updated)
+    return updated
+
+
+def amend(world: World, id: str, change: Change) -> Report | None:
+    """Replace the report of a batch by what `change` makes of it as it stands now, which is None
+    where nothing is to change; returns the new report, durable, or None."""
+    return amend_each(world, {id: change}).get(id)
+
+
+def amend_each(world: World, changes: Mapping[str, Change]) -> dict[str, Report]:
+    """The same for several, which share the lock and the flush; the new reports by their ids."""
+    made: dict[str, Report] = {}
+    if not changes:
+        return made
+    with locked(world):
+        for id, change in changes.items():
+            report = world.queue.load(id)
+            updated = change(report) if report is not None else None
+            if updated is not None:
+                made[id] = put(world, updated)
+        if made:
+            world.queue.sync()
+    return made
+
+
+def keep_told(world: World, most: int) -> bool:
+    """Put into the reports what hooks said that were told of something, `most` runs of them;
+    whether there may be more.  A hook that runs again for a batch replaces what it said."""
+    runs: dict[str, list[HookRun]] = {}
+    told = world.told(most)
+    for id, run in told:
+        runs.setdefault(id, []).append(run)
+    for id, said in list(runs.items()):
+        words = {"verb": "keep-told", "id": id, "runs": list(map(asdict, said))}
+        if world.queue.pass_on(id, words):
+            del runs[id]
+    with suppress(Busy):  # they are in the log
+        keep_runs(world, runs)
+    return len(told) == most
+
+
+def keep_runs(world: World, runs: Mapping[str, Sequence[HookRun]]) -> None:
+    """Put into the reports, by their ids, what hooks said that were told."""
+    amend_each(world, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
+
+
+def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
+    newest = {(run.id, run.stage): run for run in runs}
+    others = [run for run in report["hooks"] if (run["id"], run["stage"]) not in newest]
+    hooks = [*others, *secrecy.without(document.hook_runs(newest.values()))]
+    return document.with_state(report, report["state"], branch=report["branch"], hooks=hooks)
+
+
+def may_supersede(decision: Decision) -> bool:
+    """Whether the batch may take the place of another one, as far as it says itself."""
+    header = decision.header
+    says = header.retries or (header.id and header.agent)
+    return decision.state in REPLACING and bool(says)
+
+
+def supersede(new: str, header: Header, world: World) -> None:
+    """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
+
+    It comes before the report on `new`, so that no crash leaves both waiting.  What waits on a
+    branch that another process serves, that one supersedes.
+    """
+    for id in traces.replaced(world, new, header):
+        if not world.queue.pass_on(id, {"verb": "supersede", "id": id, "by": new}):
+            supersede_one(id, new, world)
+
+
+def answer(decision: Decision, world: World) -> ReviewEntry | None:
+    """What a batch that lands, or waits from now on, makes of the changes that people asked for of
+    the one that it takes the place of; None where nobody did."""
+    before = traces.sent_back(world, decision.id, decision.header)
+    if before is None or decision.candidate is None:
+        return None
+    return comments.answered(world.repo, before, decision.candidate.commit)
+
+
+def supersede_one(id: str, new: str, world: World) -> None:
+    """Supersede the batch by `new`, if it waits; safe to repeat."""
+
+    def change(report: Report) -> Report | None:
+        if report["state"] not in WAITING:
+            return None
+        left = [problem for problem in report["problems"] if problem["code"] != CHANGES]
+        before = _answerable_no_more(report, "answered")
+        return document.with_state(before, "superseded", duplicate_of=new, problems=left)
+
+    known = world.queue.load(id)
+    for claim in world.queue.held() if known and known["state"] == "held" else ():
+        if claim.id == id:
+            report = world.queue.load(id)
+            if report and (updated := change(report)):
+                with suppress(Busy):  # it gets its verdict at this very moment
+                    world.queue.publish(claim, updated, page.to_markdown(updated))
+                    world.tell(updated)
+            return
+    with locked(world):
+        report = world.queue.load(id)
+        updated = change(report) if report else None
+        if report is None or updated is None:
+            return
+        notes.add(world, updated, f"superseded by {new}")
+        _take_away(id, report["commit"], new, world)
+        put(world, updated)
+        if waits := board.known(world.repo):
+            waits.drop(id)
+
+
+def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
+    """The branch goes, unless a person has it checked out or has changed it."""
+    waits = world.repo.ref_target(records.WAITING + id)
+    tip = world.branches.tip(records.branch(id))
+    if tip and tip in (commit, waits) and not world.branches.checkouts(records.branch(id)):
+        log = f"patchq: {id}: superseded by {new}"
+        refs.move(world.repo, records.DISCARDED + id, None, tip, log, world.identity())
+        _delete(world, id, tip, log)
+    if waits:
+        refs.delete(world.repo, records.WAITING + id, waits)
+
+
+_WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
+"""Warnings that say nothing any more once a batch is decided."""
+
+
+def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
+    """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
+    returns the ones that changed."""
+    changed = []
+    for report in list(traces.waiting(world, ids)):
+        sighting, id = traces.observe(world, report), report["id"]
+        if sighting.state == "proposed":
+            if waits_for_its_agent(report):  # a crash may have come before its note
+                notes.add(world, report)
+            if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
+                updated = amend(world, id, _say_not_ours)
+                changed += [updated] if updated else []
+            continue
+        commit = sighting.commit or report["commit"]
+        if sighting.state in LANDED:
+            log = f"patchq: {id}: {sighting.note or sighting.state}"
+            refs.move(world.repo, records.LANDED + id, None, commit, log, world.identity())
+        tip = world.branches.tip(records.branch(id))
+        changes: ReportChanges = {"commit": commit, "tree": world.repo.tree(commit).root}
+        if commit != report["commit"]:
+            changes = traces.as_changed(world, report, commit)
+        if sighting.state in LANDED and report["stands_on"]:
+            changed += _squashed_below(world, report, commit)
+        changed.append(close(world, report, sighting.state, tip, sighting.note, **changes))
+    return changed
+
+
+def _squashed_below(world: World, report: CommittedReport, landed: str) -> Iterator[Report]:
+    """End the waiting of what the batch stands on, where the commit by which it landed holds that,
+    too.  It comes before the end of the batch itself, so that a crash leaves who tells of it."""
+    repo, target = world.repo, world.branches.tip(report["target"])
+    own = world.branches.tip(records.branch(report["id"])) or report["commit"]
+    if target is None or repo.is_ancestor(own, target):
+        return  # each is in the history itself
+    if not traces.holds_all(repo, own, landed, target):
+        return
+    for one in stacks.under(world, report).below:
+        log = f"patchq: {one.id}: landed by hand with {report['id']}"
+        refs.move(repo, records.LANDED + one.id, None, landed, log, world.identity())
+        note = f"landed by hand with {report['id']}, as another commit"
+        yield close(
+            world, one.report, "accepted", one.tip, note, commit=landed, tree=repo.tree(landed).root
+        )
+
+
+def _say_not_ours(report: Report) -> Report | None:
+    id = report["id"]
+    if report["state"] != "proposed":
+        return None
+    return document.with_problems(
+        report,
+        Problem(
+            "target.moved",
+            f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
+            "target moves",
+            f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response "
+            "anew and leaves the branch to you",
+            severity="warning",
+        ),
+    )
+
+
+def close(
+    world: World,
+    report: CommittedReport,
+    state: State,
+    tip: str | None,
+    why: str = "",
+    **fields: Unpack[ReportChanges],
+) -> Report:
+    """End the waiting of a batch: its branch goes if it is still at `tip` and nobody has it
+    checked out, its report and its note get the later state; returns the report.
+
+    The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
+    """
+    id, repo = report["id"], world.repo
+    with locked(world):
+        now = world.queue.load(id) or report
+        stands = traces.observe(world, now).state if state == "discarded" else state
+        if stands not in ("proposed", state):
+            raise UsageError(f"batch {id} does not wait for review: it is {stands}")
+        if world.branches.remote:
+            _delete_own(world, id, tip, state)  # first, as a remote may be away
+        if state == "discarded":
+            words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
+            last, log = tip or report["commit"], f"patchq: {id}: {words}"
+            refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
+        _delete_own(world, id, tip, state)
+        waits = repo.ref_target(records.WAITING + id)
+        updated = _rewritten(world, now, state, why, fields)
+        if waits:
+            refs.delete(repo, records.WAITING + id, waits)
+    return updated
+
+
+def _delete_own(world: World, id: str, tip: str | None, state: State) -> None:
+    """Take the branch of a batch that is decided away, if it is at `tip` or as patchq left it."""
+    waits = world.repo.ref_target(records.WAITING + id)
+    if not world.branches.checkouts(records.branch(id)):
+        for own in filter(None, {tip, waits}):
+            _delete(world, id, own, f"patchq: {id}: {state}")
+
+
+def _delete(world: World, id: str, tip: str, log: str) -> None:
+    """Take a batch's branch away, if it ends there."""
+    branch = records.branch(id)
+    if world.branches.tip(branch) == tip:
+        (gone,) = world.branches.land([BranchMove(branch, tip, None, log, world.identity())])
+        if gone.fault is not None:
+            raise gone.fault
+
+
+def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:
+    """The report of a batch that waits no more, with what became of what people asked for."""
+    review = report["review"]
+    if review is None or not waits_for_its_agent(report):
+        return report
+    ended: ReviewEntry = {**review, "state": state or review["state"]}
+    return {**report, "review": ended, "retry": {**report["retry"], "prompt": None}}
+
+
+def in_words(reason: str | None) -> str | None:
+    """Why something was decided, as reports have it; nothing for nothing."""
+    return secrecy.without(clip(reason, _LONGEST_REASON)) if reason else None
+
+
+def rewrite(
+    world: World, report: Report, state: State, why: str = "", **fields: Unpack[ReportChanges]
+) -> Report:
+    """Put down a later state of a batch that does not wait any more; returns the new report."""
+    with locked(world):
+        return _rewritten(world, world.queue.load(report["id"]) or report, state, why, fields)
+
+
+def _rewritten(world: World, now: Report, state: State, why: str, fields: ReportChanges) -> Report:
+    problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
+    changes: ReportChanges = {"problems": problems, **fields}
+    updated = document.with_state(_answerable_no_more(now), state, **changes)
+    put(world, updated)
+    world.queue.sync()
+    notes.add(world, updated, " ".join((in_words(why) or "").split()))
+    return updated

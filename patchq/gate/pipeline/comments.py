@@ -1,0 +1,220 @@
+"""Comments on a proposal: carried along when it follows its target, shown with the lines that they
+speak of, and held against the answer.
+
+A comment's line is one of the proposal's commit, or of that commit's parent.  When the commit is
+made anew, the line goes through the difference between the two, as an edit's lines do; where it is
+there no more, the comment stays with its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from patchq.core import formats
+from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import CHANGES, CommentEntry, Report, ReviewEntry
+from patchq.core.model.values import LineHunk, Problem
+from patchq.core.text.lines import split_lines
+from patchq.core.text.quote import decode
+from patchq.gate.git.merges import line_hunks, with_renames
+from patchq.gate.git.objects import is_regular
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.rebase.lines import Lines, image
+from patchq.gate.report import comments as page
+from patchq.gate.report import document
+from patchq.gate.report.comments import CommentedLines, ShownLines
+
+_CONTEXT = 3
+Renames = Mapping[str, str]
+"""Paths of the one commit that are others in the next."""
+
+
+def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:
+    """The report of a proposal that is sent back: with the comments, with the prompt by which its
+    agent answers, and with the warning that it is to."""
+    commit = report["commit"]
+    parent = next(iter(repo.parents(commit)), None) if commit else None
+    edit = next(iter(report["edits"]), None)
+    instructions = formats.instructions(
+        edit["format"] if edit else None, edit["path"] if edit else None
+    )
+    shown = shown_lines(repo, report, review)
+    prompt = page.prompt(report, review, shown, parent, instructions)
+    return document.with_review(report, review, prompt, _warning(report, review, parent))
+
+
+def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem:
+    count = len(review["comments"])
+    base = f" and `base: {parent[:12]}`" if parent else ""
+    return Problem(
+        CHANGES,
+        f"{review['by']} asks for changes: {count} comment{'' if count == 1 else 's'}",
+        f"answer them by a response with `retries: {report['id']}`{base}",
+        severity="warning",
+    )
+
+
+# ---------------------------------------------------------------- from commit to commit
+
+
+@frozen(slots=False)
+class _Texts:
+    """The files of one repository, and what differs between two of them."""
+
+    repo: Repository
+
+    def of(self, commit: str | None, path: str) -> bytes | None:
+        """A file; None where there is none, or it cannot be read any more."""
+        try:
+            if commit is None or self.repo.resolve_commit(commit) is None:
+                return None
+            leaf = self.repo.leaf(self.repo.tree(commit).root, path)
+            return self.repo.raw(leaf[1]) if leaf and is_regular(leaf[0]) else None
+        except ObjectDamaged:
+            return None
+
+    def parent(self, commit: str | None) -> str | None:
+        if commit is None or self.repo.resolve_commit(commit) is None:
+            return None
+        return next(iter(self.repo.parents(commit)), None)
+
+    def sides(self, path: str, old: str | None, new: str) -> tuple[str, str]:
+        """The file's path in either commit: another one in the one that does not have it, where
+        the step between them renames it."""
+        there = (self.of(old, path) is not None, self.of(new, path) is not None)
+        if old is None or all(there) or not any(there):
+            return path, path
+        for change in with_renames(self.repo, self.repo.file_changes(old, new), old, new):
+            if change.renamed_from and path in (change.renamed_from, change.path):
+                return change.renamed_from, change.path
+        return path, path
+
+
+@cache
+def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
+    return () if old == new else line_hunks(old, new)
+
+
+def carried(
+    repo: Repository, review: ReviewEntry, old: str, new: str, renames: Renames | None = None
+) -> ReviewEntry:
+    """The review of a proposal whose commit was `old`, for its commit `new`."""
+    if old == new or not repo.exists(old):
+        return review
+    texts = _Texts(repo)
+    comments = [_carried(texts, one, old, new, renames or {}) for one in review["comments"]]
+    _hunks.cache_clear()
+    return {**review, "comments": comments}
+
+
+def _carried(
+    texts: _Texts, comment: CommentEntry, old: str, new: str, renames: Renames
+) -> CommentEntry:
+    path, line = comment["path"], comment["line"]
+    if path is None:
+        return comment
+    now = renames.get(path, path)
+    if line is None:
+        return {**comment, "path": now}
+    if comment["side"] == "base":
+        before, after = texts.of(texts.parent(old), path), texts.of(texts.parent(new), now)
+    else:
+        before, after = texts.of(old, path), texts.of(new, now)
+    start, end = (0, 0)
+    if before is not None and after is not None:
+        start, end = image((line - 1, line), _hunks(before, after))
+    return {**comment, "path": now, "line": start + 1 if start < end else None}
+
+
+# ---------------------------------------------------------------- what they speak of
+
+
+def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -> Lines | None:
+    """The lines of the proposal's file that a comment is about; None for all of the file, and where
+    the proposal does not have it."""
+    path, line = comment["path"] or "", comment["line"]
+    if line is not None and comment["side"] != "base":
+        return line - 1, line
+    lines: Lines
+    if line is not None:
+        begins, lines = texts.parent(commit), (line - 1, line)
+    else:
+        edit = next((e for e in report["edits"] if e["id"] == comment["edit"]), None)
+        if edit is None or not edit["lines"] or report["base"] is None:
+            return None
+        begins, lines = report["base"]["commit"], (edit["lines"][0] - 1, edit["lines"][1])
+    own, now = texts.sides(path, begins, commit)
+    before, after = texts.of(begins, own), texts.of(commit, now)
+    return None if before is None or after is None else image(lines, _hunks(before, after))
+
+
+def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
+    """For each comment the lines round what it speaks of, on either side."""
+    texts, commit = _Texts(repo), report["commit"]
+    if commit is None:
+        return [CommentedLines() for _ in review["comments"]]
+    parent = texts.parent(commit)
+    found = []
+    for comment in review["comments"]:
+        some = CommentedLines()
+        if path := comment["path"]:
+            own, now = texts.sides(path, parent, commit)
+            base, new = texts.of(parent, own), texts.of(commit, now)
+            region, there = _region(texts, report, comment, commit), None
+            if region is not None and base is not None and new is not None:
+                back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base, new)]
+                there = image(region, back)
+            if comment["side"] == "base" and comment["line"]:
+                there = (comment["line"] - 1, comment["line"])
+            some = CommentedLines(_some(new, region), _some(base, there))
+        found.append(some)
+    _hunks.cache_clear()
+    return found
+
+
+def _some(text: bytes | None, region: Lines | None) -> ShownLines:
+    """The region with a few lines round it."""
+    if text is None or region is None:
+        return ShownLines()
+    first = max(0, region[0] - _CONTEXT)
+    lines = split_lines(text)[first : region[1] + _CONTEXT]
+    return ShownLines(first + 1, tuple(decode(line).removesuffix("\n") for line in lines))
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
+    """What the commit `new` makes of each comment on the batch that it stands for."""
+    review, old = before["review"], before["commit"]
+    if review is None or old is None:
+        return review
+    texts = _Texts(repo)
+    found: list[CommentEntry] = []
+    for comment in review["comments"]:
+        changed = _changed(texts, before, comment, old, new)
+        found.append({**_carried(texts, comment, old, new, {}), "changed": changed})
+    _hunks.cache_clear()
+    return {**review, "state": "answered", "comments": found}
+
+
+def _changed(
+    texts: _Texts, report: Report, comment: CommentEntry, old: str, new: str
+) -> bool | None:
+    """Whether what a comment speaks of is not as it was; a line that comes beside it counts only
+    where it speaks of no line of its own."""
+    path = comment["path"]
+    if path is None:
+        return None
+    _, path = texts.sides(path, texts.parent(old), old)
+    before, after = texts.of(old, path), texts.of(new, path)
+    region = _region(texts, report, comment, old)
+    if region is None or before is None or after is None:
+        return before != after
+    first, end = region
+    return any(
+        (a0 < end and first < a1) or (a0 <= end and first <= a1 and (a0 == a1 or first == end))
+        for a0, a1, _, _ in _hunks(before, after)
+    )

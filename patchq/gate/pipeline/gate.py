@@ -1,0 +1,118 @@
+"""The one gate: what no change may do, by whichever door it comes.
+
+A response's plan, what a hook made of it, a mail that `git am` is about to commit and a commit that
+is pushed are all judged by `judge`: their paths, their size, secrets in them, their syntax.  How a
+change came about (quotes, elisions, bases) is judged before, where it is known.  A commit may hold
+what no response can say (submodules); that is refused as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import FileChange, Problem, Tree
+from patchq.core.plan import links, syntax, targets
+from patchq.core.text import unified
+from patchq.gate.config.schema import Limits
+from patchq.gate.git.objects import SUBMODULE
+from patchq.gate.pipeline.world import World
+from patchq.gate.report import secrecy
+
+
+@frozen
+class Judgement:
+    """What is wrong with changes, errors or else warnings; their diff, and how long their syntax
+    took (ms)."""
+
+    problems: tuple[Problem, ...]
+    diff: str = ""
+    syntax_ms: float | None = None
+
+    @property
+    def refused(self) -> bool:
+        return any(problem.severity == "error" for problem in self.problems)
+
+
+def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgement:
+    """What is wrong with changes of a tree; the first kind that is found decides."""
+    if flaws := (*_too_much(changes, world), *_misplaced(changes, before, world)):
+        return Judgement(flaws)
+    diff = unified.unified(changes)
+    if secrets := (
+        *secrecy.in_paths(changes),
+        *secrecy.in_diff(diff),
+        *secrecy.in_bytes(changes),
+    ):
+        return Judgement(secrets, diff)
+    if not world.config.validate_.syntax:
+        return Judgement((), diff)
+    began = perf_counter()
+    judged = [change for change in changes if not world.unparsed(change.path)]
+    broken = tuple(filter(None, map(syntax.unparsable, judged)))
+    errors = tuple(flaw for flaw in broken if flaw.severity == "error")
+    return Judgement(errors or broken, diff, round((perf_counter() - began) * 1000, 3))
+
+
+def _too_much(changes: Sequence[FileChange], world: World) -> Iterator[Problem]:
+    sizes = ((it.path, len(it.after)) for it in changes if it.after is not None)
+    yield from too_much(len(changes), sizes, world.config.limits)
+
+
+def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
+    """What is against so many files, and against the first that would have too many bytes."""
+    if count > limits.files:
+        yield Problem(
+            "response.too_large",
+            f"{count} files would change, more than `limits.files` ({limits.files})",
+            "send the changes in several parts",
+        )
+    for path, size in sizes:
+        if size > limits.file_bytes:
+            yield Problem(
+                "response.too_large",
+                f"{path} would have {size} bytes, more than "
+                f"`limits.file_bytes` ({limits.file_bytes})",
+                "put less into one file",
+                path=path,
+            )
+            return
+
+
+def _misplaced(changes: Sequence[FileChange], before: Tree, world: World) -> Iterator[Problem]:
+    """The paths on which nothing may change."""
+    gone = {change.path for change in changes if change.after is None}
+    gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
+    for change in changes:
+        link, rules = change.from_link, world.rules
+        try:
+            for path in filter(None, (change.renamed_from, change.path)):
+                targets.check_change(before, path, rules, link=link, leaving=gone)
+        except targets.Refused as refused:
+            yield refused.problem
+    yield from links.flaws(changes, before, world.rules)
+
+
+def words(text: str, author: str) -> tuple[Problem, ...]:
+    """What is wrong with a commit's message and author."""
+    in_message = secrecy.in_text(text, "the commit message")
+    return (*in_message, *secrecy.in_text(author, "the author"))
+
+
+def judge_commit(
+    world: World, parent: str, commit: str, among: Collection[str] | None = None
+) -> Judgement:
+    """What is wrong with a commit that patchq did not make, seen as a change of its parent; of its
+    changes only those of the paths `among` count, if any are given."""
+    repo = world.repo
+    changes = repo.file_changes(parent, commit)
+    chosen = tuple(change for change in changes if among is None or change.path in among)
+    judgement = judge(chosen, repo.tree(parent), world)
+    odd = []
+    for path, (_, after) in repo.changes(parent, commit).items():
+        if after and after[0] == SUBMODULE and (among is None or path in among):
+            message = f"{path} would be a submodule, which no batch may make"
+            odd.append(Problem("path.not_a_file", message, "leave it out", path=path))
+    return replace(judgement, problems=(*odd, *judgement.problems))

@@ -1,0 +1,66 @@
+"""What every look at batches needs: the repository, its branches, the queue, the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from pathlib import Path
+from typing import cast
+
+from patchq.core.model.errors import Fault
+from patchq.core.model.frozen import frozen
+from patchq.gate.config.schema import Config
+from patchq.gate.git.branches import Branches
+from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.repository import Repository
+from patchq.gate.queue import QueueEngine
+
+_LOCAL = cast(Branches, None)
+
+
+@frozen(slots=False)
+class Ground:
+    """One repository with its queue, under one configuration; `target` is the default branch."""
+
+    repo: Repository
+    queue: QueueEngine
+    queue_root: Path
+    config: Config
+    target: str
+    branches: Branches = field(kw_only=True, default=_LOCAL)
+    """Those that batches land on; without any, the repository's own."""
+
+    def __post_init__(self) -> None:
+        if self.branches is _LOCAL:
+            object.__setattr__(self, "branches", LocalBranches(self.repo))
+
+
+def branches_of(repo: Repository, queue_root: Path, config: Config, target: str) -> Branches:
+    """The branches that the configuration's `landing` names; what keeps a remote from being used
+    is noted beside the queue."""
+    landing = config.landing
+    if landing.remote is None:
+        return LocalBranches(repo)
+    from patchq.gate.git.branches.remote import RemoteBranches  # who has none has no need of it
+    from patchq.gate.queue.troubles import Troubles
+
+    troubles = Troubles(queue_root)
+
+    def note(fault: Fault | None) -> None:
+        if not queue_root.is_dir():
+            return
+        if fault is None:
+            troubles.over(_TROUBLE)
+        else:
+            troubles.note(_TROUBLE, fault.message, fault.hint or "")
+
+    lanes = (target, *config.targets) if target else config.targets
+    return RemoteBranches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
+
+
+_TROUBLE = "landing.remote"
+
+
+def flush(ground: Ground) -> None:
+    """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
+    the queue is on a file system of its own, or in a database."""
+    ground.repo.write_objects(lambda: ground.queue.sync(ground.repo.commondir))

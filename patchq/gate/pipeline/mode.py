@@ -1,0 +1,165 @@
+"""Whether a batch is applied, or waits for a person.
+
+What auto mode may not do unseen waits until somebody has looked at it, and what would move a branch
+under somebody's hands waits for them to finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from patchq.core.model.report import CHANGES
+from patchq.core.model.values import FileChange, Plan, Problem, State
+from patchq.core.plan import links
+from patchq.gate.config.reviewed import who_runs
+from patchq.gate.git.checkout import Checkout, dirty, unwritable
+from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.rebase import history
+from patchq.gate.pipeline.world import World
+
+MOST_DELETED = 20
+"""So many files a batch may delete unseen, as long as others are left."""
+HAND_IN = "hand the response in"
+"""What to do after a dry run, which no command can name a batch of."""
+
+
+def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
+    """The paths on which something changes."""
+    return tuple(path for change in changes for path in change.paths)
+
+
+def ruled(
+    decision: Decision,
+    plan: Plan,
+    paths: tuple[str, ...],
+    target: str,
+    tip: str,
+    world: World,
+    unsure: set[str] | None = None,
+) -> tuple[Decision, bool]:
+    """The decision with its state and the reasons for that, and whether a work tree that has the
+    target checked out has to follow; `paths` are those to look at, `tip` is the target's, and
+    `unsure` as in `Tips`."""
+    auto = decision.mode == "auto" and not world.config.confirm
+    # A diff may ask for a mode that no file has; and what a file says may be in doubt.
+    asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
+    applied = decision.choice.accepted or (auto and not asks)
+    if not decision.choice.accepted:
+        reasons = list(_reasons(decision, plan, paths, tip, world))
+        if reasons:
+            decision = replace(decision, problems=(*decision.problems, *reasons))
+            applied = False
+    if applied and (doing := world.branches.busy(target)):
+        return decision.held(
+            f"a work tree is {doing} {target}",
+            "nothing to send: the batch lands by itself once that is finished or aborted",
+        ), False
+    follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
+    for checkout in world.branches.checkouts(target):
+        follows = applied
+        wanted = _wanted(plan.changes) if looks else None
+        left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))
+        decision = replace(decision, problems=(*decision.problems, *left_behind))
+        applied = applied and not left_behind
+    if applied and looks and unsure is not None:
+        unsure.difference_update(paths)
+    state: State = "applied" if applied else "proposed"
+    return decision if decision.state == state else replace(decision, state=state), follows
+
+
+def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
+    """That the work tree cannot follow to where the paths are changed, if it is so; `then` is what
+    to do after the cure."""
+    why = checkout.unseen
+    if not why and (where := unwritable(checkout, paths)):
+        why = f"{where} cannot be written"
+    if not why:
+        return None
+    return Problem(
+        "worktree.unseen",
+        f"the work tree {checkout.workdir} has {checkout.branch} checked out and would be left "
+        f"behind: {why}",
+        f"{checkout.cure}; then {then}",
+        severity="warning",
+    )
+
+
+def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
+    """What shall be where the changes are."""
+    found = dict[str, Leaf | None]((path, None) for path in touched(changes))
+    for change in changes:
+        if change.after is not None:
+            found[change.path] = (mode_of(change), object_id(BLOB, change.after))
+    return found
+
+
+def _left_behind(
+    decision: Decision,
+    checkout: Checkout,
+    tip: str,
+    paths: tuple[str, ...],
+    wanted: Mapping[str, Leaf | None] | None,
+) -> Iterator[Problem]:
+    """Why the work tree cannot follow the batch, with what is in the way there, unless it is what
+    is `wanted`; None: nobody looks for that."""
+    then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
+    if problem := unseen(checkout, paths, then):
+        yield problem
+        return
+    # It is where the branch is, not where that will be once those before it have landed.
+    there = checkout.repo.branch_tip(checkout.branch) or tip
+    for path in dirty(checkout, there, paths, wanted) if wanted is not None else ():
+        message = f"{path} has uncommitted changes in the work tree {checkout.workdir}"
+        yield _to_review(decision, "worktree.dirty", message, path)
+
+
+def _reasons(
+    decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, world: World
+) -> Iterator[Problem]:
+    """Why a person has to look first."""
+    for path in paths:
+        ruling = world.judge(path)
+        if ruling is not None and ruling.code == "path.review":
+            who = who_runs(ruling.pattern)
+            why = f": {who}" if who else ""
+            message = (
+                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`{why}"
+            )
+            yield _to_review(decision, "path.review", message, path)
+    for change in plan.changes:
+        if change.executable and (change.before is None or change.was_executable is False):
+            message = f"{change.path} would be a program (mode 100755)"
+            yield _to_review(decision, "path.review", message, change.path)
+    for path, message in links.doubts(plan.changes, world.repo.tree(tip), world.asks_review):
+        yield _to_review(decision, "path.review", message, path)
+    deleted = {change.path for change in plan.changes if change.after is None}
+    everything = (
+        bool(deleted)
+        and len(deleted) == len(plan.changes)
+        and deleted.issuperset(world.repo.tree(tip).paths())
+    )
+    if everything or len(deleted) > MOST_DELETED:
+        rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
+        count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
+        yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
+    auto = decision.mode == "auto"
+    if auto and (asked := traces.sent_back(world, decision.id, decision.header)):
+        message = f"a person asked for changes of {asked['id']}, and has not seen this answer"
+        yield _to_review(decision, CHANGES, message)
+    if decision.base is None or decision.base.how != "declared":
+        for path in plan.blind:
+            message = (
+                f"{path} is changed without a word of what it held, and the response declares no "
+                f"`base`{history.lately(world.repo, tip, path)}"
+            )
+            yield _to_review(decision, "base.unknown", message, path)
+
+
+def _to_review(decision: Decision, code: str, message: str, path: str | None = None) -> Problem:
+    hint = f"look at it, then `patchq accept {decision.id}`"
+    if decision.choice.dry_run:  # there is no batch yet that anybody could accept
+        hint = "once the response is handed in, it waits until a person has looked at it"
+    return Problem(code, message, hint, severity="warning", path=path)

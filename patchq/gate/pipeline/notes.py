@@ -1,0 +1,228 @@
+"""What was decided on batches, as git notes: `refs/notes/patchq`, shown by
+`git log --notes=patchq`.
+
+A record ref and a commit's trailers tell that a batch waits or landed by itself; who decided
+otherwise, and when, they do not.  So a decision adds a block to the note on the batch's commit:
+
+    Patchq-Batch: fix-login-42
+    Patchq-State: accepted
+    Patchq-Time: 2026-01-31T12:00:00+00:00
+
+A proposal that was sent back has one, too, with each comment as a line of JSON; when the proposal
+follows its target, the block goes to the note on its new commit.
+
+A commit into which a person squashed several batches has a block for each.  A batch that landed by
+itself has no note, so that landing costs no second commit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from patchq.core.model.errors import Busy
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
+from patchq.core.model.values import FileChange, Mode, State
+from patchq.core.text.patterns import Pattern
+from patchq.core.text.quote import visible
+from patchq.gate.git import records, refs
+from patchq.gate.pipeline.ground import Ground, flush
+from patchq.gate.report import document
+
+if TYPE_CHECKING:
+    from patchq.gate.pipeline.world import World
+
+_TRIES = 10
+_DIGITS = 40
+_KEYS = (
+    "batch", "state", "target", "agent", "model", "mode", "time", "by", "reason",
+    "review", "reviewer", "reviewed",
+)  # fmt: skip
+_COMMENT = "Comment"
+_LINE = Pattern(r"Patchq-([A-Z][a-z]+): (.*)")
+
+
+@frozen
+class Note:
+    """One decision; `commit` is the one that the note is on, `time` in ISO 8601."""
+
+    commit: str
+    batch: str
+    state: State
+    target: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    mode: Mode | None = None
+    time: str | None = None
+    reason: str | None = None
+    by: str | None = None
+    """The batch that took this one's place, or took it back."""
+    review: str | None = None
+    """The state of the review, if people asked for changes; who the last one was, and when."""
+    reviewer: str | None = None
+    reviewed: str | None = None
+    comments: tuple[CommentEntry, ...] = ()
+    """Their lines are those of `commit`."""
+
+    def reviews(self) -> ReviewEntry | None:
+        """What people asked for, as reports have it."""
+        if self.review not in ("changes_requested", "answered"):
+            return None
+        try:
+            seconds = datetime.fromisoformat(self.reviewed or "").timestamp()
+        except ValueError:
+            seconds = 0.0
+        at = document.moment(seconds)
+        assert at
+        return {
+            "state": "answered" if self.review == "answered" else "changes_requested",
+            "by": self.reviewer or "",
+            "at": at,
+            "comments": list(self.comments),
+        }
+
+    def says(self, review: ReviewEntry | None) -> bool:
+        """Whether that is what a report has, too; a note keeps no fractions of a second."""
+        if review is None:
+            return self.review is None
+        said = (review["state"], review["by"], review["at"]["iso"], tuple(review["comments"]))
+        return said == (self.review, self.reviewer, self.reviewed, self.comments)
+
+
+def add(world: World, report: Report, reason: str = "", before: str | None = None) -> None:
+    """Note the state of a batch on its commit, with what people asked for; one that never had a
+    commit has no note, and what is noted already stays as it is.  A note on the batch at the commit
+    `before` goes.
+
+    Durable on return.  `errors.Busy` if others move the notes all the time.
+    """
+    commit = report["commit"]
+    if not commit or world.repo.resolve_commit(commit) is None:
+        return
+    now = datetime.fromtimestamp(int(world.clock()), UTC).isoformat()
+    note = Note(
+        commit, report["id"], report["state"], report["target"], report["agent"], report["model"],
+        report["mode"], now, reason or None, report["duplicate_of"],
+    )  # fmt: skip
+    if review := report["review"]:
+        note = replace(
+            note,
+            review=review["state"],
+            reviewer=review["by"],
+            reviewed=review["at"]["iso"],
+            comments=tuple(review["comments"]),
+        )
+    for _ in range(_TRIES):
+        if _put(world, note, before):
+            return
+    raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
+
+
+def each(ground: Ground) -> Iterator[Note]:
+    """All notes that can be read, each batch's latest one."""
+    tip = ground.repo.ref_target(records.NOTES)
+    if tip is None:
+        return
+    tree = ground.repo.tree(tip)
+    latest: dict[str, Note] = {}
+    for path in tree.paths():
+        commit = path.replace("/", "")
+        for block in _blocks(tree.read(path)) if len(commit) == _DIGITS else ():
+            note = _read(commit, block)
+            if note and _order(note) >= _order(latest.get(note.batch, note)):
+                latest[note.batch] = note
+    yield from latest.values()
+
+
+def _order(note: Note) -> tuple[str, bool]:
+    """What sorts the notes on one batch by time; of one second, what ended its wait is later."""
+    return note.time or "", note.state in NOTED
+
+
+def _put(world: World, note: Note, old: str | None) -> bool:
+    """Whether the notes were as this saw them, and so have the note now."""
+    repo, who = world.repo, world.identity()
+    tip = repo.ref_target(records.NOTES)
+    path = _path(world, tip, note.commit)
+    before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
+    blocks = [(block, _read(note.commit, block)) for block in _blocks(before or b"")]
+    if any(read and _says(read) == _says(note) for _, read in blocks):
+        return True
+    kept = [block for block, read in blocks if read is None or read.batch != note.batch]
+    after = "\n\n".join([*kept, _written(note)]) + "\n"
+    changes = [FileChange(path, before, after.encode())]
+    if tip and old and old != note.commit:
+        changes += _without(world, tip, old, note.batch)
+    log = f"patchq: {note.batch}: {note.state}"
+    commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
+    flush(world)
+    if tip is None:
+        return refs.move(repo, records.NOTES, None, commit, log, who)
+    return refs.move(repo, records.NOTES, tip, commit, log, who)
+
+
+def _says(note: Note) -> tuple[object, ...]:
+    return note.batch, note.state, note.review, note.comments
+
+
+def _without(world: World, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
+    """The note on another commit, without its block on the batch."""
+    path = _path(world, tip, commit)
+    if not world.repo.tree(tip).entry(path):
+        return
+    before = world.repo.tree(tip).read(path)
+    blocks = ((block, _read(commit, block)) for block in _blocks(before))
+    kept = [block for block, read in blocks if read is None or read.batch != batch]
+    yield FileChange(path, before, ("\n\n".join(kept) + "\n").encode() if kept else None)
+
+
+def _path(world: World, tip: str | None, commit: str) -> str:
+    """Where the notes have, or get, the one on the commit: git itself spreads them over more
+    directories the more there are, and reads any depth."""
+    places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
+    tree = world.repo.tree(tip) if tip else None
+    return next((place for place in places if tree and tree.entry(place)), places[0])
+
+
+def _blocks(data: bytes) -> list[str]:
+    return [
+        block for block in re.split(r"\n{2,}", data.decode("utf-8", "replace").strip("\n")) if block
+    ]
+
+
+def _written(note: Note) -> str:
+    """The note as a block of lines."""
+    fields = ((key, getattr(note, key)) for key in _KEYS)
+    lines = [f"Patchq-{key.title()}: {visible(value)}" for key, value in fields if value]
+    lines += [f"Patchq-{_COMMENT}: {document.printed(comment)}" for comment in note.comments]
+    return "\n".join(lines)
+
+
+def _read(commit: str, block: str) -> Note | None:
+    """The note that a block is; None for what a person wrote beside it."""
+    lines = [line for text in block.split("\n") if (line := _LINE.fullmatch(text))]
+    fields = {line[1].lower(): line[2] for line in lines}
+    if "batch" not in fields or "state" not in fields:
+        return None
+    known: dict[str, Any] = {key: value for key, value in fields.items() if key in _KEYS}
+    said = tuple(filter(None, (_comment(line[2]) for line in lines if line[1] == _COMMENT)))
+    return Note(commit, **known, comments=said)
+
+
+def _comment(text: str) -> CommentEntry | None:
+    """A comment as its line says it; None where somebody has changed that so that it cannot be
+    read."""
+    try:
+        value = json.loads(text)
+        it = {key: value[key] for key in CommentEntry.__annotations__}
+    except (ValueError, TypeError, KeyError):
+        return None
+    texts = all(isinstance(it[key], str | None) for key in ("path", "side", "edit"))
+    known = isinstance(it["text"], str) and isinstance(it["by"], str) and texts
+    number = isinstance(it["line"], int | None) and isinstance(it["changed"], bool | None)
+    return cast(CommentEntry, it) if known and number else None

@@ -1,0 +1,396 @@
+"""A batch's changes, file by file, carried from the commit that it was made for to a branch's tip.
+
+Row I2 of the requirements is the rule: a batch lands when no line that it changes, nor the line on
+either side, was touched since, and wherever an edit has a place on the tip by itself, it is the
+carried one; what it only quotes may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.ops import (
+    DIFF,
+    InContext,
+    InsertAt,
+    Occurrences,
+    ReplaceText,
+    SetMode,
+    Write,
+    WriteBytes,
+    halves,
+)
+from patchq.core.model.report import USABLE, Report
+from patchq.core.model.values import (
+    Base,
+    Collision,
+    Edit,
+    EditOutcome,
+    Entry,
+    FileChange,
+    LineHunk,
+    Plan,
+    Problem,
+)
+from patchq.core.text.lines import content, split_lines
+from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.rebase import history
+from patchq.gate.pipeline.rebase.lines import (
+    Carried,
+    Lines,
+    Touch,
+    carry_lines,
+    image,
+    in_words,
+    inclusive,
+    today,
+)
+
+_EXCERPT = 3
+
+
+@frozen(slots=False)
+class Move:
+    """From the commit (hex) that a batch was made for to the one that it shall land on."""
+
+    repo: Repository
+    origin: Base
+    tip: str
+    load: Callable[[str], Report | None]
+    """The report of a batch, by its id."""
+
+    @property
+    def base(self) -> str:
+        return self.origin.commit
+
+    @cached_property
+    def changes(self) -> dict[str, tuple[object, object]]:
+        """Path -> what stood there, and what stands there now."""
+        return dict(self.repo.changes(self.base, self.tip))
+
+    @property
+    def since(self) -> str:
+        """When, for people."""
+        how = " that its quotes fit" if self.origin.how == "inferred" else ""
+        return f"since the base {self.base[:12]}{how}"
+
+    @property
+    def cure(self) -> str:
+        tip = self.tip[:12]
+        return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
+
+    def changed_lines(self, path: str) -> list[Lines]:
+        """The lines of a file that the branch has changed."""
+        if path not in self.changes:
+            return []
+        base, tip = (self.repo.tree(commit) for commit in (self.base, self.tip))
+        was, now = base.entry(path), tip.entry(path)
+        if now is None or now.kind != "file":
+            return []
+        before = base.read(path) if was is not None and was.kind == "file" else b""
+        return [(first, end) for _, _, first, end in line_hunks(before, tip.read(path))]
+
+    def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
+        """Whether no path of the batch changed, nor anything that a new file could meet."""
+        return all(
+            path not in self.changes and not (change.before is None and self._meets_new(path))
+            for change in changes
+            for path in change.paths
+        )
+
+    def _meets_new(self, path: str) -> bool:
+        """Whether the branch made a file where the new one needs a directory, or the reverse."""
+        above = {str(parent) for parent in PurePosixPath(path).parents}
+        return any(name in above or name.startswith(f"{path}/") for name in self.changes)
+
+    def may_meet(self, changes: Sequence[FileChange]) -> bool:
+        """Whether a merge could have anything to say: a file that both sides change, or, as a
+        renamed directory takes new files with it, deletions on one side and creations on the
+        other."""
+        ours = {path for change in changes for path in change.paths}
+        if ours & self.changes.keys():
+            return True
+        their_gone = any(now is None for _, now in self.changes.values())
+        their_new = any(was is None for was, _ in self.changes.values())
+        our_new = any(c.before is None or c.renamed_from for c in changes)
+        our_gone = any(c.after is None or c.renamed_from for c in changes)
+        return (their_gone and our_new) or (our_gone and their_new)
+
+    def problem(self, what: str, path: str, edit: str | None) -> Problem:
+        """The problem with an edit of a file of which as a whole something is said."""
+        collision = self._who(path, None)
+        return Problem(
+            "conflict.base",
+            f"{path} {what} {self.since} by {history.named(collision)}",
+            self.cure,
+            edit=edit,
+            path=path,
+            conflicts_with=collision,
+        )
+
+    def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> Problem:
+        """The problem with an edit that changes lines which were changed since."""
+        collision = self._who(path, touch.now)
+        ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
+        where = in_words(theirs) + (", right beside," if touch.beside else "")
+        return Problem(
+            "conflict.base",
+            f"{f'edit {edit}' if edit else 'the batch'} changes {in_words(ours)} of {path}, and "
+            f"{history.named(collision)} changed {where} {self.since}",
+            self.cure,
+            edit=edit,
+            path=path,
+            line=ours[0],
+            conflicts_with=replace(collision, lines=theirs),
+            excerpt=_excerpt(now, touch.now),
+        )
+
+    def elsewhere(self, path: str, edit: str, lines: Lines, there: Lines, now: Lines) -> Problem:
+        """The problem with an edit of `lines` of the base, which stand `there` on the tip, and that
+        means the lines `now` if it is read on the tip."""
+        return Problem(
+            "conflict.base",
+            f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
+            f"{in_words(there)} today, and what it quotes stands at {in_words(now)} today",
+            self.cure,
+            edit=edit,
+            path=path,
+            line=lines[0],
+            conflicts_with=self._who(path, None),
+        )
+
+    def _who(self, path: str, lines: Lines | None) -> Collision:
+        """The other batch, with its edit that changed the path, if it is the only one."""
+        collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
+        report = self.load(collision.batch) if collision.batch else None
+        edits = report["edits"] if report else []
+        ids = [edit["id"] for edit in edits if edit["path"] == collision.path]
+        return replace(collision, edit=ids[0] if len(ids) == 1 else None)
+
+
+def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
+    """What stands there on the tip, with some lines around it."""
+    first = max(lines[0] - _EXCERPT, 0)
+    shown = text.decode("utf-8", "backslashreplace").split("\n")[first : lines[1] + _EXCERPT]
+    return first + 1, tuple(shown[:40])
+
+
+# ---------------------------------------------------------------- carrying
+
+
+def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
+    """The plan of the edits with its changes made on the tip, and whether some stand right beside
+    what was changed since; `on_tip` is what the same edits are there by themselves.
+
+    A plan that is refused says why, one problem for each place.
+    """
+    placed = [_Placed(*it) for it in zip(edits, plan.edits, on_tip.edits, strict=True)]
+    changes: list[FileChange] = []
+    problems: list[Problem] = []
+    beside = False
+    report = {change.path: change for change in on_tip.changes}
+    made_before: set[str] = set()
+    for change in plan.changes:
+        file = _File(change, placed, move)
+        result, wrong = file.carried()
+        problems += wrong
+        beside |= file.beside
+        made_before |= file.made_before
+        if result is None:
+            continue
+        alone = report.get(result.path, result)  # what the edits do, taken for ones of the tip
+        if not wrong and alone.after != result.after and all(it.quotes for it in file.placed):
+            what = "was changed so that these edits mean something else"
+            problems.append(file.problem(what, file.source))
+        else:
+            changes.append(result)
+    failed = {problem.edit for problem in problems}
+    outcomes = tuple(_now(edit, failed, made_before) for edit in plan.edits)
+    return Plan(() if problems else tuple(changes), outcomes, tuple(problems)), beside
+
+
+def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
+    """What has become of an edit on the tip."""
+    if edit.id in failed:
+        return replace(edit, state="failed")
+    return replace(edit, state="already_applied") if edit.id in result else edit
+
+
+@frozen
+class _Placed:
+    """An edit, with what became of it on its base and what would by itself on the tip."""
+
+    edit: Edit
+    was: EditOutcome
+    now: EditOutcome
+
+    @property
+    def id(self) -> str:
+        return self.was.id
+
+    @property
+    def quotes(self) -> bool:
+        """Whether it quotes what it means: otherwise it has a place on any text."""
+        op = self.edit.op
+        by_number = isinstance(op, Occurrences) and op.at is not None
+        return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
+
+    def has_there(self, lines: Sequence[bytes]) -> Lines | None:
+        """The tip's `lines` that it quotes as a whole, from their first character to the last."""
+        if self.now.lines is None or self.now.state not in USABLE:
+            return None
+        first, end = self.now.lines[0] - 1, self.now.lines[1]
+        if isinstance(self.edit.op, ReplaceText | Occurrences | InContext):
+            quote = halves(self.edit.op)[0].encode("utf-8", "surrogateescape").split(b"\n")
+            first += content(lines[first]) != quote[0]
+            end -= bool(quote[-1]) and content(lines[end - 1]) != quote[-1]
+        return first, end
+
+
+class _File:
+    """One file of the batch."""
+
+    def __init__(self, change: FileChange, placed: Sequence[_Placed], move: Move) -> None:
+        self.change, self.move = change, move
+        self.source = change.renamed_from or change.path
+        self.placed = [it for it in placed if it.was.path in (self.source, change.path)]
+        self.beside = False
+        self.made_before: set[str] = set()
+
+    @cached_property
+    def _tip(self) -> Entry | None:
+        return self.move.repo.tree(self.move.tip).entry(self.source)
+
+    def carried(self) -> tuple[FileChange | None, list[Problem]]:
+        """The change on the tip, None when it is there already, and what stands against it."""
+        change = self.change
+        if change.before is None or change.renamed_from:
+            wrong = self._new_path()
+            if wrong or change.before is None:
+                return (None, []) if wrong and self._is_there() else (change, wrong)
+        base = self.move.repo.tree(self.move.base).entry(self.source)
+        if self._tip is None or base is None or self._tip.kind != base.kind:
+            return change, [self.problem("was deleted or renamed", self.source)]
+        change = self._with_mode(self._tip)
+        if self._tip.oid == base.oid:
+            turned = (change.was_executable, change.was_link) != (None, None)
+            changes = change.before != change.after or turned
+            return (change if changes or change.renamed_from else None), []
+        if change.after is None or any(isinstance(it.edit.op, WriteBytes) for it in self.placed):
+            return change, [self.problem("was changed", self.source)]
+        assert change.before is not None
+        now = self.move.repo.tree(self.move.tip).read(self.source)
+        theirs = line_hunks(change.before, now)
+        ours = line_hunks(change.before, change.after)
+        there = [
+            (it.now.lines[0] - 1, it.now.lines[1])
+            for it in self.placed
+            if it.now.state == "already_applied" and it.now.lines
+        ]
+        carried = carry_lines(change.before, change.after, now, ours, theirs, there)
+        self.beside = any(touch.beside for touch in carried.touches)
+        result = {touch.ours for touch in carried.touches if touch.same}
+        self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)
+        wrong = self._touched(carried, now, theirs) or self._elsewhere(theirs)
+        moved = change.renamed_from or change.was_executable is not None
+        if carried.text == now and not moved and not wrong:
+            return None, []
+        return replace(change, before=now, after=carried.text, hunks=carried.hunks), wrong
+
+    def _with_mode(self, tip: Entry) -> FileChange:
+        """The change with the mode that the file has on the tip, unless the batch sets it."""
+        if self.change.link or self.change.was_link is not None:
+            return self.change
+        if self.change.was_executable is None:
+            return replace(self.change, executable=tip.executable)
+        same = tip.executable == self.change.executable
+        return replace(self.change, was_executable=None if same else tip.executable)
+
+    def _new_path(self) -> list[Problem]:
+        """What stands on the tip where the batch wants to put a file."""
+        path, tree = self.change.path, self.move.repo.tree(self.move.tip)
+        base = self.move.repo.tree(self.move.base)
+        there = tree.entry(path)
+        if there is not None and there != base.entry(path):  # what was there goes, or is refused
+            return [self.problem("was made", path)]
+        for parent in map(str, list(PurePosixPath(path).parents)[:-1]):
+            there = tree.entry(parent)
+            if there is not None and there.kind != "tree" and there != base.entry(parent):
+                return [self.problem("was made", parent)]
+        return []
+
+    def _is_there(self) -> bool:
+        """Whether the file that the batch makes is on the tip, byte for byte."""
+        path, tree = self.change.path, self.move.repo.tree(self.move.tip)
+        entry = tree.entry(path)
+        kind = "link" if self.change.link else "file"
+        if self.change.renamed_from or entry is None or entry.kind != kind:
+            return False
+        self.made_before |= {it.id for it in self.placed}
+        return tree.read(path) == self.change.after
+
+    def _touched(self, carried: Carried, now: bytes, theirs: Sequence[LineHunk]) -> list[Problem]:
+        lines = split_lines(now)
+        problems = []
+        for touch in carried.touches:
+            it = self._at(touch.ours)
+            if touch.same or (touch.beside and it and _has_seen(it, touch, lines, theirs)):
+                continue
+            problems.append(self.move.collision(touch, self.source, now, it.id if it else None))
+        return problems
+
+    def _at(self, lines: Lines) -> _Placed | None:
+        """The edit that quotes these lines of the base."""
+        for it in self.placed:
+            quoted = it.was.lines
+            if quoted and quoted[0] - 1 <= lines[0] and lines[1] <= quoted[1]:
+                return it
+        return self.placed[0] if len(self.placed) == 1 else None
+
+    def _editing(self, runs: Collection[Lines]) -> set[str]:
+        """The edits that change these runs of the base's lines."""
+        return {it.id for run in runs if (it := self._at(run))}
+
+    def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[Problem]:
+        """A problem for each edit that the tip by itself gives another place than the carried."""
+        problems = []
+        for it in self.placed:
+            was, now = it.was.lines, it.now.lines
+            if not (it.quotes and was and now and it.now.state in USABLE):
+                continue
+            first, end = image((was[0] - 1, was[1]), theirs)
+            if not (now[0] - 1 < max(end, first + 1) and first < now[1]):
+                problems.append(self.move.elsewhere(self.source, it.id, was, (first + 1, end), now))
+        return problems
+
+    def problem(self, what: str, path: str) -> Problem:
+        return self.move.problem(what, path, self.placed[0].id if self.placed else None)
+
+
+def _has_seen(
+    it: _Placed, touch: Touch, lines: Sequence[bytes], theirs: Sequence[LineHunk]
+) -> bool:
+    """Whether the edit has its carried place on the tip (its `lines`) by itself, and in its quote
+    the line beside it that was changed.
+
+    The quote has to be the base's own lines, carried: where lines were put into it, or taken out,
+    and it fits all the same, it meets others that are like them.  A diff's context shows what stood
+    on the base, and nothing of what its author has seen since.
+    """
+    quoted = it.has_there(lines)
+    was, now = it.was.lines, it.now.lines
+    if quoted is None or was is None or now is None or it.edit.format == DIFF:
+        return False
+    if now != tuple(today(line - 1, theirs) + 1 for line in was):
+        return False
+    first, end = image(touch.ours, theirs)
+    if touch.theirs[0] >= touch.ours[1]:
+        end += 1
+    else:
+        first -= 1
+    return quoted[0] <= first and end <= quoted[1]

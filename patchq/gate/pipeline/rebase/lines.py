@@ -1,0 +1,129 @@
+"""Changes that were made on an old text, carried to what the text has become.
+
+Both sides are runs of lines of the old text: what the batch changes, and what was changed since.
+A batch's change may move only where nobody touched its lines nor the line on either side of them.
+Where only a neighbouring line was touched, the caller may know better: a quote that holds the new
+neighbour shows that its author has seen it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import LineHunk
+from patchq.core.text.lines import split_lines
+
+Lines = tuple[int, int]
+"""First and end, 0-based and half-open."""
+
+
+@frozen
+class Touch:
+    """A change of the batch and one of the others that meet; both are runs of old lines, `now` is
+    where the others' run stands today.  They are the `same` change, or only border on each other
+    (`beside`), or contradict."""
+
+    ours: Lines
+    theirs: Lines
+    now: Lines
+    same: bool
+    beside: bool
+
+
+@frozen
+class Carried:
+    """The new text, with every change made that the others have not made as well, and what stands
+    against it."""
+
+    text: bytes
+    touches: tuple[Touch, ...]
+    hunks: tuple[LineHunk, ...]
+    """What was made, in lines of what the text has become and of the new text."""
+
+
+def carry_lines(
+    before: bytes,
+    after: bytes,
+    now: bytes,
+    ours: Sequence[LineHunk],
+    theirs: Sequence[LineHunk],
+    there: Sequence[Lines] = (),
+) -> Carried:
+    """Make on `now` the change that turned `before` into `after`.
+
+    `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`;
+    `there` are lines of `now` at which an edit shows by itself that it was made.
+    """
+    old, wanted, present = map(split_lines, (before, after, now))
+    lines: list[bytes] = []
+    touches: list[Touch] = []
+    hunks: list[LineHunk] = []
+    position = 0
+    for a0, a1, b0, b1 in ours:
+        run, new = (a0, a1), wanted[b0:b1]
+        met = [block for block in theirs if block[0] <= a1 and a0 <= block[1]]
+        twin = next((block[2:] for block in met if block[:2] == run), (0, 0))
+        shown = any(first <= twin[0] and twin[1] <= end for first, end in there)
+        if (shown or _is_telling(old[a0:a1], new)) and present[slice(*twin)] == new != []:
+            touches.append(Touch(run, run, twin, same=True, beside=False))
+            continue
+        touches += [
+            Touch(run, block[:2], block[2:], same=False, beside=not _overlap(run, block[:2]))
+            for block in reversed(met)
+        ]
+        start = a0 + _shift(theirs, a0)
+        lines += present[position:start]
+        first, new_first = start, len(lines)
+        if hunks and position == start:
+            first, _, new_first, _ = hunks.pop()
+        lines += new
+        position = start + a1 - a0
+        hunks.append((first, position, new_first, len(lines)))
+    lines += present[position:]
+    return Carried(b"".join(lines), tuple(touches), tuple(hunks))
+
+
+def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
+    """Where a run of old lines stands today; what was changed in it counts as a whole."""
+    first, end = lines
+    start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
+    for a0, a1, b0, b1 in theirs:
+        if a0 < first < a1:
+            start = b0
+        if a0 < end < a1:
+            stop = b1
+    return start, max(start, stop)
+
+
+def today(line: int, theirs: Sequence[LineHunk]) -> int:
+    """Which line an old one is by now, unless lines before it in its own run came or went."""
+    return line + _shift(theirs, line)
+
+
+def inclusive(lines: Lines) -> Lines:
+    """Lines as reports count them; an empty run is told by the line before it."""
+    return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
+
+
+def in_words(lines: Lines) -> str:
+    """Lines, 1-based and inclusive, for people."""
+    return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
+
+
+def _shift(theirs: Sequence[LineHunk], line: int) -> int:
+    """How much further down than before what begins with that old line is today."""
+    return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
+
+
+def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+    """Whether the new lines show that a change was made: one of letters or digits came with it.
+    That the same lines are gone shows nothing, as they may have moved."""
+    added = (line.decode("utf-8", "replace") for line in new if line not in old)
+    return any(char.isalnum() for line in added for char in line)
+
+
+def _overlap(one: Lines, other: Lines) -> bool:
+    """Whether two runs share a line, one inserts strictly inside the other, or both insert at one
+    point."""
+    return (one[0] < other[1] and other[0] < one[1]) or one == other

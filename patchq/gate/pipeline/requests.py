@@ -1,0 +1,269 @@
+"""The desk: requests go to the model in threads of their own, and come back as responses.
+
+A request is claimed as a response is, and the loop goes on without it.  The files are read in the
+loop's thread; the model is asked in a bounded pool, which knows neither the repository nor the
+queue.  The answer is recorded beside the claim before anything is decided, so a crash either asks
+again or does not ask twice; then the claim takes the way of every other, and its report is the
+request's one verdict.
+
+The retry prompt of a refused answer is sent on at most `llm.auto_retry` times, each time as a
+request with a claim of its own.  That holds for what a model was asked for by patchq alone: whoever
+drops a response reads its report and answers it, and may not want another model to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+
+from patchq.core.model.names import REQUEST
+from patchq.core.model.report import Report
+from patchq.core.model.values import Generation, Problem, Tree
+from patchq.core.plan.targets import Refused, check_new, check_text, existing
+from patchq.core.text.quote import fence
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import Claim
+from patchq.gate.report import secrecy
+from patchq.llm import request
+from patchq.llm.chat import AT_ONCE, Chat
+from patchq.llm.client import Model
+from patchq.llm.prompts import ShownFile, Task, aimed
+from patchq.llm.request import Query, Reply, Request, RequestedFile
+
+_LOG = logging.getLogger("patchq")
+_NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.denied")
+"""Codes of refusals that no other answer would mend."""
+
+
+class RequestDesk:
+    """Asks for one world; `ring` is called, from any thread, when an answer is there.  `model`
+    takes the place of the configured one.  A new configuration is a new `world`."""
+
+    def __init__(
+        self, world: World, ring: Callable[[], None] = lambda: None, model: Model | None = None
+    ) -> None:
+        self.world, self._ring, self._model = world, ring, model
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
+        self._asked: dict[str, Claim] = {}
+        self._back: SimpleQueue[tuple[str, Reply]] = SimpleQueue()
+
+    @property
+    def open(self) -> int:
+        """How many requests wait for an answer, or for `answered` to look at it."""
+        return len(self._asked)
+
+    def take(self, claim: Claim) -> None:
+        """Begin to ask; a claim that is being asked for already is not asked for twice."""
+        known = claim.token in self._asked
+        self._asked[claim.token] = claim
+        if known:
+            return
+        query = prepared(self.world, claim.data)
+        model = self._the_model()
+        if isinstance(query, Query) and model is not None:
+            self._pool.submit(request.ask, query, model).add_done_callback(
+                lambda future: self._note(claim.token, future)
+            )
+            return
+        generation = (
+            Generation(problems=(_NOT_CONFIGURED,), prompt=request.by_hand(query))
+            if isinstance(query, Query)
+            else Generation(problems=query)
+        )
+        self._put(claim.token, Reply(None, generation))
+
+    def answered(self, wait: float = 0.0) -> list[Claim]:
+        """The requests that came back, as claims to decide on; what they say is on disk by then.
+
+        `wait` is how many seconds to wait for the first.
+        """
+        claims: list[Claim] = []
+        while self._asked:
+            try:
+                token, answer = self._back.get(block=wait > 0 and not claims, timeout=wait)
+            except Empty:
+                break
+            if self.world.stop.is_set:
+                break  # what was cut short is asked again by the next start
+            claim = self._asked[token]
+            data = claim.data if answer.data is None else answer.data
+            claims.append(self.world.queue.answer(claim, data, answer.generation))
+            del self._asked[token]
+        return claims
+
+    def refused(self, report: Report) -> None:
+        """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
+        was not done too often."""
+        errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
+        most = self.world.config.llm.auto_retry
+        if (
+            not report["attempts"]
+            or any(code.startswith(_NOT_THE_MODELS) for code in errors)
+            or self._the_model() is None
+            or self.world.stop.is_set
+            or _tried(self.world, report) >= most
+        ):
+            return
+        claim = self.world.queue.adopt(
+            request.write(Request(retries=report["id"])), report["id"] + REQUEST
+        )
+        _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
+        self.take(replace(claim, request=True))
+
+    def close(self) -> None:
+        """Ask no more; what is not answered stays claimed, for the next start."""
+        self.world.stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def _the_model(self) -> Model | None:
+        llm = self.world.config.llm
+        return self._model or (Chat(llm, self.world.stop) if llm.model else None)
+
+    def _note(self, token: str, future: Future[Reply]) -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            self._put(token, future.result())
+            return
+        _LOG.error("asking failed: %s", error, exc_info=error)
+        what = f"patchq failed on this request ({type(error).__name__})"
+        hint = "ask for something else, and report the defect with the log's traceback"
+        self._put(token, Reply(None, Generation(problems=(Problem("fault.crashed", what, hint),))))
+
+    def _put(self, token: str, answer: Reply) -> None:
+        self._back.put((token, answer))
+        self._ring()
+
+
+_NOT_CONFIGURED = Problem(
+    "llm.not_configured",
+    "no model can be asked: `llm.model` is not set",
+    "send the prompt by hand, and drop the answer into the inbox; or set `llm.model`",
+)
+
+
+def _tried(world: World, report: Report) -> int:
+    """How many answers before this one were refused, one after the other."""
+    count, seen = 0, {report["id"]}
+    while (before := report["retry"]["of"]) and before not in seen:
+        seen.add(before)
+        earlier = world.queue.load(before)
+        if earlier is None or not earlier["attempts"] or earlier["state"] != "rejected":
+            break
+        report, count = earlier, count + 1
+    return count
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def prepared(world: World, data: bytes) -> Query | tuple[Problem, ...]:
+    """What to ask for a request, with its files as they are at its base; or why it cannot be."""
+    asked = request.read(data)
+    if isinstance(asked, tuple):
+        return asked
+    if asked.mode == "auto" and world.config.mode != "auto":
+        message = "the request says `mode: auto`, and the configuration lets people review"
+        return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
+    return (
+        _again(world, asked.retries, asked) if asked.retries is not None else query_of(world, asked)
+    )
+
+
+def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
+    """The query of a request that names files."""
+    target = asked.target or world.target
+    base = world.repo.resolve_commit(asked.base) if asked.base else world.branches.tip(target)
+    if base is None:
+        what = ("base", asked.base) if asked.base else ("target", target)
+        message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"
+        return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
+    tree, problems = world.repo.tree(base), list[Problem]()
+    files = _files(world, tree, asked.files, problems)
+    tests = _files(world, tree, map(RequestedFile, asked.tests), problems)
+    for file in tests:
+        if file.text is None:
+            message = f"there is no file {file.path} in the base"
+            problems.append(Problem("path.not_found", message, "name a test that exists"))
+    if secrecy.in_text(asked.reference, ""):
+        message = "the reference holds a secret, which is sent to nobody"
+        problems.append(Problem("frontmatter.value", message, "take the secret out of it"))
+    if problems:
+        return tuple(problems)
+    large = world.config.large_file
+    task = Task(
+        asked.task,
+        tuple(aimed(file, asked.task) for file in files),
+        base,
+        asked.form,
+        tuple(tests),
+        large.lines,
+        large.bytes,
+        asked.reference,
+    )
+    known = frozenset(file.path for file in (*files, *tests) if file.text is not None)
+    return Query(
+        task,
+        "",
+        base,
+        asked.target,
+        asked.retries,
+        asked.mode,
+        max_attempts=world.config.llm.max_attempts,
+        known=known,
+    )
+
+
+def _files(
+    world: World, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
+) -> list[ShownFile]:
+    """The files to show; a path that no response may touch is shown to no model either."""
+    found = []
+    for file in files:
+        try:
+            text = _text(world, tree, file.path)
+            found.append(ShownFile(file.path, text, file.line, file.reach))
+        except Refused as refused:
+            problems.append(refused.problem)
+    return found
+
+
+def _text(world: World, tree: Tree, path: str) -> str | None:
+    """The file's text with `\\n` for line ends, None if there is none yet; raises `Refused`."""
+    if tree.entry(path) is None:
+        check_new(tree, path, world.rules)
+        return None
+    data, _ = existing(tree, path, world.rules)
+    check_text(path, data, world.rules)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not UTF-8 (byte {error.start})"
+        raise Refused(Problem("file.encoding", message, "leave this file out", path=path)) from None
+
+
+def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]:
+    """The query that sends the retry prompt of a refused batch, with the response that it is of."""
+    report, body = world.queue.load(id), world.queue.body(id)
+    prompt = report["retry"]["prompt"] if report is not None else None
+    if report is None or body is None or prompt is None:
+        message = f"there is no refused response {id!r} to ask for again"
+        return (Problem("frontmatter.value", message, "see `patchq log`"),)
+    response = body.decode("utf-8", "replace")
+    found = any(problem["code"] == "edit.secret" for problem in report["problems"])
+    if found or secrecy.in_text(response, ""):
+        message = f"the response {id} holds a secret, which is sent to nobody"
+        return (Problem("frontmatter.value", message, "ask for the change anew"),)
+    base = report["base"]["commit"] if report["base"] else None
+    text = (
+        "You were asked to change files of a repository. This was your response:\n\n"
+        f"{fence(response)}\n\n{prompt}"
+    )
+    mode = asked.mode or ("review" if report["mode"] == "review" else None)
+    return Query(
+        None, text, base, report["target"], id, mode, max_attempts=world.config.llm.max_attempts
+    )

@@ -1,0 +1,279 @@
+"""What every stage of the pipeline may ask: the repository, the queue, and the rules.
+
+A world is composed once, and never changes: another configuration is another world, by
+`dataclasses.replace`.  What follows from the configuration is worked out when it is first asked
+for, and lives as long as its world; what is to outlive that (hooks that run, answers of the model)
+is handed from one to the next.  A world belongs to one thread.
+
+What a person chose of a response (`Choice`) is kept beside the claim until the verdict: whoever
+recovers the claim of a command that was killed, or decides again on one that is held, takes of the
+response what the person chose, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from threading import Event
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import Report
+from patchq.core.model.values import Base, Edit, HookRun
+from patchq.core.plan.targets import Rules
+from patchq.gate.config.policy import Policy, Ruling, matcher
+from patchq.gate.git.located import WorkTrees
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.signing import Signer
+from patchq.gate.hooks.steps import Steps, paths_named, steps
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.queue import Claim, Requests
+from patchq.gate.queue.hand import Hand, Stage
+from patchq.llm.chat import Cache, Chat
+from patchq.llm.client import Model, Stop
+
+if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
+    from patchq.gate.hooks.engine import Engine
+    from patchq.gate.hooks.notifier import Notifier
+
+NOBODY = ("patchq", "patchq@localhost")
+
+
+@frozen
+class Choice:
+    """How a person wants a response taken, where that differs from what it says itself.
+
+    Where nobody chose anything, `None` stands for it.
+    """
+
+    edits: frozenset[str] | None = None
+    """The ids of the edits to take; None for all."""
+    base: Base | None = None
+    """What to resolve on, in place of what the response says of it."""
+    target: str | None = None
+    """The branch to land on, which was allowed when the batch came."""
+    accepted: bool = False
+    """A person has looked: nothing is left to propose."""
+    dry_run: bool = False
+    """Write no object."""
+    ahead: bool = False
+    """In a dry run: as if what it depends on had landed."""
+    stands: bool = False
+    """It may be proposed on top of what it depends on, whatever the mode is."""
+    left: Mapping[str, str | None] = field(default_factory=dict)
+    """Why others are left out: their ids, and the edit that each needs and cannot have."""
+    retries: str | None = None
+    """The batch that is tried again."""
+
+    def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+        """Those of the edits that are to be taken."""
+        return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """What `recorded` makes the choice of again; its base and dry runs are not kept."""
+        return {
+            "edits": None if self.edits is None else sorted(self.edits),
+            "left": dict(self.left),
+            "target": self.target,
+            "accepted": self.accepted,
+            "retries": self.retries,
+        }
+
+
+def recorded(claim: Claim) -> Choice | None:
+    """The choice that was recorded with the claim, if one was."""
+    if claim.choice is None:
+        return None
+    edits = claim.choice["edits"]
+    return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
+
+
+@frozen(slots=False)
+class World(Ground):
+    """The ground, with everything that deciding on a response takes."""
+
+    opened: ExitStack
+    """Closes what was opened for it, in the end."""
+    engine: Callable[[], Engine]
+    """What runs hooks, beside the queue."""
+    notifier: Callable[[], Notifier]
+    """What lets hooks know of verdicts."""
+    answers: Cache
+    """What the model said before."""
+    stop: Stop
+    """Cuts short what the model is asked, once the daemon is told to stop."""
+    cut: Event
+    """Ends the hooks that are being told, once the daemon is to end at once."""
+    clock: Callable[[], float] = time
+    ask: Callable[[Claim], Choice | None] | None = None
+    """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
+    pulse: Callable[[], None] = lambda: None
+    """Called often by the thread that does the work, as a sign that it goes on."""
+    hand: Hand | None = None
+    """Where whoever empties the inbox says what is done now."""
+    desk: Requests | None = None
+    """Who asks the model for what requests ask for, where somebody does."""
+
+    serves: bool = False
+    """Whether this process serves lanes of a cluster."""
+
+    def check_that_it_decides(self) -> None:
+        """Raise `UsageError` where a cluster's workers decide and this process is none."""
+        if "cluster" in self.config.given and not self.serves:
+            raise UsageError(
+                "here is a cluster, so its workers decide, and nothing on this machine does",
+                "`patchq submit` has them do it, also once more with the same response; for what "
+                "waits or has landed: patchq accept, discard, send-back, revert",
+            )
+
+    @cached_property
+    def rules(self) -> Rules:
+        config = self.config
+        return Rules(
+            rungs=tuple(config.match.rungs),
+            denied=self._denied,
+            file_bytes=config.limits.file_bytes,
+            new_directories=config.paths.new_directories,
+            elision=config.validate_.elision,
+            shrink=config.validate_.shrink,
+            confidence=config.match.confidence,
+            judged=lambda path: config.validate_.syntax and not self.unparsed(path),
+            astray=lambda path: WorkTrees(self.repo).find(path).reason,
+        )
+
+    @cached_property
+    def hooks(self) -> Steps:
+        """The hooks of this configuration; `HookFault` if one is named that there is not."""
+        return steps(self.config, self.repo.hooks_directory() if self.config.git_hooks else None)
+
+    @cached_property
+    def signer(self) -> Signer:
+        """What signs commits, where they are to be signed."""
+        return Signer(self.repo, self.config.commit.sign)
+
+    @cached_property
+    def model(self) -> Model | None:
+        """What corrects quotes, if one is configured and may."""
+        llm = self.config.llm
+        return Chat(llm, self.stop) if llm.model and llm.correct else None
+
+    @cached_property
+    def unparsed(self) -> Callable[[str], bool]:
+        """Whether a path's syntax is not checked."""
+        return matcher(self.config.validate_.syntax_except)
+
+    @cached_property
+    def judge(self) -> Callable[[str], Ruling | None]:
+        """The policy's ruling on a path; it is asked more than once for each."""
+        paths = self.config.paths
+        return lru_cache(maxsize=1024)(
+            Policy(paths.deny, (*paths_named(self.config), *paths.review)).judge
+        )
+
+    def _denied(self, path: str) -> str | None:
+        ruling = self.judge(path)
+        if ruling is None or ruling.code != "path.denied":
+            return None
+        start = "patchq never touches" if ruling.structural else "`paths.deny` has the pattern"
+        return f"{start} `{ruling.pattern}`"
+
+    def asks_review(self, path: str) -> str | None:
+        """The pattern by which a change of the path asks for review, if there is one."""
+        ruling = self.judge(path)
+        return ruling.pattern if ruling and ruling.code == "path.review" else None
+
+    @cached_property
+    def _identity(self) -> Identity:
+        return self.repo.identity() or Identity(*NOBODY)
+
+    def identity(self, not_before: int = 0) -> Identity:
+        """Who commits, now, or then if that is later."""
+        return replace(self._identity, when=max(int(self.clock()), not_before))
+
+    def doing(
+        self, batch: str, stage: Stage, hook: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Let others see what is done with a batch, as long as the block runs."""
+        return self.hand.at(batch, stage, hook) if self.hand else nullcontext()
+
+    def tell(self, report: Report) -> None:
+        """Let the hooks know of a verdict that can be seen."""
+        if self.hooks.told:
+            self.notifier().tell(self.hooks, report)
+
+    def told(self, most: int) -> list[tuple[str, HookRun]]:
+        """What hooks said that were told of something, and was not asked for yet."""
+        return self.notifier().runs(most) if self.hooks.told else []
+
+    def follow(self, before: Report | None, report: Report) -> None:
+        """Let the hooks know of what a report says now that it was rewritten."""
+        if self.hooks.told:
+            self.notifier().follow(self.hooks, before, report)
+
+    def close(self) -> None:
+        """Wait for the hooks that are being told, and let go of the repository."""
+        self.opened.close()
+
+
+def compose(ground: Ground) -> World:
+    """The world of a process.  What runs hooks comes to be when it is first needed."""
+    repo, root = ground.repo, ground.queue_root
+    opened = ExitStack()
+    opened.callback(repo.close)
+    cut = Event()
+
+    @cache
+    def engine() -> Engine:
+        from patchq.gate.hooks.engine import Engine
+
+        home = repo.workdir or repo.commondir
+        return Engine(root / "hooks", repo.commondir / "objects", repo.hooks_directory(), home)
+
+    @cache
+    def notifier() -> Notifier:
+        from patchq.gate.hooks.notifier import Notifier
+
+        built = Notifier(engine(), root, repo.workdir or repo.gitdir, cut)
+        opened.callback(built.close)
+        return built
+
+    return World(
+        repo,
+        ground.queue,
+        root,
+        ground.config,
+        ground.target,
+        opened,
+        engine,
+        notifier,
+        Cache(root / "answers"),
+        Stop(),
+        cut,
+        branches=ground.branches,
+    )
+
+
+@dataclass
+class Tips:
+    """The branches' tips as they will be when the verdicts before this one have landed."""
+
+    _world: World
+    unsure: set[str] | None = None
+    """For those who land many batches at once, and look at the work tree that follows once, at the
+    last moment: the paths that were in the way then, to be looked at before the next decision.
+    None: each decision looks at all of its paths."""
+    _moved: dict[str, str] = field(default_factory=dict)
+
+    def of(self, branch: str) -> str | None:
+        return self._moved.get(branch) or self._world.branches.tip(branch)
+
+    def move(self, branch: str, tip: str) -> None:
+        self._moved[branch] = tip
+
+    def forget(self) -> None:
+        """Read every branch anew."""
+        self._moved.clear()

@@ -1,0 +1,238 @@
+"""Responses without a verdict: where each is, and what is being done with it.
+
+The files say which there are: an entry of the inbox waits, a claim in `active/` is in hand or held.
+What is done with those in hand, whoever empties the inbox says in one small file, by one write for
+each step; readers believe it as long as that process has the queue's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from threading import Lock
+from typing import Any, Literal
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import REQUEST, batch_id, response_name
+from patchq.gate.queue import spool
+from patchq.gate.queue.inbox import ignored
+from patchq.gate.queue.lock import lock_owner
+
+HAND = "hand"
+STOP_NOW = signal.SIGUSR1
+"""Ends whoever empties the inbox at once."""
+Stage = Literal["deciding", "asking", "checking"]
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_MOST_READ = 256 << 10
+_HEADER_BYTES = 4096
+_MOST_TOLD = 5
+_MOST_OPENED = 200
+"""Files of the inbox that are looked into for the id that they give themselves."""
+_ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
+
+
+@frozen
+class Activity:
+    """What is done with a batch, since when (seconds since the epoch); `hook` is the one that it
+    waits for."""
+
+    batch: str
+    stage: Stage
+    since: float
+    hook: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "batch": self.batch,
+            "stage": self.stage,
+            "since": self.since,
+            "hook": self.hook,
+        }
+
+
+@dataclass
+class Hand:
+    """What this process does; it has the lock of the queue at `root`.  None of it matters to the
+    work, so what cannot be written is left out."""
+
+    root: Path
+    _doing: dict[int, Activity] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    _fd: int | None = None
+    _size: int = 0
+    _count: int = 0
+
+    @contextmanager
+    def at(self, batch: str, stage: Stage, hook: str | None = None) -> Iterator[None]:
+        """While the block runs, that is what is done with the batch."""
+        with self._lock:
+            self._count = key = self._count + 1
+            self._doing[key] = Activity(batch, stage, time.time(), hook)
+            self._say()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._doing[key]
+                if hook is not None:  # nothing else is believed of a batch that has its verdict
+                    self._say()
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _say(self) -> None:
+        said = {"pid": os.getpid(), "doing": [one.to_json() for one in self._doing.values()]}
+        data = json.dumps(said).encode()
+        with suppress(OSError):
+            if self._fd is None:
+                self._fd = os.open(self.root / HAND, _OPEN, 0o666)
+            os.pwrite(self._fd, data.ljust(self._size), 0)
+            self._size = max(self._size, len(data))
+
+
+@frozen
+class Pending:
+    """A response without a verdict, by the id that it will get as far as that is known: it waits in
+    the inbox, or is in hand; since when, and what is done with it."""
+
+    id: str
+    name: str
+    place: Literal["inbox", "hand"]
+    since: float
+    doing: tuple[Activity, ...] = ()
+
+    @property
+    def state(self) -> str:
+        return "waiting" if self.place == "inbox" else "claimed"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "state": self.state,
+            "source": {"name": self.name},
+            "since": self.since,
+            "doing": [
+                {"stage": one.stage, "hook": one.hook, "since": one.since} for one in self.doing
+            ],
+        }
+
+    def told(self) -> str:
+        """In words, behind the id."""
+        now = time.time()
+        if self.place == "inbox":
+            return f"in the inbox for {_long(now - self.since)}"
+        if not self.doing:
+            return f"in hand for {_long(now - self.since)}"
+        return f"in hand: {told(self.doing)}"
+
+
+def told(doing: Sequence[Activity], *, batches: bool = False) -> str:
+    """What is done, in words; with the `batches` where they are not known."""
+    now = time.time()
+    return ", ".join(
+        f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
+        f"for {_long(now - one.since)}"
+        for one in doing[:_MOST_TOLD]
+    )
+
+
+def _long(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def stem_id(name: str) -> str:
+    """The id that a response gets which gives itself none, from the name of its file."""
+    return batch_id(PurePath(response_name(name)).stem)
+
+
+def activities(root: Path) -> list[Activity]:
+    """What whoever has the queue's lock does now; nothing where nobody does, or it is not said."""
+    owner = lock_owner(root)
+    if owner is None:
+        return []
+    for _ in range(3):  # it may be written at this moment
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            with (root / HAND).open("rb") as file:
+                said = json.loads(file.read(_MOST_READ))
+            return [Activity(**one) for one in said["doing"]] if said["pid"] == owner.pid else []
+    return []
+
+
+def in_hand(root: Path, id: str | None = None) -> list[Pending]:
+    """What was claimed and has no verdict, by the names of the files, or what gives itself this id,
+    the oldest first; held batches have a report, and are left out."""
+    found, names = [], spool.listed(root / "active")
+    held = {spool.token_of(name) for name in names if name.endswith((".held", ".ends"))}
+    now = activities(root)
+    for entry in names:
+        token, name, path = spool.token_of(entry), spool.response_in(entry), root / "active" / entry
+        if token == entry and token not in held:
+            name = next(iter(spool.listed(path)), None)
+            path /= name or ""
+        if token is None or name is None or token in held:
+            continue
+        own = stem_id(name)
+        if id is None or id == own or _own_id(path) == id:
+            found.append(_claimed(id or own, token, name, now))
+    return found
+
+
+def _claimed(id: str, token: str, name: str, now: list[Activity]) -> Pending:
+    names = (id, stem_id(name))
+    own = tuple(one for one in now if one.batch in names)
+    if not own and name.endswith(REQUEST):
+        own = (Activity(id, "asking", spool.claimed(token) or 0.0),)
+    return Pending(id, name, "hand", spool.claimed(token) or 0.0, own)
+
+
+def find(root: Path, id: str, token: str | None) -> Pending | None:
+    """The response without a verdict that has the id, as the claim `token`, or would get it."""
+    names = spool.listed(root / "inbox")  # looked at first: what leaves it is in hand then
+    if token is not None:
+        for entry in spool.listed(root / "active"):
+            if spool.token_of(entry) == token:
+                name = spool.response_in(entry) or ""
+                return _claimed(id, token, name, activities(root))
+    opened = 0
+    for name in names:
+        if ignored(name):
+            continue
+        path = root / "inbox" / name
+        own = stem_id(name) == id
+        if not own and opened < _MOST_OPENED:
+            opened += 1
+            own = _own_id(path) == id
+        if own:
+            with suppress(OSError):
+                return Pending(id, name, "inbox", path.lstat().st_mtime)
+    return next(iter(in_hand(root, id)), None)
+
+
+def _own_id(path: Path) -> str | None:
+    """The id in a response's front matter, as far as a look at its first lines tells."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        head = os.read(fd, _HEADER_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    opening, _, rest = head.partition(b"\n")
+    found = _ID.search(rest.partition(b"\n---")[0]) if opening.rstrip() == b"---" else None
+    return batch_id(found[2].decode("utf-8", "replace")) if found else None

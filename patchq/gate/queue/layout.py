@@ -1,0 +1,52 @@
+"""The directories of a queue of files: their names, how they are made, and who may read them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from patchq.core.model.errors import UsageError
+from patchq.gate.git.sharing import make_directory
+from patchq.gate.queue.register import KNOWN
+from patchq.gate.queue.spool import disk_faults
+
+REPORT = ".report.json"
+PAGE = ".report.md"
+PUBLIC = ("inbox", "active", "done", "rejected")
+PRIVATE = (KNOWN, "sources")
+
+
+@disk_faults
+def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
+    """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
+    nobody else but the owner; `sharers` is the group of a repository that is shared."""
+    for name in (*PUBLIC, *PRIVATE):
+        make_directory(root / name)
+    for path in (root, *(root / name for name in (*PUBLIC, *PRIVATE))):
+        status = path.stat()
+        if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
+            with suppress(PermissionError):
+                os.chown(path, -1, sharers)
+    if readers is not None:
+        for path in (root, *(root / name for name in PUBLIC[1:])):
+            _let_read(path, readers, alone=path != root)
+
+
+def _let_read(path: Path, group: int, *, alone: bool) -> None:
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    wanted = (mode & ~0o007 | stat.S_ISGID if alone else mode) | 0o050
+    if os.geteuid() not in (0, status.st_uid):
+        return
+    try:
+        if status.st_gid != group:
+            os.chown(path, -1, group)
+        if wanted != mode or status.st_gid != group:
+            path.chmod(wanted)
+    except PermissionError:
+        raise UsageError(
+            f"{path} cannot be given to the group that `queue.group` names",
+            "have the user that runs patchq join that group, or name another one",
+        ) from None

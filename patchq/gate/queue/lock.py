@@ -1,0 +1,187 @@
+"""The queue lock: it belongs to whoever empties the inbox.
+
+The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
+says is for people only, who holds it or of what fault the last one ended: nothing is ever decided
+by a pid.  The descriptor is not inherited, and a
+forked child closes it, so no child of a dead daemon keeps the lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypedDict
+from weakref import WeakSet
+
+from patchq.core.model.errors import Fault, QueueLocked
+from patchq.core.model.frozen import frozen
+from patchq.gate.git.files import flock, opened
+from patchq.gate.queue.spool import disk_faults
+
+_MOST_SAID = 16 << 10
+_ASKED_SECONDS = 0.05
+"""For as long as somebody who only asks may hold it."""
+
+
+@frozen
+class Owner:
+    """Who holds the lock, by its own word; `since` is in seconds since the epoch.  None: unknown,
+    since the file was read in the moment before it was written."""
+
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+    enlists: bool = False
+    target: str | None = None
+    """The branch that it takes batches for that name none."""
+
+
+class Ended(TypedDict):
+    """Of which fault whoever held the lock last ended; `at` is in seconds since the epoch."""
+
+    at: float
+    code: str
+    message: str
+    hint: str | None
+
+
+def _last_words(fault: Fault) -> Ended:
+    message = " ".join(fault.message.split())
+    return Ended(at=time.time(), code=fault.code, message=message[:1000], hint=fault.hint)
+
+
+class Lock:
+    """An exclusive lock on a file, which is made when it is missing and never deleted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+        self.orphaned = False
+        """Whether its last owner died with it."""
+        self.listed = True
+        """Whether whoever held it made each verdict durable in the register before it was
+        published, as an older patchq did not."""
+        _all.add(self)
+
+    def acquire(self, target: str | None = None) -> None:
+        """Take the lock at once, and say what batches are for; raises `QueueLocked` when another
+        instance holds it."""
+        if self._fd is not None:
+            return
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            if not flock(fd, _ASKED_SECONDS):
+                holder = _read(self._path)
+                who = f"process {holder.pid} on {holder.host}" if holder.pid else "another process"
+                raise QueueLocked(
+                    f"{who} works on this queue already",
+                    "stop it with `patchq stop`, or let it do the work",
+                )
+            owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            last = _read(self._path)
+            self.orphaned = last.pid is not None
+            self.listed = last.enlists or not self.orphaned
+            _write(fd, {**owner, "enlists": self.listed, "target": target})
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def enlists(self) -> None:
+        """Say that every verdict that is published is in the register, durably."""
+        if self._fd is not None and not self.listed:
+            said = json.loads(os.pread(self._fd, _MOST_SAID, 0))
+            _write(self._fd, {**said, "enlists": True})
+            self.listed = True
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def lost(self) -> bool:
+        """Whether the lock is held, and its file is not the one any more that others would lock."""
+        try:
+            return self._fd is not None and not os.path.samestat(
+                os.fstat(self._fd), os.lstat(self._path)
+            )
+        except FileNotFoundError:
+            return True
+
+    def release(self, fault: Fault | None = None) -> None:
+        """Give it up; for `fault`, if that is what ends the work."""
+        if self._fd is None:
+            return
+        try:
+            # In place, and what was there stays until then: a full disk has no other room.
+            said = b"" if fault is None else json.dumps(_last_words(fault)).encode() + b"\n"
+            with suppress(OSError):
+                os.pwrite(self._fd, said, 0)
+            os.ftruncate(self._fd, len(said))
+        finally:
+            os.close(self._fd)
+            self._fd = None
+
+    def disown(self) -> None:
+        """In a forked child: the lock stays the parent's."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+_all: WeakSet[Lock] = WeakSet()
+
+
+def _disown() -> None:
+    for lock in _all:
+        lock.disown()
+
+
+os.register_at_fork(after_in_child=_disown)
+
+
+@disk_faults
+def lock_owner(root: Path) -> Owner | None:
+    """Who empties the inbox of the queue under `root` now, or None; takes nothing, creates
+    nothing."""
+    path = root / "lock"
+    try:
+        with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            # A shared lock, so that two who only ask do not see each other.
+            return None if flock(fd, shared=True) else _read(path)
+    except FileNotFoundError:
+        return None
+
+
+def last_words(root: Path) -> Ended | None:
+    """Of which fault the work on the queue under `root` ended, if nobody works there since."""
+    try:
+        with opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+            said = json.loads(os.read(fd, _MOST_SAID))
+        return Ended(
+            at=float(said["at"]),
+            code=str(said["code"]),
+            message=str(said["message"]),
+            hint=said["hint"] and str(said["hint"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(fd: int, owner: Mapping[str, object]) -> None:
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
+
+
+def _read(path: Path) -> Owner:
+    try:
+        report = json.loads(path.read_bytes())
+        pid, host, since = int(report["pid"]), str(report["host"]), float(report["since"])
+        target = str(report["target"]) if report.get("target") else None
+        return Owner(pid, host, since, report.get("enlists") is True, target)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Owner()

@@ -1,0 +1,43 @@
+"""Whose responses are in the tables: those of one repository.
+
+Addresses of a remote differ from machine to machine, and branches are called the same everywhere.
+So a repository is known by the commit with which its default target begins: every whole clone has
+it, and a response that was meant for another repository finds nobody here who would decide on it.
+"""
+
+from __future__ import annotations
+
+from patchq.core.model.errors import UsageError
+from patchq.gate.git.repository import Repository
+from patchq.gate.queue.postgres.database import Database
+
+
+def check(database: Database, repo: Repository, tip: str | None) -> None:
+    """Raise `UsageError` where the tables are another repository's; note whose they are where they
+    are nobody's yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
+    tell."""
+    if repo.shallow:
+        return
+    root = noted(database)
+    if root is None and tip is not None:
+        database.run(
+            "insert into repository (root) values (%s) on conflict do nothing", repo.root(tip)
+        )
+        root = noted(database)
+    if root is not None and not repo.exists(root):
+        raise UsageError(*said(root))
+
+
+def noted(database: Database) -> str | None:
+    """The commit with which the default target begins, where anybody has noted it."""
+    row = database.one("select root from repository")
+    return None if row is None else str(row[0])
+
+
+def said(root: str) -> tuple[str, str]:
+    """What is wrong where a clone has no such commit, and the cure."""
+    return (
+        "the database carries the queue of another repository, whose history begins with "
+        f"{root[:12]}, which is not here",
+        "give each repository a database, or a schema, of its own (docs/cluster.md)",
+    )

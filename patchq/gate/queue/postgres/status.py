@@ -1,0 +1,124 @@
+"""What a cluster does now: its lanes with their owners and what waits, and its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from time import time
+from typing import Any
+
+from patchq.core.model.frozen import frozen
+from patchq.gate.queue.postgres.belonging import noted
+from patchq.gate.queue.postgres.database import Database, whereabouts
+from patchq.gate.queue.postgres.schema import VERSION
+
+_LANES = """
+    select l.name, s.name, s.host, s.pid,
+        extract(epoch from clock_timestamp() - s.beat)::float8,
+        count(r) filter (where r.state = 'waiting'),
+        count(r) filter (where r.state in ('claimed', 'ending')),
+        count(r) filter (where r.state = 'held'),
+        extract(epoch from clock_timestamp()
+            - min(r.came) filter (where r.state = 'waiting'))::float8
+    from lanes l
+    left join sessions s on holder(session_key(s.id)) = holder(lane_key(l.name))
+    left join responses r on r.lane = l.name and r.state <> 'ended'
+    group by l.name, s.id order by l.name
+"""
+_WORKERS = """
+    select id, name, host, pid, extract(epoch from clock_timestamp() - began)::float8,
+        extract(epoch from clock_timestamp() - beat)::float8
+    from sessions where beat is not null and alive(id) order by host, name, id
+"""
+
+
+@frozen
+class LaneState:
+    """A lane: its owner in words, or None; how many responses are where; seconds since the owner's
+    last beat, and since the oldest that waits came."""
+
+    lane: str
+    owner: str | None
+    beat: float | None
+    waiting: int
+    claimed: int
+    held: int
+    oldest: float | None
+
+
+@frozen
+class WorkerState:
+    """A worker: seconds since it began, and since its last beat."""
+
+    name: str
+    host: str
+    pid: int
+    began: float
+    beat: float
+
+
+@frozen
+class ClusterState:
+    """All of it; `database` has nothing secret, and `repository` is the commit with which the
+    history of the one begins whose responses these are, where anybody has noted it; `ahead` are
+    the seconds by which this machine's clock is ahead of the database's."""
+
+    database: str
+    version: int
+    repository: str | None
+    ahead: float
+    lanes: tuple[LaneState, ...]
+    workers: tuple[WorkerState, ...]
+
+    def unserved(self, seconds: float) -> list[LaneState]:
+        """The lanes in which something has waited for so long and nobody works."""
+        return [
+            lane
+            for lane in self.lanes
+            if lane.owner is None and lane.oldest is not None and lane.oldest > seconds
+        ]
+
+    def to_json(self) -> Mapping[str, Any]:
+        return asdict(self)
+
+
+def check_rights(database: str) -> None:
+    """Raise the fault that would keep a worker or a feeder from writing."""
+    connection = Database(database, "status")
+    try:
+        connection.run("update responses set seen = seen where false")
+        connection.run("update sessions set beat = beat where false")
+    finally:
+        connection.close()
+
+
+def look(database: str) -> ClusterState:
+    """Ask the database; raises the fault that keeps it from answering."""
+    connection = Database(database, "status")
+    try:
+        lanes = [
+            LaneState(
+                row[0],
+                None if row[1] is None else f"{row[1]} on {row[2]} (process {row[3]})",
+                *row[4:],
+            )
+            for row in connection.all(_LANES)
+        ]
+        workers = [WorkerState(*row[1:]) for row in connection.all(_WORKERS)]
+        return ClusterState(
+            whereabouts(database),
+            VERSION,
+            noted(connection),
+            _ahead(connection),
+            tuple(lanes),
+            tuple(workers),
+        )
+    finally:
+        connection.close()
+
+
+def _ahead(database: Database) -> float:
+    """By how many seconds this machine's clock is ahead of the database's."""
+    before = time()
+    [there] = database.column("select extract(epoch from clock_timestamp())::float8")
+    return float((before + time()) / 2 - there)

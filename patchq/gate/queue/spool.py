@@ -1,0 +1,478 @@
+"""The files under a queue: folders reached by descriptor, small whole-file operations, and names.
+
+A folder is opened without following a symbolic link, and opened again once its name means another
+directory, so whoever replaces `done/` by a link makes nothing be written elsewhere.  New content
+appears by rename.  Nothing is flushed here, except where old content is about to be replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from hashlib import sha256
+from pathlib import Path
+from threading import get_native_id
+from typing import Any, ParamSpec, TypeVar, cast
+
+from patchq.core.model.errors import DiskFault, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import MAX_ID_BYTES, response_name
+from patchq.core.model.report import ADDED, Report
+from patchq.core.text.patterns import Pattern
+from patchq.gate.git import files
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+
+_SUFFIX = Pattern(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
+VERDICTS = "verdicts"
+"""The register of the finished batches' ids, in the order of their verdicts."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
+"""A file where a directory belongs, or the reverse, or neither."""
+_CURES = {
+    **dict.fromkeys(_FULL, "make room on the queue's file system"),
+    **dict.fromkeys(_FOREIGN, "move what stands there out of the queue"),
+}
+_TIME_DIGITS = 16
+_BLOCK = 8192
+_TOKEN = Pattern(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
+ENTRY = ".entry"
+"""`TOKEN.NAME.entry` is the response NAME of a claim; nothing else of a claim ends so."""
+_ENTRY = Pattern(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
+
+
+def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorates whatever touches the queue's files: an unexpected OSError becomes the fault that it
+    is."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            raise fault(error) from error
+
+    return guarded
+
+
+def fault(error: OSError) -> DiskFault | UsageError:
+    """What to tell of a file system that refuses to work."""
+    if error.errno == errno.EXDEV:
+        return across_file_systems()
+    where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
+    name = errno.errorcode.get(error.errno or 0, "unknown")
+    hint = _CURES.get(error.errno or 0, "look at the queue directory and its permissions")
+    return DiskFault(
+        f"the queue cannot be read or written: {where}{error.strerror} ({name})",
+        f"{hint}, then start again; no response was lost",
+    )
+
+
+def across_file_systems() -> UsageError:
+    return UsageError(
+        "the queue's directories are on different file systems, so nothing can be renamed from "
+        "one to the other",
+        "put inbox/, active/, done/ and rejected/ on one file system",
+    )
+
+
+class Folder:
+    """One directory of the queue; `lasting` ones are made again when somebody removed them.
+
+    Names may lead into a directory inside, and are those of the queue's own files, or safe.
+    """
+
+    def __init__(self, path: Path, *, lasting: bool = True) -> None:
+        self._path = os.fspath(path)
+        self._lasting = lasting
+        self._fd: int | None = None
+        self._key = (-1, -1)
+        self._steady = self._seen = False
+        self.mode = 0
+        """Of the directory that stands there now."""
+        self.gid = -1
+
+    @property
+    def path(self) -> Path:
+        return Path(self._path)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def fd(self) -> int:
+        """A descriptor of the directory that stands under the name now.
+
+        Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
+        """
+        if self._seen and self._fd is not None:
+            return self._fd
+        try:
+            status = os.lstat(self._path)
+        except FileNotFoundError:
+            if not self._lasting:
+                raise
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._path)
+            status = os.lstat(self._path)
+        self.mode, self.gid = stat.S_IMODE(status.st_mode), status.st_gid
+        self._seen = self._steady
+        if self._fd is not None and self._key == (status.st_dev, status.st_ino):
+            return self._fd
+        self.close()
+        self._fd = os.open(self._path, DIRECTORY)
+        opened = os.fstat(self._fd)
+        self._key = (opened.st_dev, opened.st_ino)
+        return self._fd
+
+    def hold_steady(self) -> bool:
+        """Have `fd` be, until `let_go`, the directory that stands there when it is asked for next;
+        False if somebody else has it so already."""
+        free, self._steady = not self._steady, True
+        return free
+
+    def let_go(self) -> None:
+        self._steady = self._seen = False
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    @property
+    def grant(self) -> int:
+        """What the directory's group has of each file, if it gives that group to what is in it."""
+        return self.mode & 0o060 if self.mode & stat.S_ISGID else 0
+
+    def names(self, inside: str = ".") -> list[str]:
+        """What is in the directory, or in one inside, sorted; nothing where there is none."""
+        folder = self.fd
+        missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+        with missing, files.opened(inside, DIRECTORY, folder) as fd:
+            return sorted(os.listdir(fd))
+        return []
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Of what has the name, a link itself; None when there is nothing, or no directory."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def holds(self, name: str) -> bool:
+        """Whether anything has the name, be it a link to nothing."""
+        return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file; None when there is no such file."""
+        folder = self.fd
+        with contextlib.suppress(FileNotFoundError), files.opened(name, _READ, folder) as fd:
+            return read_up_to(fd, os.fstat(fd).st_size)
+        return None
+
+    def lines(self, name: str, prefix: bytes = b"") -> list[str]:
+        """The lines of a file that `append` wrote which begin with `prefix`, without those that a
+        power cut tore."""
+        data = self.read(name) or b""
+        if prefix not in data:
+            return []
+        found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
+        return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
+
+    def backwards(self, name: str) -> Iterator[str]:
+        """The same lines, the last one first, read as they are asked for."""
+        try:
+            with files.opened(name, _READ, self.fd) as fd:
+                start, rest = os.fstat(fd).st_size, b""
+                while start:
+                    end, start = start, max(0, start - _BLOCK)
+                    data = os.pread(fd, end - start, start) + rest
+                    rest, *lines = data.split(b"\n") if start else (b"", *data.split(b"\n"))
+                    for line in reversed(lines):
+                        if line and b"\0" not in line:
+                            yield line.decode("utf-8", "replace")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise fault(error) from error
+
+    def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
+        """Write a file in place: for names that nobody looks at yet."""
+        folder = self.fd
+        files.write(name, data, folder=folder, grant=self.grant, flush=flush)
+
+    def put(
+        self,
+        name: str,
+        data: bytes,
+        *,
+        via: str | None = None,
+        mode: int = 0o666,
+        flush: bool = False,
+    ) -> None:
+        """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
+        scratch, folder = via or f"{name}.tmp", self.fd
+        files.replace(
+            name, data, via=scratch, folder=folder, mode=mode, grant=self.grant, flush=flush
+        )
+
+    def open_to_readers(self, name: str, target: Folder, made: int, *, secret: bool) -> None:
+        """Give a file of this folder, which stands in `target` soon, to those who may read there:
+        what umask `made`, within what that directory allows, and its group.  What is `secret` is
+        its owner's, and that group's."""
+        _ = target.fd
+        mode = (made & target.mode | 0o600 | target.grant) & (0o660 if secret else 0o666)
+        if secret and not target.grant:
+            mode &= 0o600
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            if target.grant and status.st_gid != target.gid:
+                with contextlib.suppress(PermissionError):
+                    os.chown(name, -1, target.gid, dir_fd=self.fd, follow_symlinks=False)
+            if stat.S_IMODE(status.st_mode) != mode:
+                os.chmod(name, mode, dir_fd=self.fd)
+
+    def append(self, name: str, *lines: str, flush: bool = False) -> None:
+        """Add lines to a file; those of several processes do not mix, nor do a new one and one that
+        a power cut tore.  `flush` makes them durable."""
+        with files.opened(name, _APPEND, self.fd) as fd:
+            self.share(fd)
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            data = b"".join(line.encode() + b"\n" for line in lines)
+            files.append(fd, b"\n" * torn + data)
+            if flush:
+                os.fdatasync(fd)
+
+    def share(self, fd: int) -> None:
+        """Give a file that others write as well what the directory gives to its group."""
+        mode = stat.S_IMODE(os.fstat(fd).st_mode) if self.grant else 0
+        if self.grant & ~mode:
+            with contextlib.suppress(PermissionError):  # somebody else made it
+                os.fchmod(fd, mode | self.grant)
+
+    def discard(self) -> None:
+        """Remove the directory, if nothing is left in it."""
+        with contextlib.suppress(OSError):
+            os.rmdir(self._path)
+        self.close()
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; False when it was not there."""
+        folder = self.fd
+        try:
+            os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def move(self, name: str, target: Folder, new: str) -> bool:
+        """Rename from this folder into another; False when it was not there."""
+        folders = self.fd, target.fd
+        try:
+            os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class Steady:
+    """For as long as the block lasts, which is a few renames, these folders are the directories
+    that stand there when they are first asked for: nobody looks anew before each step."""
+
+    __slots__ = ("_folders", "_held")
+
+    def __init__(self, *folders: Folder) -> None:
+        self._folders = folders
+
+    def __enter__(self) -> None:
+        self._held = [folder for folder in self._folders if folder.hold_steady()]
+
+    def __exit__(self, *error: object) -> None:
+        for folder in self._held:
+            folder.let_go()
+
+
+def read_up_to(fd: int, size: int) -> bytes:
+    """At most `size` bytes from an open file, fewer where it ends before."""
+    data = os.read(fd, size)
+    while len(data) < size and (more := os.read(fd, size - len(data))):
+        data += more
+    return data
+
+
+def remove(folder: Folder, *names: str) -> None:
+    """Remove files of a finished batch in this order; a response may be a directory, as whoever
+    dropped it left it.
+
+    The report goes last: who dies on the way leaves a batch that is as old as before, and is
+    removed the next time.
+    """
+    for name in names:
+        status = folder.status(name)
+        if status and stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(name, dir_fd=folder.fd)
+        elif status:
+            folder.remove(name)
+
+
+def verdicts(root: Path, start: int = 0, most: int = -1) -> tuple[list[str], int]:
+    """The ids of the verdicts since a place in the register, in their order, and the place behind
+    the last of them; of `most` bytes, where that is said."""
+    try:
+        with (root / VERDICTS).open("rb") as file:
+            file.seek(start)
+            data = file.read(most)
+    except FileNotFoundError:
+        return [], 0
+    whole = data[: data.rfind(b"\n") + 1]
+    lines = (line.decode("utf-8", "replace") for line in whole.split(b"\n") if b"\0" not in line)
+    return [line for line in lines if line], start + len(whole)
+
+
+def listed(path: Path) -> list[str]:
+    """What is in a directory, sorted, for those who only look; nothing where there is none."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
+def encode(value: Mapping[str, Any]) -> bytes:
+    """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
+    return json.dumps(value).encode() + b"\n"
+
+
+def decode(data: bytes | None) -> dict[str, Any] | None:
+    """The object that the JSON says; None when there is none, or a torn one."""
+    try:
+        value = json.loads(data or b"")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def report(data: bytes | None) -> Report | None:
+    """The report that the JSON says, as patchq wrote it; None when there is none, or a torn one.
+    What an older patchq did not write is null.
+
+    Here alone JSON becomes a `Report`, unproved: whether one that others may have changed still has
+    all that a report has, `document.is_whole` says.
+    """
+    value = decode(data)
+    if value is not None and not value.keys() >= ADDED:
+        keys = (key for key in Report.__annotations__ if key in value or key in ADDED)
+        value = {key: value.get(key) for key in keys} | value
+    return cast(Report | None, value)
+
+
+class Tokens:
+    """Names for claims: unique on this machine, and in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def next(self) -> str:
+        self._last = max(time.time_ns(), self._last + 1)
+        return f"{self._last:016x}-{os.getpid():x}"
+
+
+def claimed(token: str | None) -> float | None:
+    """Seconds since the epoch at which the claim with this token was taken."""
+    try:
+        return int((token or "")[:_TIME_DIGITS], 16) / 10**9
+    except ValueError:
+        return None
+
+
+def token_of(name: str, suffix: str | tuple[str, ...] = "") -> str | None:
+    """The claim that a file of `active/` belongs to, if it ends so."""
+    match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
+    return match[1] if match else None
+
+
+def response_in(name: str) -> str | None:
+    """The name of the response that stands in `active/` under this one, if one does."""
+    match = _ENTRY.fullmatch(name)
+    return match[1] if match else None
+
+
+def file_name(name: str) -> str:
+    """A file name for any text; for the name of an entry of the inbox, the name itself."""
+    plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
+    return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)
+
+
+def valid(id: str) -> bool:
+    """Whether the text may be an id at all, and so a part of file names."""
+    if not id or id.startswith(".") or not {"/", "\0", "\n"}.isdisjoint(id):
+        return False
+    return len(os.fsencode(id)) <= MAX_ID_BYTES
+
+
+def extension(name: str | None) -> str:
+    """The suffix of a response's file name if it is plain and short, else `.txt`;
+    a report that was made from git alone knows no name."""
+    match = _SUFFIX.fullmatch(response_name(name or ""))
+    return match[1] if match else ".txt"
+
+
+def digest(*parts: str) -> str:
+    """A name for texts in their order, 64 hexadecimal digits; no two lists of texts share it."""
+    text = "\0".join(f"{len(part)}:{part}" for part in parts)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@frozen
+class Shelf:
+    """Small files in the directory `root`, made when it is needed, each named by a digest of what
+    it is about.  Where it holds more than `most` files, the oldest go, until `rest` are left.
+
+    They are caches: what is forgotten, or lost with the machine's power, is found out once more.
+    """
+
+    root: Path
+    most: int
+    rest: int
+
+    def get(self, name: str) -> bytes | None:
+        """The file's content; None if it cannot be read."""
+        try:
+            return (self.root / name).read_bytes()
+        except OSError:
+            return None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write the file, whole or not at all; raises `OSError`."""
+        scratch = self.root / f".{name}.{get_native_id()}"
+        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            files.replace(self.root / name, data, via=scratch)
+        finally:
+            scratch.unlink(missing_ok=True)
+        if len(os.listdir(self.root)) > self.most:
+            self._forget()
+
+    def _forget(self) -> None:
+        with os.scandir(self.root) as entries:
+            named = [entry for entry in entries if not entry.name.startswith(".")]
+            aged = sorted((entry.stat().st_mtime_ns, entry.path) for entry in named)
+        for _, path in aged[: -self.rest]:
+            with contextlib.suppress(IsADirectoryError, PermissionError):  # not one of these
+                Path(path).unlink(missing_ok=True)

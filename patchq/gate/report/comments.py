@@ -1,0 +1,131 @@
+"""What people say of a proposal, as text: for its page, for a model that answers, and for the page
+of the answer.
+
+Comments are a person's words, and not patchq's: they stand in fences and code spans, as all that
+patchq did not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import CommentEntry, Report, ReviewEntry
+from patchq.core.text.quote import excerpt, fence, inline
+
+MAX_SHOWN_LINES = 60
+"""Lines of a file that are shown beside one comment, at most."""
+MAX_BYTES = 30 * 1024
+"""Of the prompt; the comments themselves always stand in it."""
+
+
+@frozen
+class ShownLines:
+    """Lines of a file, the first of which has the number `first`."""
+
+    first: int = 1
+    lines: tuple[str, ...] = ()
+
+
+@frozen
+class CommentedLines:
+    """The lines round what a comment speaks of, in the proposal and where an answer begins."""
+
+    new: ShownLines = ShownLines()
+    base: ShownLines = ShownLines()
+
+
+def prompt(
+    report: Report,
+    review: ReviewEntry,
+    shown: Sequence[CommentedLines],
+    base: str | None,
+    instructions: str,
+) -> str:
+    """What tells an agent how to answer: each comment with the lines that it speaks of, and how to
+    begin the response, which is made on the commit `base`."""
+    comments = review["comments"]
+    parts = [
+        f"Changes are asked for by {_people(comments)}. The batch {inline(report['id'])} waits; "
+        "nothing of it is on the target. The comments are quoted as they were written:",
+    ]
+    said = list(map(_comment, range(1, len(comments) + 1), comments))
+    ending = _what_to_send(report, base, instructions)
+    room = MAX_BYTES - _bytes([*parts, *said, *ending])
+    for text, comment, some in zip(said, comments, shown, strict=True):
+        parts.append(text)
+        section = _lines(comment, some)
+        if section and (size := _bytes([section])) <= room:
+            parts.append(section)
+            room -= size
+    return "\n\n".join([*parts, *ending]) + "\n"
+
+
+def section(report: Report) -> list[str]:
+    """The part of a page that tells of a review; none where nobody asked for anything."""
+    review = report["review"]
+    if review is None:
+        return []
+    comments = review["comments"]
+    if report["retry"]["prompt"] and report["state"] == "proposed":
+        return ["## Changes are asked for", report["retry"]["prompt"].rstrip("\n")]
+    said = list(map(_comment, range(1, len(comments) + 1), comments))
+    if review["state"] == "answered":
+        of = report["retry"]["of"]
+        title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
+        return [title, *said]
+    return ["## Changes were asked for", *said]
+
+
+def _people(comments: Sequence[CommentEntry]) -> str:
+    return ", ".join(inline(name) for name in dict.fromkeys(one["by"] for one in comments))
+
+
+def place(comment: CommentEntry) -> str:
+    """What a comment speaks of, on one line, without Markdown."""
+    parts = [f"edit {comment['edit']}"] if comment["edit"] else []
+    if comment["path"]:
+        line = f":{comment['line']}" if comment["line"] else ""
+        parts.append(f"{comment['path']}{line}{' of the base' * (comment['side'] == 'base')}")
+    return ", ".join(parts) or "the whole"
+
+
+def _comment(number: int, comment: CommentEntry) -> str:
+    words = [f"edit {inline(comment['edit'], 50)}"] if comment["edit"] else []
+    if comment["path"]:
+        side = {"base": " of the base", "new": " of the proposal"}.get(comment["side"] or "", "")
+        line = f" line {comment['line']}{side}" if comment["line"] else ""
+        words.append(f"{inline(comment['path'])}{line}")
+    became = {True: " (changed here)", False: " (not changed here)"}
+    answered = "" if comment["changed"] is None else became[comment["changed"]]
+    about = ", ".join(words) or "the whole batch"
+    title = f"### Comment {number}: {about}{answered}"
+    return f"{title}\n\n{fence(comment['text'])}"
+
+
+def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
+    parts = []
+    for some, where in ((shown.new, "in the proposal"), (shown.base, "in the base")):
+        if some.lines:
+            kept = some.lines[:MAX_SHOWN_LINES]
+            parts += [
+                f"The lines of {inline(comment['path'] or '')} {where}:",
+                fence(excerpt(kept, some.first)),
+            ]
+    return "\n\n".join(parts)
+
+
+def _what_to_send(report: Report, base: str | None, instructions: str) -> list[str]:
+    header = ["---", f"retries: {report['id']}", *([f"base: {base}"] if base else []), "---"]
+    return [
+        "## What to send",
+        "Send the whole change again, with what the comments ask for: your response takes the "
+        "place of the one that waits, so what it leaves out is left out. Quote the lines of the "
+        "base; those of the proposal are not there yet. Begin it with",
+        fence("\n".join(header)),
+        *(["and then write the edits like this:", fence(instructions)] if instructions else []),
+    ]
+
+
+def _bytes(parts: Sequence[str]) -> int:
+    return sum(len(part.encode("utf-8", "replace")) + 2 for part in parts)

@@ -1,0 +1,193 @@
+"""The commit message: what the agent says, then what patchq vouches for.
+
+The last paragraph is patchq's trailer block and nothing else.  Text that comes with the response
+is stripped of what terminals and tools would act on: control and invisible characters are removed,
+and lines that read as a trailer, as the end of a message or as the start of a patch are quoted with
+`> `, so that neither `git interpret-trailers` nor `git am` nor a plain grep takes them for more
+than text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from patchq.core.model.values import Correction, EditOutcome, FileChange, Header, Source
+from patchq.core.text.patterns import Pattern
+from patchq.core.text.quote import HIDDEN
+
+MAX_BYTES = 16 * 1024
+MAX_PROSE = 2 * 1024
+MAX_SUBJECT = 200
+_MAX_VALUE = 200
+_FULL_PATHS = 72
+_MARK = " […]"
+
+_TERMINAL = Pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+_ACTED_UPON = Pattern(
+    r"\s*(?:"
+    r"(?:patchq-[\w-]*|[\w-]+-by|change-id|cc)\s*:"  # trailers
+    r"|\(cherry[ -]picked from commit"
+    r"|---(?:\s|$)|diff -|index: |from [0-9a-f]{40}"  # where a patch or a mail begins
+    r"|[- ]*(?:>8|8<|>%|%<)[- ]*"  # scissors
+    r")",
+    re.IGNORECASE,
+)
+_GAPS = Pattern(r"\n{3,}")
+_TRAILER = Pattern(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
+
+
+def compose(
+    *,
+    header: Header,
+    edits: Sequence[EditOutcome],
+    changes: Sequence[FileChange],
+    prose: str,
+    id: str,
+    source: Source,
+    base: str,
+    summary: str | None = None,
+    corrections: Sequence[Correction] = (),
+) -> str:
+    """The message of the commit that makes `changes` of `edits`, at most 16 KiB of UTF-8.
+
+    `source` and `base` (hex) go to the trailers; `prose` is "" where it is not wanted.
+    """
+    applied = [edit for edit in edits if edit.state == "applied"]
+    title, rest = _title_and_rest(header.message or "", summary or "", applied)
+    title = title or _from_changes(changes) or f"Apply {id}"
+    shown = _cut(_clean(prose), MAX_PROSE)
+    paragraphs = [rest, _descriptions(applied, title), shown, _corrected(corrections)]
+    block = _trailer_block(header, id, source, base)
+    room = MAX_BYTES - len(f"{title}\n\n\n\n{block}\n".encode())
+    body = _cut("\n\n".join(part for part in paragraphs if part), room)
+    return "\n\n".join(part for part in (title, body, block) if part) + "\n"
+
+
+def headline(header: Header, summary: str | None = None) -> str:
+    """What a response says of all its edits, in one line; empty where it says nothing."""
+    return _title_and_rest(header.message or "", summary or "", ())[0]
+
+
+def subject(message: str) -> str:
+    """The first line."""
+    return message.split("\n", 1)[0]
+
+
+def trailers(message: str) -> dict[str, list[str]]:
+    """The trailers of a message by their keys: those of its last paragraph, if it is a block of
+    them and not the subject.  What `git cherry-pick -x` adds to the block is passed over."""
+    paragraphs = re.split(r"\n[ \t]*\n", message.strip("\n"))
+    found: dict[str, list[str]] = {}
+    last = ""
+    for line in paragraphs[-1].split("\n") if len(paragraphs) > 1 else ():
+        trailer = _TRAILER.fullmatch(line)
+        if trailer:
+            last = trailer[1]
+            found.setdefault(last, []).append(trailer[2].strip())
+        elif last and line[:1] in (" ", "\t"):
+            found[last][-1] += f" {line.strip()}"
+        elif not line.startswith("(cherry picked from commit "):
+            return {}
+    return found
+
+
+def _title_and_rest(message: str, summary: str, applied: Sequence[EditOutcome]) -> tuple[str, str]:
+    """The first line of what says the most, and what it says beyond."""
+    only = applied[0].description if len(applied) == 1 else None
+    for text in filter(None, (message, summary, only and _line(only, 500))):
+        first, _, rest = _clean(text).strip().partition("\n")
+        if first:
+            title = _cut(first, MAX_SUBJECT)
+            return title, (rest if title == first else f"{first}\n{rest}").strip("\n")
+    return "", ""
+
+
+def _from_changes(changes: Sequence[FileChange]) -> str:
+    """`Edit a.py, b.py (+3)`, with the verb that fits all changes."""
+    if not changes:
+        return ""
+    verbs = {_verb(change) for change in changes}
+    verb = verbs.pop() if len(verbs) == 1 else "Edit"
+    only = changes[0]
+    if verb == "Rename" and len(changes) == 1:
+        return _line(f"Rename {only.renamed_from} to {only.path}", MAX_SUBJECT)
+    paths = sorted(change.path for change in changes)
+    names = ", ".join(paths[:2])
+    if len(names) > _FULL_PATHS:
+        names = ", ".join(path.rpartition("/")[2] for path in paths[:2])
+    more = f" (+{len(paths) - 2})" if len(paths) > 2 else ""
+    return _line(f"{verb} {names}", MAX_SUBJECT) + more
+
+
+def _verb(change: FileChange) -> str:
+    if change.after is None:
+        return "Delete"
+    if change.renamed_from is not None:
+        return "Rename"
+    return "Add" if change.before is None else "Edit"
+
+
+def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
+    """What the edits say of themselves, a line each; what the title says already is left out."""
+    shown = title.removesuffix(_MARK)
+    lines = dict.fromkeys(
+        f"- {_line(edit.path, _MAX_VALUE)}: {text}"
+        for edit in applied
+        if (text := _line(edit.description or "", 500)) and not text.startswith(shown)
+    )
+    return "\n".join(lines)
+
+
+def _corrected(corrections: Sequence[Correction]) -> str:
+    """Which halves of which edits were corrected, and by what; a line for each kind."""
+    edits: dict[tuple[str, str], list[str]] = {}
+    for correction in corrections:
+        edits.setdefault((correction.what, correction.by), []).append(_line(correction.edit, 40))
+    return "\n".join(
+        f"The {what} text of edit {_line(', '.join(ids), _MAX_VALUE)} was corrected by the {by}."
+        for (what, by), ids in edits.items()
+    )
+
+
+def _trailer_block(header: Header, id: str, source: Source, base: str) -> str:
+    lines = [
+        f"Patchq-Batch: {id}",
+        f"Patchq-Source: sha256:{source.sha256}",
+        f"Patchq-Base: {base}",
+    ]
+    author = ":".join(_line(part, _MAX_VALUE) for part in (header.agent, header.model) if part)
+    if author:
+        lines.append(f"Assisted-by: {author}")
+    return "\n".join(lines)
+
+
+def _clean(text: str) -> str:
+    """Text of the response, made harmless; no blank lines at its edges, never two in a row."""
+    if text.isascii() and text.isprintable():  # one line, and nothing that is not seen
+        line = text.rstrip()
+        return f"> {line}" if _ACTED_UPON.match(line) else line
+    text = _TERMINAL.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = HIDDEN.sub(lambda m: m[0] if m[0] in "\n\t" else "", text)
+    lines = [line.rstrip() for line in text.split("\n")]
+    quoted = [f"> {line}" if _ACTED_UPON.match(line) else line for line in lines]
+    return _GAPS.sub("\n\n", "\n".join(quoted)).strip("\n")
+
+
+def _line(text: str, limit: int) -> str:
+    """Text of the response as one harmless line of at most `limit` bytes."""
+    if not text:
+        return ""
+    return _cut(" ".join(_clean(text).split()), limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text, or what fits into `limit` bytes of it with a mark: whole lines if that is at least
+    half, else whole words."""
+    data = text.encode()
+    if len(data) <= limit:
+        return text
+    kept = data[: max(0, limit - len(_MARK.encode()))].decode("utf-8", "ignore")
+    edges = (kept.rfind(edge) for edge in "\n ")
+    end = next((edge for edge in edges if edge > len(kept) // 2), len(kept))
+    return kept[:end].rstrip() + _MARK

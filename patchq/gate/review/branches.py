@@ -1,0 +1,107 @@
+"""What is known of the branches that the configuration's `branches` names; `heads` takes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from patchq.core.model.errors import Fault, RepositoryFault
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import Report
+from patchq.gate.git import records
+from patchq.gate.pipeline.ground import Ground
+
+FILE = "branches"
+"""Where the queue keeps what was taken."""
+
+
+@frozen
+class Head:
+    """What is known of a branch."""
+
+    tip: str = ""
+    """The last one that was taken, or turned away."""
+    source: str = ""
+    """The digest of the last response that was made of the branch."""
+    file: str = ""
+    """The name under which that was dropped."""
+    retries: str = ""
+    """The batch that it takes the place of."""
+    why: str = ""
+    """Why the tip was turned away, and what to do."""
+    cure: str = ""
+    waits: str = ""
+    """Why a later tip cannot be taken yet, and what it waits for."""
+    until: str = ""
+
+
+def known(root: Path) -> dict[str, Head]:
+    """What the queue at `root` knows of branches, by their names."""
+    try:
+        told = json.loads((root / FILE).read_bytes())
+        return {name: Head(**head) for name, head in told.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def matching(ground: Ground) -> dict[str, str]:
+    """The tips of the branches that are taken when they move, by their names.  Branches that
+    batches are for, and patchq's own, never are."""
+    config, found = ground.config, dict[str, str]()
+    kept = config.targets
+    for prefix in sorted({_directories(pattern) for pattern in config.branches}):
+        for name, tip in ground.repo.branches(prefix).items():
+            if (
+                any(fnmatchcase(name, pattern) for pattern in config.branches)
+                and name != ground.target
+                and not any(fnmatchcase(name, pattern) for pattern in kept)
+                and not records.is_branch(name)
+            ):
+                found[name] = tip
+    return found
+
+
+def _directories(pattern: str) -> str:
+    """The directories that every branch of the pattern is in."""
+    end = next((i for i, letter in enumerate(pattern) if letter in "*?["), len(pattern))
+    return pattern[: pattern.rfind("/", 0, end) + 1]
+
+
+def last(ground: Ground, head: Head) -> Report | None:
+    """The report on what was last made of a branch."""
+    ids = ground.queue.by_source(head.source) if head.source else ()
+    found = [report for id in reversed(ids) if (report := ground.queue.load(id))]
+    return next((it for it in found if it["state"] != "duplicate"), found[0] if found else None)
+
+
+def standing(ground: Ground) -> Iterator[dict[str, str | None]]:
+    """How each branch of the configuration stands: `taken` with its batch, `waits` or `turned away`
+    with the reason and what to do, or `gone` while its batch waits."""
+    heads = known(ground.queue_root)
+    try:
+        tips = matching(ground)
+    except RepositoryFault:  # of a ref that cannot be read, who takes branches says so
+        return
+    for name in sorted(heads.keys() | tips.keys()):
+        head, report = heads.get(name, Head()), None
+        with suppress(Fault):
+            report = last(ground, head)
+        state, why, cure = "taken", "", ""
+        if name not in tips:
+            state, why = "gone", "there is no such branch any more; its batch stays"
+        elif head.tip != tips[name]:
+            state, why, cure = "waits", head.waits or "not looked at yet", head.until
+        elif head.why:
+            state, why, cure = "turned away", head.why, head.cure
+        yield {
+            "branch": name,
+            "tip": tips.get(name),
+            "state": state,
+            "why": why or None,
+            "cure": cure or None,
+            "batch": report["id"] if report else None,
+            "batch_state": report["state"] if report else None,
+        }

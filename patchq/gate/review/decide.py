@@ -1,0 +1,402 @@
+"""What a person decides about a batch: a proposal lands or goes, a stored response is tried again.
+
+Nothing here needs the queue's lock: branches move by compare-and-swap, and a report that was not
+rewritten since patchq died is put right by `reports.reconcile` the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.names import response_name
+from patchq.core.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
+from patchq.core.model.values import Problem
+from patchq.core.plan import selection
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.branches.worktree import results
+from patchq.gate.git.checkout import dirty
+from patchq.gate.git.signing import is_signed
+from patchq.gate.land import board, collisions, landing, presubmit, reports, worker
+from patchq.gate.land.marks import catch_up
+from patchq.gate.pipeline import mode, stacks, traces
+from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.queue import Claim
+from patchq.gate.report import document, page
+from patchq.gate.review import from_git, restack
+
+_LOG = logging.getLogger("patchq")
+TRIES = 5
+
+
+@frozen
+class Decided:
+    """The report as it stands now, and why nothing was done, if so."""
+
+    report: Report
+    problems: tuple[Problem, ...] = ()
+    back: tuple[str, ...] = ()
+    """The edits that a choice brings back: what cancelled them, or stood before them, is left
+    out."""
+    along: tuple[tuple[str, str], ...] = ()
+    """The edits that a choice leaves out without naming them, each with the one that it needs."""
+    below: tuple[Report, ...] = ()
+    """Those that landed with it, since it stands on them, in their order."""
+
+
+def accept(
+    world: World,
+    id: str,
+    only: frozenset[str] | None = None,
+    without: frozenset[str] = frozenset(),
+    seen: str | None = None,
+) -> Decided:
+    """Land a proposal on its target, whole or the chosen edits of it; nothing is done where the
+    branch does not end at the commit that the person has `seen`, if that is said."""
+    for _ in range(TRIES):
+        report = proposal(world, id)
+        target = report["target"]
+        tip, branch = tips(world, report)
+        if seen not in (None, branch):
+            return Decided(report, (unseen(id),))
+        if problem := stacks.alone(world, report):
+            return Decided(report, (problem,))
+        if doing := world.branches.busy(target):
+            return Decided(report, (is_busy(target, doing),))
+        decision = _landing(world, report, tip, branch, only, without)
+        (decision,) = presubmit.check(
+            [decision], world, as_it_stands=decision.commit == branch
+        ).kept
+        candidate = decision.candidate
+        if candidate is None:
+            errors = tuple(p for p in decision.problems if p.severity == "error")
+            return Decided(report, errors or decision.problems or (_is_there(id, target),))
+        if left := left_behind(world, id, tip, candidate):
+            return Decided(report, left)
+        log = f"patchq: {id}: {decision.subject}"
+        value, who = refs.stage(world.repo, candidate.commit), world.identity()
+        try:
+            flush(world)
+            with reports.locked(world):
+                check_that_it_waits(world, id)
+                goes = BranchMove(records.branch(id), branch, None, log, who)
+                moved = landing.move_target(world, target, tip, value, log, [goes])
+                if moved:
+                    refs.move(world.repo, records.LANDED + id, None, value, log, who)
+        finally:
+            value.drop()
+        if moved:
+            flush(world)
+            changes = changes_of(world, report, decision, candidate, branch)
+            before, now = report["edits"], changes.get("edits", report["edits"])
+            updated = reports.close(
+                world, report, "accepted", branch, _choice_made(only, without), **changes
+            )
+            let_follow(world)
+            back = tuple(selection.brought_back(before, now))
+            return Decided(updated, back=back, along=tuple(selection.taken_along(before, now)))
+    return Decided(report, (moved_on(report),))
+
+
+def preview(world: World, id: str, only: frozenset[str]) -> Decided:
+    """What `accept` of these edits would land on the target as it is now: the report with its edits
+    and its diff.  Hooks do not run, and nothing is written, so any machine of a cluster can tell.
+    """
+    report = _waits(world, id)
+    tip, branch = tips(world, report)
+    decision = _landing(world, report, tip, branch, only, frozenset())
+    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+    if errors or decision.candidate is None:
+        return Decided(report, errors or decision.problems or (_is_there(id, report["target"]),))
+    made = document.to_json(decision.outcome())
+    before, now = report["edits"], made["edits"]
+    return Decided(
+        {**report, "edits": now, "diff": made["diff"]},
+        back=tuple(selection.brought_back(before, now)),
+        along=tuple(selection.taken_along(before, now)),
+    )
+
+
+def tips(world: World, report: CommittedReport) -> tuple[str, str]:
+    """Where the target and the proposal's branch end; `UsageError` where one is gone."""
+    names = report["target"], records.branch(report["id"])
+    target, branch = map(world.branches.tip, names)
+    if target is None or branch is None:
+        missing = names[0] if target is None else names[1]
+        raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
+    return target, branch
+
+
+def moved_on(report: CommittedReport) -> Problem:
+    return Problem(
+        "target.moved",
+        f"{report['target']} moved {TRIES} times while the batch was to land",
+        f"run `patchq accept {report['id']}` again",
+    )
+
+
+def unseen(id: str) -> Problem:
+    return Problem(
+        "target.moved",
+        f"{records.branch(id)} has moved since it was looked at",
+        "look at it as it is now, then decide",
+    )
+
+
+def changes_of(
+    world: World,
+    before: CommittedReport,
+    decision: Decision,
+    candidate: CandidateCommit,
+    branch: str,
+) -> ReportChanges:
+    """What the report says otherwise from now on; `branch` is where the proposal's was: at what a
+    person made of it, perhaps, and that has landed, else the batch may have been made again."""
+    hooks = document.hook_runs(decision.hooks) or before["hooks"]
+    landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
+    if candidate.commit == branch:
+        own = branch == before["commit"]
+        return landed if own else {**landed, **traces.as_changed(world, before, branch)}
+    if branch != before["commit"]:
+        return landed
+    made = document.to_json(decision.outcome())
+    again: ReportChanges = {
+        "edits": made["edits"],
+        "message": made["message"],
+        "size": made["size"],
+        "diff": made["diff"],
+    }
+    return {**landed, **again}
+
+
+def check_that_it_waits(world: World, id: str) -> None:
+    """Hooks may have run for long, and somebody else may have decided meanwhile."""
+    now = world.queue.load(id)
+    state = now["state"] if now else "gone"
+    if state != "proposed":
+        raise decided_already(id, state)
+
+
+def decided_already(id: str, state: str) -> UsageError:
+    return UsageError(
+        f"batch {id} does not wait for review: it is {state}", f"see `patchq show {id}`"
+    )
+
+
+def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
+    if only is not None:
+        return f"only edits {', '.join(sorted(only))} and what they need"
+    return f"without edits {', '.join(sorted(without))} and what needs them" if without else ""
+
+
+def _landing(
+    world: World,
+    report: CommittedReport,
+    tip: str,
+    branch: str,
+    only: frozenset[str] | None,
+    without: frozenset[str],
+) -> Decision:
+    """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
+    id, target = report["id"], report["target"]
+    claim = restack.claim_of(report, world)
+    as_it_is = as_it_stands(world, report, claim, tip, branch)
+    whole = only is None and not without
+    if whole and stands(world, report, tip, branch):
+        return as_it_is
+    if branch != report["commit"]:
+        moved = f"{target} moved" if whole else "only whole branches can land then"
+        problem = Problem(
+            "target.moved",
+            f"{records.branch(id)} holds commits of a person, and {moved}",
+            "merge or rebase the branch by hand: git merge "
+            + world.branches.name(records.branch(id)),
+        )
+        return as_it_is.ended("rejected", problem)
+    choice = replace(restack.choice_of(report), accepted=True)
+    if not whole:
+        selected = selection.select(report["edits"], only, without)
+        choice = replace(choice, edits=selected.taken, left=selected.left)
+    return process(claim, world, Tips(world), choice)
+
+
+def stands(world: World, report: CommittedReport, tip: str, branch: str) -> bool:
+    """Whether the branch, which ends at `branch`, can land on `tip` as it stands."""
+    repo = world.repo
+    if branch != report["commit"]:
+        return repo.is_ancestor(tip, branch)
+    # One from before commits were to be signed is made again, and gets its signature.
+    ready = is_signed(repo.raw(branch)) or not world.signer.wanted
+    return ready and repo.parents(branch) == (tip,)
+
+
+def as_it_stands(
+    world: World, report: CommittedReport, claim: Claim, tip: str, branch: str
+) -> Decision:
+    """The landing of what a branch has on top of `tip`."""
+    repo, target = world.repo, report["target"]
+    candidate = CandidateCommit(
+        target=target,
+        parent=tip,
+        base=tip,
+        commit=branch,
+        tree=repo.tree(branch).root,
+        paths=tuple(sorted(repo.changes(tip, branch))),
+    )
+    return Decision(
+        source=claim.source,
+        claim=claim,
+        choice=Choice(),
+        id=report["id"],
+        mode=world.config.mode,
+        state="applied",
+        target=target,
+        tip=tip,
+        candidate=candidate,
+        subject=repo.message(branch).split("\n", 1)[0],
+    )
+
+
+def let_follow(world: World) -> None:
+    """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
+    that, and the next run does what is left."""
+    try:
+        restack.settle(world)
+    except Fault as fault:
+        _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
+
+
+def is_busy(target: str, doing: str) -> Problem:
+    return Problem(
+        "target.busy",
+        f"a work tree is {doing} {target}",
+        f"finish or abort that, then accept again ({target} must not move meanwhile)",
+    )
+
+
+def _is_there(id: str, target: str) -> Problem:
+    return Problem(
+        "match.identical",
+        f"all that {id} changes is on {target} already",
+        f"nothing is left to land: `patchq discard {id}`",
+    )
+
+
+def left_behind(world: World, id: str, tip: str, candidate: CandidateCommit) -> tuple[Problem, ...]:
+    """What keeps a work tree that has the target checked out from following."""
+    where, changed = world.branches.checkouts(candidate.target), candidate.paths
+    wanted = results(world.repo.changes(tip, candidate.commit)) if where else None
+    again = f"run `patchq accept {id}` again"
+    left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
+    if left:
+        return tuple(replace(problem, severity="error") for problem in left)
+    paths = [path for at in where for path in dirty(at, tip, changed, wanted)]
+    problem = Problem(
+        "worktree.dirty",
+        "the work tree has uncommitted changes in " + ", ".join(paths),
+        f"commit or stash them, then {again}",
+        path=next(iter(paths), None),
+    )
+    return (problem,) if paths else ()
+
+
+def discard(world: World, id: str, seen: str | None = None, why: str | None = None) -> Decided:
+    """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
+    is done where the branch does not end at the commit that the person has `seen`, if that is
+    said."""
+    world.check_that_it_decides()
+    for claim in world.queue.held():
+        if claim.id == id and (known := world.queue.load(id)):
+            updated = document.with_state(known, "discarded", reason=reports.in_words(why))
+            world.queue.publish(claim, updated, page.to_markdown(updated))
+            world.tell(updated)
+            return Decided(updated)
+    report = proposal(world, id)
+    branch = world.branches.tip(records.branch(id))
+    if seen not in (None, branch):
+        return Decided(report, (unseen(id),))
+    if branch and world.branches.checkouts(records.branch(id)):
+        raise UsageError(
+            f"{records.branch(id)} is checked out",
+            "check out another branch there, then discard again",
+        )
+    updated = reports.close(
+        world, report, "discarded", branch, why or "", reason=reports.in_words(why)
+    )
+    collisions.refresh(world, board.named(report))
+    if above := board.board(world).above([id]):
+        restack.follow(world, above)  # it cannot stay there, and says so
+    return Decided(updated)
+
+
+def proposal(world: World, id: str) -> CommittedReport:
+    """The proposal as it is now, to be decided on; `UsageError` where there is none."""
+    world.check_that_it_decides()
+    report = _waits(world, id)
+    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+        restack.follow(world, [id])
+        updated = world.queue.load(id)
+        return updated if updated and has_commit(updated) else report
+    return report
+
+
+def _waits(world: World, id: str) -> CommittedReport:
+    world.branches.refresh()
+    catch_up(world)
+    report = world.queue.load(id)
+    if report is None and (past := world.queue.past(id)):
+        raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
+    if report is None:
+        raise traces.unknown(world, id)
+    sighting = traces.observe(world, report)
+    if sighting.state != "proposed" or not has_commit(report):
+        raise decided_already(id, sighting.state)
+    return report
+
+
+def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
+    """Decide again on the response of a batch, as `another_try` says; `tell` is called with the new
+    report."""
+    body, name, choice = another_try(world, id, without)
+    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
+
+
+def another_try(world: World, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
+    """The response of a batch, its name, and how it is to be taken: but for the edits `without` and
+    what needs them.
+
+    `UsageError` for a batch that landed or goes on by itself, and where the queue has lost the
+    response.
+    """
+    report = world.queue.load(id)
+    if report is None and not from_git.gone(world, [id]):
+        raise traces.unknown(world, id)
+    if report is None:
+        raise UsageError(f"the queue has lost the response of {id}", "send it again")
+    state = report["state"]
+    if state in LANDED:
+        raise UsageError(
+            f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
+        )
+    if state == "duplicate":
+        raise UsageError(
+            f"batch {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
+        )
+    if state == "held" and not worker.waits_for_mending(report):
+        raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
+    body = world.queue.body(id)
+    if body is None:
+        raise UsageError(
+            f"the response of {id} was never read, or is gone from the queue", "send it again"
+        )
+    choice = Choice(target=report["target"], retries=id)
+    if without:
+        selected = selection.select(report["edits"], None, without)
+        choice = replace(choice, edits=selected.taken, left=selected.left)
+    return body, response_name(report["source"]["name"] or ""), choice

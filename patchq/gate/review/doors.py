@@ -1,0 +1,201 @@
+"""Git's own ways in: what `git am` is about to commit, and what is pushed, meet the queue's gate.
+
+Git's hooks ask here (`patchq hooks check`).  A commit is judged as a batch is: by `gate.judge`, its
+message and author, then by the configured hooks.  The index of `git am` is a commit on HEAD.  Of a
+push each new commit is judged by itself, since each lands in the history; the hooks that see a work
+tree see what the branch would hold, and a commit that landed by the queue has been judged.  Of a
+merge that is judged which none of its parents has.
+
+What a hook that fixes files would change is a refusal, as git commits what is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.values import Problem, Source
+from patchq.gate.config.schema import Stage
+from patchq.gate.git import records
+from patchq.gate.git.command import Git
+from patchq.gate.hooks.engine import Engine
+from patchq.gate.land import presubmit
+from patchq.gate.pipeline import gate
+from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.queue import Claim
+
+MOST_COMMITS = 1000
+"""How many commits one push may bring."""
+_MAIL, _PUSH = "git-am", "push"
+_PLAN: tuple[Stage, ...] = ("pre-apply",)
+_TREE: tuple[Stage, ...] = ("pre-commit",)
+_BOTH = (*_PLAN, *_TREE)
+
+
+@frozen
+class Refusal:
+    """A problem, and the commit that has it; None for what is staged."""
+
+    problem: Problem
+    commit: str | None = None
+
+    def lines(self) -> list[str]:
+        """What is told: the code, what was seen, and what to do."""
+        where = f"commit {self.commit[:12]}: " if self.commit else ""
+        first = f"{where}{self.problem.code}: {self.problem.message}"
+        tell = self.problem.hint and not self.problem.code.startswith("hook.")
+        return [first, *([f"  {self.problem.hint}"] if tell else [])]
+
+
+def judge_message(message: str) -> list[Refusal]:
+    """Why a commit's message must not be."""
+    return [Refusal(problem) for problem in gate.words(message, "")]
+
+
+def judge_staged(world: World) -> list[Refusal]:
+    """Why what is staged in the work tree must not be committed.
+
+    Raises `HookFault` for a hook that cannot be started.
+    """
+    workdir = world.repo.workdir
+    if workdir is None:
+        raise UsageError("a bare repository stages nothing", "run this in a work tree")
+    git = Git(directory=workdir)
+    head = git.output("rev-parse", "-q", "--verify", "HEAD").decode().strip()
+    tree = git.output("write-tree").decode().strip()
+    commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
+    found = [*gate.words("", _author(git, workdir))]
+    found += _errors(gate.judge_commit(world, head, commit))
+    if not found:
+        found = _asked(world, _MAIL, world.repo.head_branch() or "", head, commit, _BOTH)
+    return [Refusal(problem) for problem in found]
+
+
+def _author(git: Git, workdir: Path) -> str:
+    """Who wrote the mail, as `git am` noted it."""
+    place = git.output("rev-parse", "--git-path", "rebase-apply/author-script").decode().strip()
+    try:
+        text = (workdir / place).read_text(encoding="utf-8", errors="replace")
+        return " ".join(shlex.split(text))
+    except (OSError, ValueError):
+        return ""
+
+
+def judge_push(
+    world: World, branch: str, old: str, new: str, remote: str | None = None
+) -> list[Refusal]:
+    """Why a branch must not become the commit `new`; `old` is what it is now (zeros: nothing), and
+    `remote` the one that is pushed to, None for this repository.
+
+    Raises `HookFault` for a hook that cannot be started.
+    """
+    # Who pushes may push replacements, too, by which a commit would seem to be another.
+    git = Git(options=("--no-replace-objects",), directory=world.repo.workdir or world.repo.gitdir)
+    known = ["--remotes"] if remote is not None else []
+    if old.strip("0"):
+        known = [old, *known]
+    elif remote is None and (tip := world.branches.tip(world.target)):
+        known = [tip]
+    listed = git.output(
+        "rev-list", "--topo-order", "--reverse", "--parents", f"-n{MOST_COMMITS + 1}", new,
+        *(["--not", *known] if known else []),
+    )  # fmt: skip
+    commits = [line.split() for line in listed.decode().splitlines()]
+    if len(commits) > MOST_COMMITS:
+        message = f"{branch} would get more than {MOST_COMMITS} commits at once"
+        return [Refusal(Problem("response.too_large", message, "push them in parts"))]
+    landed = set(world.repo.refs(records.LANDED).values())
+    found = [
+        Refusal(problem, commit)
+        for commit, *parents in commits
+        if commit not in landed
+        for problem in _of_commit(world, git, commit, parents, branch)
+    ]
+    if found or not commits or all(commit in landed for commit, *_ in commits):
+        return found
+    first = commits[0][1:]
+    parent = old if old.strip("0") else first[0] if first else _nothing(git)
+    asked = _asked(world, _PUSH, branch, parent, new, _TREE)
+    return [Refusal(problem, new) for problem in asked]
+
+
+def _of_commit(
+    world: World, git: Git, commit: str, parents: Sequence[str], branch: str
+) -> Iterator[Problem]:
+    """What is wrong with one commit of a push; of a merge, what none of its parents has."""
+    repo = world.repo
+    (info,) = repo.commits(commit, limit=1)
+    yield from gate.words(info.message, info.author)
+    parent = parents[0] if parents else _nothing(git)
+    changed = [set(repo.changes(other, commit)) for other in parents[1:]]
+    own = set.intersection(*changed) if changed else None
+    errors = _errors(gate.judge_commit(world, parent, commit, own))
+    if not errors and own is None:
+        errors = _asked(world, _PUSH, branch, parent, commit, _PLAN)
+    yield from errors
+
+
+def _nothing(git: Git) -> str:
+    """A commit without files, in front of the first one."""
+    tree = git.output("hash-object", "-t", "tree", "-w", os.devnull).decode().strip()
+    return git.output("commit-tree", tree, "-m", "Nothing").decode().strip()
+
+
+def _errors(judgement: gate.Judgement) -> list[Problem]:
+    return [problem for problem in judgement.problems if problem.severity == "error"]
+
+
+def _asked(
+    world: World, id: str, branch: str, parent: str, commit: str, stages: Sequence[Stage]
+) -> list[Problem]:
+    """What the configured hooks of the stages have against a commit on its parent."""
+    chosen = tuple(hook for hook in world.config.hooks if hook.stage in stages)
+    if not chosen:
+        return []
+    # Git runs its own hooks by itself.
+    config = world.config.but(git_hooks=False, hooks=chosen)
+    source = Source(id, "", 0)
+    candidate = CandidateCommit(
+        target=branch,
+        parent=parent,
+        base=parent,
+        commit=commit,
+        tree=world.repo.tree(commit).root,
+        paths=tuple(sorted(world.repo.changes(parent, commit))),
+    )
+    decision = Decision(
+        id=id,
+        state="applied",
+        source=source,
+        mode=config.mode,
+        target=branch,
+        tip=parent,
+        claim=Claim("", source, b"", id=id),
+        choice=Choice(),
+        candidate=candidate,
+    )
+    with ExitStack() as scratch:
+        asking = replace(world, config=config, engine=_engine(world, scratch))
+        (decision,) = presubmit.check([decision], asking, as_it_stands=True).kept
+    errors = [problem for problem in decision.problems if problem.severity == "error"]
+    return errors or ([] if decision.lands else list(decision.problems))
+
+
+def _engine(world: World, scratch: ExitStack) -> Callable[[], Engine]:
+    """What runs hooks: the queue's, which remembers passes, if there is one that this user may
+    write to."""
+    if os.access(world.queue_root / "hooks", os.W_OK | os.X_OK):
+        return world.engine
+    directory = scratch.enter_context(TemporaryDirectory(prefix="patchq-gate-"))
+    root, repo = Path(os.path.realpath(directory), "hooks"), world.repo
+    home = repo.workdir or repo.commondir
+    engine = Engine(root, repo.commondir / "objects", repo.hooks_directory(), home)
+    return lambda: engine

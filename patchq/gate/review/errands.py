@@ -1,0 +1,222 @@
+"""What is wanted done with a batch, as a value: carried out here, or sent to who does it.
+
+One machine carries it out itself; in a cluster the worker does that serves the branch, and the
+answer comes back.  Words and answers are JSON.  What is carried out again, since its worker died
+before it answered, finds that it is done, and answers with the report as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, NamedTuple
+
+from patchq.core.model.errors import Fault, InDoubt, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import Report
+from patchq.core.model.values import HookRun, Problem
+from patchq.gate.land import reports, worker
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.world import World
+from patchq.gate.report.document import problem_json
+from patchq.gate.review import decide, revert, send_back, stacked
+from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.decide import Decided
+
+
+@frozen
+class Accept:
+    """Land a proposal: whole, or these of its edits, or all but those; or with what it stands on
+    (`stack`).  `seen` is the commit of its branch that the person has looked at, if that is
+    said, here and below."""
+
+    verb: ClassVar = "accept"
+    ends: ClassVar = "accepted"
+    id: str
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    stack: bool = False
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        if self.stack:
+            return stacked.accept(world, self.id, self.seen)
+        only = None if self.only is None else frozenset(self.only)
+        return decide.accept(world, self.id, only, frozenset(self.without), self.seen)
+
+
+@frozen
+class Discard:
+    """Take a proposal or a held batch away, and say `why`."""
+
+    verb: ClassVar = "discard"
+    ends: ClassVar = "discarded"
+    id: str
+    why: str | None = None
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return decide.discard(world, self.id, self.seen, self.why)
+
+
+@frozen
+class SendBack:
+    """Ask for changes of a proposal; `by` is who asks."""
+
+    verb: ClassVar = "send-back"
+    ends: ClassVar = None
+    id: str
+    comments: tuple[DraftComment, ...]
+    by: str
+    seen: str | None = None
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return send_back.send_back(world, self.id, self.comments, self.seen, self.by)
+
+
+@frozen
+class Revert:
+    """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
+
+    verb: ClassVar = "revert"
+    ends: ClassVar = "reverted"
+    id: str
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        return revert.revert(world, self.id, tell)
+
+
+@frozen
+class Supersede:
+    """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
+
+    verb: ClassVar = "supersede"
+    ends: ClassVar = "superseded"
+    id: str
+    by: str
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        reports.supersede_one(self.id, self.by, world)
+        return Decided(_known(world, self.id))
+
+
+@frozen
+class KeepTold:
+    """Keep in its report what hooks said that were told of it by another worker."""
+
+    verb: ClassVar = "keep-told"
+    ends: ClassVar = None
+    id: str
+    runs: tuple[HookRun, ...]
+
+    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+        reports.keep_runs(world, {self.id: self.runs})
+        return Decided(_known(world, self.id))
+
+
+def _known(world: World, id: str) -> Report:
+    report = world.queue.load(id)
+    if report is None:
+        raise traces.unknown(world, id)
+    return report
+
+
+Errand = Accept | Discard | SendBack | Revert | Supersede | KeepTold
+_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Supersede, KeepTold)
+
+
+class ErrandDone(NamedTuple):
+    """What came of it, with the verdicts on batches that were made for it."""
+
+    decided: Decided
+    verdicts: tuple[Report, ...] = ()
+
+
+class FarFault(Fault):
+    """What kept the worker from doing it."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        super().__init__(told["message"], told["hint"])
+        self.code, self.exit_status = told["code"], told["exit_status"]
+        self.retryable = told["retryable"]
+
+
+_FAULT = ("code", "message", "hint", "exit_status", "retryable")
+
+
+def words_of(errand: Errand) -> Mapping[str, Any]:
+    """The errand as JSON."""
+    return {"verb": errand.verb, **asdict(errand)}
+
+
+def _errand(words: Mapping[str, Any]) -> Errand:
+    """What the words say; `UsageError` where another patchq says it otherwise."""
+    given = {key: value for key, value in words.items() if key != "verb"}
+    try:
+        kind = next(kind for kind in _ERRANDS if kind.verb == words["verb"])
+        for name in ("only", "without", "comments"):
+            if given.get(name) is not None:
+                given[name] = tuple(given[name])
+        if "runs" in given:
+            given["runs"] = tuple(HookRun(**one) for one in given["runs"])
+        if "comments" in given:
+            given["comments"] = tuple(DraftComment(**one) for one in given["comments"])
+        return kind(**given)
+    except (KeyError, TypeError, StopIteration):
+        raise UsageError(
+            "the worker that serves the branch does not know what is asked of it",
+            "install the same patchq on all machines, then say it again",
+        ) from None
+
+
+def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
+    """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
+    alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
+    try:
+        errand = _errand(words)
+    except UsageError as fault:
+        return _refused(fault)
+    verdicts: list[Report] = []
+    try:
+        return _answer(errand.carry_out(world, verdicts.append), verdicts)
+    except InDoubt:
+        raise
+    except Fault as fault:
+        report = world.queue.load(errand.id)
+        if report and report["state"] == errand.ends and again:
+            return _answer(Decided(report), ())
+        return _refused(fault)
+
+
+def _refused(fault: Fault) -> Mapping[str, Any]:
+    return {"fault": {name: getattr(fault, name) for name in _FAULT}}
+
+
+def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
+    return {
+        "verdicts": verdicts,
+        "report": decided.report,
+        "problems": [problem_json(problem) for problem in decided.problems],
+        "back": decided.back,
+        "along": decided.along,
+        "below": decided.below,
+    }
+
+
+def answered(answer: Mapping[str, Any]) -> ErrandDone:
+    """What the answer says; raises the fault that it tells."""
+    if fault := answer.get("fault"):
+        if fault["code"] == UsageError.code:
+            raise UsageError(fault["message"], fault["hint"])
+        raise FarFault(fault)
+    decided = Decided(
+        answer["report"],
+        tuple(
+            Problem(one["code"], one["message"], one["hint"], severity=one["severity"])
+            for one in answer["problems"]
+        ),
+        tuple(answer["back"]),
+        tuple((edit, need) for edit, need in answer["along"]),
+        tuple(answer["below"]),
+    )
+    return ErrandDone(decided, tuple(answer["verdicts"]))

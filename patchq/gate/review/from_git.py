@@ -1,0 +1,190 @@
+"""The log without the queue: what refs, trailers and notes say of each batch.
+
+`.patchq/` may be lost; the repository is what is backed up and pushed.  Every batch that ever had a
+commit keeps a ref below `refs/patchq/`, its commit's trailers name response, base and agent, and a
+note says who decided what.  What only the report knew (the edits' places, the hooks, a refusal) is
+not there, and nothing is made up in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from graphlib import TopologicalSorter
+
+from patchq.core.model.report import FootingEntry, Report, waits_for_its_agent
+from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source
+from patchq.core.text import unified
+from patchq.gate.git import records
+from patchq.gate.git.objects import Leaf, as_changes
+from patchq.gate.pipeline import comments, traces
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.notes import Note
+from patchq.gate.pipeline.traces import Trace
+from patchq.gate.queue.register import Past
+from patchq.gate.report import document
+from patchq.gate.report.message import subject
+
+SAYS_SO = "from git alone: its report is not in the queue"
+
+
+def load(ground: Ground, id: str) -> Report | None:
+    """The report of a batch as far as git can tell it; None if git does not know the batch."""
+    found = traces.find(ground, {id})
+    return _reports(ground, found)[0] if found else None
+
+
+def gone(ground: Ground, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
+    """What is left of those batches whose reports are not in the queue: by their ids a report, and
+    a note on where it is from.  Git tells the more, the register of ids the rest."""
+    names = set(ids)
+    found = {it["id"]: (it, SAYS_SO) for it in _reports(ground, traces.find(ground, names))}
+    for id in names - found.keys():
+        if past := ground.queue.past(id):
+            found[id] = _remains(ground, id, past)
+    return found
+
+
+def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
+    ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
+    why = Problem(past.code, "the report, which said more, is gone") if past.code else None
+    made = document.to_json(
+        Outcome(
+            id=id,
+            state=past.state,
+            source=Source("", "", 0),
+            mode=ground.config.mode,
+            duplicate_of=past.other,
+            problems=(why,) if why else (),
+            decided=past.at,
+        )
+    )
+    # What nobody knows any more is null.
+    report: Report = {
+        **made,
+        "source": {"name": None, "sha256": "", "bytes": None},
+        "mode": None,
+    }
+    return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
+
+
+def missing(ground: Ground, known: Iterable[str]) -> list[Report]:
+    """The reports of the batches that git knows beside the `known` ones, the newest first."""
+    names = traces.ids(ground.repo) - set(known)
+    return _reports(ground, _newest_first(ground, traces.find(ground, names))) if names else []
+
+
+def waiting(ground: Ground, known: Iterable[str]) -> list[Report]:
+    """The proposals beside the `known` ones, by their ids."""
+    names = traces.ids(ground.repo, records.WAITING) - set(known)
+    return _reports(ground, traces.find(ground, names))
+
+
+def _newest_first(ground: Ground, batches: list[Trace]) -> list[Trace]:
+    """By the commits' times; those of one second by which one is on top of which."""
+    parents = {batch.commit: ground.repo.parents(batch.commit) for batch in batches}
+    height: dict[str, int] = {}
+    for commit in TopologicalSorter(parents).static_order():
+        below = (height[parent] for parent in parents.get(commit, ()))
+        height[commit] = max(below, default=0) + (commit in parents)
+    when = {commit: ground.repo.time(commit) for commit in parents}
+    return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
+
+
+def _reports(ground: Ground, batches: list[Trace]) -> list[Report]:
+    targets = _targets(ground, {batch.commit for batch in batches if batch.state != "proposed"})
+    return [_report(ground, batch, targets.get(batch.commit)) for batch in batches]
+
+
+def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
+    repo, commit, note = ground.repo, batch.commit, batch.note
+    trailers = traces.trailers(repo, commit)
+    parent = next(iter(repo.parents(commit)), None)
+    changes = repo.changes(parent, commit) if parent else {}
+    agent, _, model = _first(trailers, "Assisted-by").partition(":")
+    source = _first(trailers, "Patchq-Source").removeprefix("sha256:")
+    base = _first(trailers, "Patchq-Base") or parent or commit
+    made = document.to_json(
+        Outcome(
+            id=batch.id,
+            state="applied",
+            source=Source("", source, 0),
+            mode=ground.config.mode,
+            target=(note and note.target) or target or ground.target or None,
+            agent=(note and note.agent) or agent or None,
+            model=(note and note.model) or model or None,
+            base=Base(base, "tip"),
+            commit=commit,
+            subject=subject(repo.message(commit)),
+            tree=repo.tree(commit).root,
+            edits=tuple(
+                EditOutcome(str(number), "", (0, 0), path, _op(*sides), "applied")
+                for number, (path, sides) in enumerate(changes.items(), 1)
+            ),
+            diff=unified.unified([*as_changes(changes, repo.raw)]),
+        )
+    )
+    # What git does not know is null.
+    known: Report = {
+        **made,
+        "source": {"name": None, "sha256": source, "bytes": None},
+        "base": {"commit": base, "how": None},
+        "mode": note.mode if note else None,
+        "size": made["size"] and {**made["size"], "files": len(changes)},
+        "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
+    }
+    branch = records.branch(batch.id) if batch.state == "proposed" else None
+    made_known = document.with_state(
+        known,
+        batch.state,
+        branch=branch,
+        stands_on=_stands_on(ground, parent, known["target"]) if branch else None,
+        duplicate_of=note.by if note else None,
+        reason=note.reason if note and batch.state == "discarded" else None,
+        decided=document.moment(_decided(ground, batch.id, note)),
+    )
+    review = note.reviews() if note else None
+    if note is None or review is None:
+        return made_known
+    review = comments.carried(repo, review, note.commit, commit)
+    asked: Report = {**made_known, "review": review}
+    return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
+
+
+def _stands_on(ground: Ground, parent: str | None, target: str | None) -> FootingEntry | None:
+    """The batch whose commit a proposal is on top of, where that is not the target's."""
+    tip = ground.branches.tip(target) if target else None
+    if parent is None or tip is None or ground.repo.is_ancestor(parent, tip):
+        return None
+    below = _first(traces.trailers(ground.repo, parent), "Patchq-Batch")
+    return {"batch": below, "commit": parent} if below else None
+
+
+def _decided(ground: Ground, id: str, note: Note | None) -> float | None:
+    """When the batch came to its state, as the decision's note has it, or the register of ids."""
+    with suppress(ValueError):
+        if note and note.time:
+            return datetime.fromisoformat(note.time).timestamp()
+    past = ground.queue.past(id)
+    return past.at if past else None
+
+
+def _op(before: Leaf | None, after: Leaf | None) -> str:
+    return "create" if before is None else "delete_file" if after is None else "replace"
+
+
+def _targets(ground: Ground, commits: set[str]) -> dict[str, str]:
+    """The branch that each commit is on: the configured target, or another one that may be."""
+    found: dict[str, str] = {}
+    names = sorted(traces.targets(ground), key=lambda name: name != ground.target)
+    for name, commit in traces.commits(ground, names) if commits else ():
+        if commit.oid in commits:
+            found.setdefault(commit.oid, name)
+            if len(found) == len(commits):
+                break
+    return found
+
+
+def _first(trailers: Mapping[str, list[str]], key: str) -> str:
+    return next(iter(trailers.get(key, [])), "")

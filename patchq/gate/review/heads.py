@@ -1,0 +1,231 @@
+"""The branches that the configuration's `branches` names: each is handed in when it moves.
+
+For agents that know nothing of patchq and commit.  A branch whose tip is new is looked at: while
+its work tree has changes that are not committed, is in the middle of a rebase, or its last response
+is still in the inbox, it waits; then it becomes a response like one of `submit --branch`, or is
+turned away with a reason.  A tip is never taken twice: what is taken is noted, durably, before the
+response is dropped, with the response's digest, by which the queue tells whether it has arrived.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from hashlib import sha256
+from math import inf
+from time import monotonic
+
+from patchq.core.model.errors import DiskFault, Fault, RepositoryFault, UsageError
+from patchq.core.model.report import WAITING
+from patchq.gate.git import files
+from patchq.gate.git.checkout import busy
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline import traces
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.troubles import Troubles
+from patchq.gate.report.secrecy import batch_id, file_name
+from patchq.gate.review import branches, handed_in, ranges
+from patchq.gate.review.branches import Head
+
+_LOOK_SECONDS = 1.0
+_PIECE_SECONDS = 0.2
+"""How long branches are read before the inbox is looked at."""
+_MOST_TRIES = 100
+
+_LOG = logging.getLogger("patchq")
+
+
+class NotYet(Exception):
+    """A branch cannot be taken now: why, and until when."""
+
+    def __init__(self, why: str, until: str) -> None:
+        super().__init__(why)
+        self.why, self.until = why, until
+
+
+class Heads:
+    """Hands in what moved.  For the thread that empties the inbox, and holds its lock."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Head] = {}
+        self._read = False
+        self._left: deque[str] = deque()
+        """The branches that are still to be looked at in this round."""
+        self._arrived: set[str] = set()
+        """Digests of the responses that the queue has taken in."""
+        self._trouble: str | None = None
+        self._next = inf
+
+    @property
+    def pause(self) -> float:
+        """Seconds until `turn` wants to be called again."""
+        return max(self._next - monotonic(), 0.0)
+
+    def turn(self, world: World) -> None:
+        """Look at the branches, if it is time; what takes long is gone on with at the next turn."""
+        began = monotonic()
+        if not world.config.branches:
+            self._next = inf
+        elif self._next == inf or began >= self._next:
+            over = self.look(world, _PIECE_SECONDS)
+            ended = monotonic()
+            spent = ended - began
+            self._next = ended + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
+
+    def look(self, world: World, seconds: float = inf) -> bool:
+        """Hand in the branches that moved; False if time was up before all were looked at."""
+        began = monotonic()
+        if not self._read:
+            self._known, self._read = branches.known(world.queue_root), True
+        try:
+            tips = branches.matching(world)
+        except RepositoryFault as fault:  # a ref that cannot be read is not the queue's end
+            self._say_trouble(world, fault)
+            return True
+        self._say_trouble(world, None)
+        for name in self._known.keys() - tips.keys():
+            self._gone(world, name, tips)
+        self._left = self._left or deque(tips)
+        while self._left:
+            name = self._left.popleft()
+            head, tip = self._known.get(name, Head()), tips.get(name)
+            if tip and (head.tip != tip or not (head.why or self._has_come(world, head))):
+                world.pulse()
+                self._take(world, name, tip, head)
+            if self._left and monotonic() - began > seconds:
+                return False
+        return True
+
+    def _say_trouble(self, world: World, fault: Fault | None) -> None:
+        message = fault.message if fault else ""
+        if message != self._trouble:
+            troubles, self._trouble = Troubles(world.queue_root), message
+            if fault:
+                troubles.note("branches", f"no branch is taken: {message}", fault.hint or "")
+            else:
+                troubles.over("branches")
+
+    def _gone(self, world: World, name: str, tips: Mapping[str, str]) -> None:
+        """A branch that was renamed goes by its new name; what else is gone is remembered while its
+        batch waits, so that one of this name that comes back takes its place."""
+        head = self._known[name]
+        new = (other for other, tip in tips.items() if tip == head.tip and other not in self._known)
+        if head.source and (renamed := next(new, None)):
+            _LOG.info("the branch %s goes on as %s", name, renamed)
+            self._note(world, renamed, head)
+        elif report := branches.last(world, head):
+            if report["state"] in WAITING:
+                return
+        elif self._is_in_inbox(world, head):
+            return
+        self._note(world, name, None)
+
+    def _has_come(self, world: World, head: Head) -> bool:
+        """Whether the last response is in the inbox, or known to the queue: a crash, or a person,
+        may have kept it from there."""
+        if head.source in self._arrived:
+            return True
+        if world.queue.by_source(head.source):
+            self._arrived.add(head.source)
+            return True
+        return self._is_in_inbox(world, head)
+
+    def _is_in_inbox(self, world: World, head: Head) -> bool:
+        return bool(head.file) and (world.queue_root / "inbox" / head.file).exists()
+
+    def _take(self, world: World, name: str, tip: str, head: Head) -> None:
+        """Hand in the branch, or note why not."""
+        try:
+            if self._is_in_inbox(world, head) and not world.queue.by_source(head.source):
+                raise NotYet("its last response is in the inbox", "that has its verdict")
+            self._hand_in(world, name, tip, head)
+        except NotYet as wait:
+            self._note(world, name, replace(head, waits=wait.why, until=wait.until))
+        except UsageError as refusal:
+            _LOG.warning("the branch %s is not taken: %s", name, refusal.message)
+            why, cure = refusal.message, refusal.hint or ""
+            self._note(world, name, replace(head, tip=tip, why=why, cure=cure, waits="", until=""))
+        except DiskFault:
+            raise
+        except Fault as fault:  # of this branch, or of the moment
+            self._note(world, name, replace(head, waits=fault.message, until=fault.hint or ""))
+
+    def _hand_in(self, world: World, name: str, tip: str, head: Head) -> None:
+        repo, id = world.repo, batch_id(name)
+        if repo.branch_tip(name) != tip:
+            raise NotYet("it is being moved, or is at no commit", "it is at one")
+        _check_ready(repo, name)
+        for other, taken in self._known.items():
+            if other != name and taken.tip == tip and taken.source and not taken.why:
+                raise UsageError(f"{other} was taken at this very commit", "commit to the branch")
+        change = ranges.since(repo, world.branches.tip(world.target) or "", tip)
+        if not change.commits:
+            missing = f"it has no commit that {world.target} has not"
+            raise UsageError(missing, "commit to the branch")
+        if problem := handed_in.outsized(world, change):
+            raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
+        retries = replaces(world, head)
+        data = handed_in.of_range(repo, world.rules, change, {"id": id, "retries": retries})
+        most = world.config.limits.response_bytes
+        if len(data) > most:
+            raise UsageError(
+                f"response.too_large: as a response it has {len(data)} bytes, more than "
+                f"`limits.response_bytes` ({most})",
+                "hand it in in parts, with `patchq submit --range`",
+            )
+        file = file_name(f"{id}.{tip[:12]}.md")
+        taken = Head(tip, sha256(data).hexdigest(), file, retries)
+        self._note(world, name, taken)
+        if (dropped := world.queue.submit(data, file, flush=True)) != file:
+            self._note(world, name, replace(taken, file=dropped))
+        _LOG.info("the branch %s is handed in as %s", name, dropped)
+
+    def _note(self, world: World, name: str, head: Head | None) -> None:
+        """Know this of a branch, or nothing any more, from now on and after a crash."""
+        if self._known.get(name) == head:
+            return
+        if head is None:
+            del self._known[name]
+        else:
+            self._known[name] = head
+        told = {name: asdict(head) for name, head in self._known.items()}
+        place = world.queue_root / branches.FILE
+        try:
+            data = json.dumps(told, indent=0).encode()
+            files.replace(place, data, via=place.with_name(f".{branches.FILE}"), flush=True)
+        except OSError as error:
+            raise DiskFault(f"cannot write {place}: {error.strerror}") from error
+
+
+def _check_ready(repo: Repository, name: str) -> None:
+    """Raises `NotYet` while somebody is at work on the branch."""
+    if doing := busy(repo, name):
+        raise NotYet(f"a work tree is {doing} it", "that is finished or aborted")
+    for checkout in ranges.uncommitted(repo, name):
+        raise NotYet(
+            f"the work tree {checkout.workdir} has changes that are not committed",
+            "they are committed, stashed or ignored",
+        )
+
+
+def replaces(world: World, head: Head) -> str:
+    """The batch that the branch's next response takes the place of: the one of it that waits, if
+    one does, else the one that was refused last; empty if there is none."""
+    report, refused = branches.last(world, head), ""
+    if report is None and head.retries:  # the last response never arrived
+        report = world.queue.load(head.retries)
+    for _ in range(_MOST_TRIES):
+        if report is None:
+            break
+        *_, stands = traces.successors(world, report["id"])
+        now = world.queue.load(stands)
+        if now and now["state"] in WAITING:
+            return stands
+        if report["state"] == "rejected":
+            refused = refused or report["id"]
+        before = report["retry"]["of"]
+        report = world.queue.load(before) if before else None
+    return refused

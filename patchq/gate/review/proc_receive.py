@@ -1,0 +1,161 @@
+"""Git's talk with its `proc-receive` hook, and what the options of such a push say.
+
+The hook is told what is pushed and answers for each ref, in lines that begin with their length
+(`git help githooks`, under proc-receive; `git help protocol-common`, under pkt-line).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+from unicodedata import category
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.report.secrecy import batch_id
+
+NAMESPACE = "refs/for/"
+WAITS_SECONDS = 600.0
+_MOST_LINES = 10_000
+_MOST_REASON = 300
+_MOST_VALUE = 10_000
+_KEYS = {"id": "id", "message": "message", "agent": "agent", "model": "model", "retries": "retries"}
+_IDS = {"id", "retries", "depends-on"}
+NAMES = sorted([*_KEYS, "depends-on", "timeout"])
+_ELSEWHERE = {
+    "target": "the target is what you push to: refs/for/BRANCH",
+    "base": "the base is where the commits leave the target",
+}
+
+
+@frozen
+class Command:
+    """What is to become of one ref; the ids are in hex, and all zeros stand for nothing."""
+
+    old: str
+    new: str
+    ref: str
+
+
+@frozen
+class Push:
+    """What is pushed, with the options as they came."""
+
+    commands: tuple[Command, ...]
+    options: tuple[str, ...] = ()
+
+
+@frozen
+class Said:
+    """What the options say: keys of the front matter, and for how long the pusher waits."""
+
+    keys: dict[str, object]
+    seconds: float = WAITS_SECONDS
+
+
+def hear(reader: BinaryIO, writer: BinaryIO) -> Push:
+    """Greet git, and hear what is pushed; `UsageError` for anything else than that."""
+    greeting = list(_lines(reader))
+    version, _, can = greeting[0].partition(b"\0") if greeting else (b"", b"", b"")
+    if version.rstrip() != b"version=1":
+        raise UsageError("this is not git's proc-receive", "git calls it, for a push to refs/for/")
+    with_options = b"push-options" in can.split()
+    _put(writer, b"version=1\0push-options" if with_options else b"version=1")
+    _flush(writer)
+    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader)]
+    if not all(len(words) == 3 for words in commands):
+        raise UsageError("git's proc-receive said what is no command", "see `git help githooks`")
+    options = [line.decode("utf-8", "replace") for line in _lines(reader)] if with_options else []
+    return Push(tuple(Command(*words) for words in commands), tuple(options))
+
+
+def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
+    """Tell git that all of it is done, or why it is not, in one line."""
+    for command in push.commands:
+        told = f"ng {command.ref} {reason[:_MOST_REASON]}" if reason else f"ok {command.ref}"
+        _put(writer, told.encode("utf-8", "surrogateescape"))
+    _flush(writer)
+
+
+def said(options: Iterable[str]) -> Said:
+    """What the options say; `UsageError` for one that says nothing."""
+    keys: dict[str, object] = {}
+    seconds = None
+    before = list[str]()
+    for option in options:
+        name, equals, value = option.partition("=")
+        if name not in NAMES:
+            hint = _ELSEWHERE.get(name, f"there are: {', '.join(NAMES)}")
+            raise UsageError(f"there is no push option {name[:100]!r}", hint)
+        if not equals or not value.strip():
+            raise UsageError(f"the push option {name} has no value", f"say it as {name}=…")
+        if len(value) > _MOST_VALUE or any(category(letter) == "Cc" for letter in value):
+            raise UsageError(
+                f"the push option {name} holds a control character, or more than "
+                f"{_MOST_VALUE} characters",
+                "give it a plain line",
+            )
+        for id in value.split(",") if name in _IDS else ():
+            _check_id(name, id.strip())
+        if name == "depends-on":
+            before += [id.strip() for id in value.split(",")]
+        elif name in keys or (name == "timeout" and seconds is not None):
+            raise UsageError(f"the push option {name} is given twice", "give it once")
+        elif name == "timeout":
+            seconds = _seconds(value)
+        else:
+            keys[_KEYS[name]] = value
+    if before:
+        keys["depends_on"] = before
+    return Said(keys, WAITS_SECONDS if seconds is None else seconds)
+
+
+def _check_id(name: str, id: str) -> None:
+    if not id or batch_id(id) != id:
+        near = f", as in {batch_id(id)}" if id else ""
+        raise UsageError(
+            f"the push option {name} names {id[:100]!r}, which is no batch's id",
+            f"an id has letters, digits, dots, dashes and underscores{near}",
+        )
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise UsageError(
+            f"the push option timeout is {value[:100]!r}", "give seconds, at most 86400"
+        )
+    return seconds
+
+
+# ---------------------------------------------------------------- lines with their length
+
+
+def _lines(reader: BinaryIO) -> Iterator[bytes]:
+    """What is sent until the next pause; `UsageError` where it breaks off, or never ends."""
+    for _ in range(_MOST_LINES):
+        head = reader.read(4)
+        try:
+            length = int(head, 16) if len(head) == 4 else -1
+        except ValueError:
+            length = -1
+        if length == 0:
+            return
+        data = reader.read(length - 4) if length >= 4 else b""
+        if length < 4 or len(data) != length - 4:
+            raise UsageError("what git sends to proc-receive breaks off", "push again")
+        yield data.removesuffix(b"\n")
+    raise UsageError(f"git sends more than {_MOST_LINES} lines to proc-receive", "push less")
+
+
+def _put(writer: BinaryIO, line: bytes) -> None:
+    writer.write(b"%04x" % (len(line) + 4) + line)
+
+
+def _flush(writer: BinaryIO) -> None:
+    writer.write(b"0000")
+    writer.flush()

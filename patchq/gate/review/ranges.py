@@ -1,0 +1,193 @@
+"""What somebody has committed, or has in a work tree, as one change: from a base to a result.
+
+The base is where the work left the target: the commit that both have.  Who has merged the target
+meanwhile has left it at the commit that was merged last, and what the work is since then holds how
+the merges were resolved, once; so a forge's squash has it, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.git.checkout import Checkout, registered
+from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.ground import Ground
+
+MOST_COMMITS = 1000
+"""How many commits one range may hold."""
+
+
+@frozen
+class Range:
+    """A change from the commit `base` to the commit `result`; `commits` are those between them, the
+    oldest first, without `merges` of the target, unless there is nothing else.  All are ids in
+    hex."""
+
+    base: str
+    result: str
+    commits: tuple[str, ...] = ()
+    merges: tuple[str, ...] = ()
+
+
+def of_range(repo: Repository, text: str) -> Range:
+    """`A..B`: the commits of B that A does not have; raises `UsageError`."""
+    first, dots, last = text.partition("..")
+    if not dots or last.startswith("."):
+        raise UsageError(
+            f"expected a range `A..B`, got {text!r}", "name two commits, as in --range main..HEAD"
+        )
+    return since(repo, _commit(repo, first or "HEAD"), _commit(repo, last or "HEAD"))
+
+
+def of_branch(ground: Ground, name: str, target: str) -> Range:
+    """What the branch has and the target does not; raises `UsageError`, also where a work tree has
+    changes of it that are not committed."""
+    repo = ground.repo
+    tip = repo.branch_tip(name)
+    if tip is None:
+        raise UsageError(f"there is no branch {name!r}", "see `git branch`")
+    for checkout in uncommitted(repo, name):
+        raise UsageError(
+            f"the work tree {checkout.workdir} has changes of {name} that are not committed",
+            f"commit or stash them, or hand in all with --worktree {checkout.workdir}",
+        )
+    return since(repo, _target_tip(ground, target), tip)
+
+
+def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
+    """The work trees in reach whose HEAD is the branch and which have changes, or new files, that
+    are not committed."""
+    for checkout in registered(repo, f"refs/heads/{name}"):
+        if not checkout.unseen and _is_dirty(checkout):
+            yield checkout
+
+
+def of_commit(ground: Ground, id: str, target: str) -> Range:
+    """What the commit has and the target does not; raises `UsageError`."""
+    return since(ground.repo, _target_tip(ground, target), _commit(ground.repo, id))
+
+
+def of_worktree(ground: Ground, directory: Path, target: str) -> Range:
+    """What a work tree has and the target does not, committed or not, without what git ignores;
+    raises `UsageError`."""
+    repo, place = ground.repo, Path(os.path.realpath(directory))
+    found = [it for it in registered(repo) if not it.unseen and place.is_relative_to(it.workdir)]
+    if not found:
+        raise UsageError(
+            f"{directory} is in no work tree of this repository", "see `git worktree list`"
+        )
+    checkout = max(found, key=lambda it: len(it.workdir.parts))
+    head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").stdout.decode().strip()
+    if not head:
+        raise UsageError(f"the work tree {checkout.workdir} has no commit yet", "commit first")
+    own = since(repo, _target_tip(ground, target), head)
+    return replace(own, result=_written(checkout, head))
+
+
+def since(repo: Repository, old: str, new: str) -> Range:
+    """What `new` has since it left `old`; raises `UsageError` where that is no row of commits, but
+    for merges of what `old` has."""
+    git = _git(repo)
+    bases = git.run("merge-base", "--all", old, new).stdout.decode().split()
+    if len(bases) != 1:
+        what = "no commit" if not bases else f"{len(bases)} commits to begin from"
+        raise UsageError(
+            f"{new[:12]} and {old[:12]} have {what} in common", "rebase the work, then hand it in"
+        )
+    listed = git.output(
+        "rev-list", "--topo-order", "--reverse", "--parents", f"-n{MOST_COMMITS + 1}",
+        new, f"^{bases[0]}",
+    )  # fmt: skip
+    rows = [line.split() for line in listed.decode().splitlines()]
+    if len(rows) > MOST_COMMITS:
+        raise UsageError(
+            f"{bases[0][:12]}..{new[:12]} holds more than {MOST_COMMITS} commits",
+            "hand it in in parts, with --range",
+        )
+    own = {commit for commit, *_ in rows}
+    merges = {commit: parents for commit, *parents in rows if len(parents) > 1}
+    for merge, parents in merges.items():
+        if len(own.intersection(parents)) > 1:
+            raise UsageError(
+                f"{bases[0][:12]}..{new[:12]} holds the merge {merge[:12]} of what "
+                f"{old[:12]} does not have",
+                "rebase the work, so that it holds no merge but of its target as it is here, then "
+                "hand it in",
+            )
+    commits = tuple(commit for commit, *_ in rows if commit not in merges)
+    return Range(bases[0], new, commits or tuple(merges), tuple(merges))
+
+
+def each(repo: Repository, whole: Range) -> Iterator[Range]:
+    """One range for each of its commits, the oldest first; raises `UsageError` where there are
+    merges among them: how they were resolved belongs to none of the others."""
+    if whole.merges:
+        raise UsageError(
+            f"{whole.base[:12]}..{whole.result[:12]} holds the merge {whole.merges[0][:12]}, which "
+            "has no place in a series",
+            "rebase the work, or hand it in as one batch, without --series",
+        )
+    for commit in whole.commits:
+        yield Range(repo.parents(commit)[0], commit, (commit,))
+
+
+def _git(repo: Repository) -> Git:
+    place = repo.workdir or repo.gitdir
+    environment = plain_environment()
+    if repo.borrowed is not None:
+        environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternate(repo.borrowed)
+    # Who pushes may push replacements, too, by which a commit would seem to be another.
+    options = (*QUIET, "--literal-pathspecs", "--no-replace-objects")
+    return Git(environment, options, place, place)
+
+
+def _commit(repo: Repository, text: str) -> str:
+    """The commit that git takes the text for: an id, a name, `HEAD~3`; raises `UsageError`."""
+    done = _git(repo).run("rev-parse", "-q", "--verify", "--end-of-options", f"{text}^{{commit}}")
+    if done.returncode or "\0" in text:
+        raise UsageError(f"there is no commit {text!r} in this repository", "see `git log`")
+    return done.stdout.decode().strip()
+
+
+def _target_tip(ground: Ground, target: str) -> str:
+    tip = ground.branches.tip(target)
+    if tip is None:
+        raise UsageError(f"there is no branch {target!r}", "name another --target")
+    return tip
+
+
+# ---------------------------------------------------------------- work trees
+
+
+def _is_dirty(checkout: Checkout) -> bool:
+    """Whether git tells of changes there, or of new files."""
+    return bool(checkout.git.output("status", "--porcelain", "--untracked-files=normal"))
+
+
+def _written(checkout: Checkout, head: str) -> str:
+    """A commit of all that is in a work tree and not ignored, on its HEAD; no ref has it.
+
+    It is made on a copy of the index.  Its objects stay in the repository until git's next
+    housekeeping, as those of `git add` do.
+    """
+    for name in ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
+        if (checkout.gitdir / name).exists():
+            raise UsageError(
+                f"the work tree {checkout.workdir} is in the middle of a rebase, merge or pick",
+                "finish or abort it there, then hand it in",
+            )
+    with TemporaryDirectory(prefix="patchq-index-") as directory:
+        index = Path(directory, "index")
+        if (checkout.gitdir / "index").exists():
+            index.write_bytes((checkout.gitdir / "index").read_bytes())
+        checkout.git.output("add", "-A", "--", ".", index=index)
+        tree = checkout.git.output("write-tree", index=index).decode().strip()
+    told = checkout.git.output("commit-tree", tree, "-p", head, "-m", "Work in progress")
+    return told.decode().strip()

@@ -1,0 +1,468 @@
+"""Proposals follow their target: when it moves, each is made again on the new tip, or asks for a
+retry.
+
+A crash may come between any two steps.  The order tells what a leftover is:
+
+    objects | flush | refs/patchq/waiting/<id> | flush | refs/heads/patchq/<id> | flush | report
+
+Where the queue is shared it has the mark, too, before the branch moves: who takes over from a
+machine that died in between knows the branch's commit for patchq's own by that.
+
+Only patchq writes the first ref, so a branch that holds what either it or the report says is
+patchq's own, and anything else is a person's and never moved.  A batch whose two refs and report do
+not agree is made again the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import inf
+from pathlib import PurePosixPath
+from time import monotonic
+from weakref import WeakKeyDictionary
+
+from patchq.core.model.errors import Fault, ObjectDamaged, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import (
+    CHANGES,
+    IDLE,
+    PENDING_CONFLICT,
+    CommittedReport,
+    FootingEntry,
+    Report,
+    waits_for_its_agent,
+)
+from patchq.core.model.values import Base, Problem, Source
+from patchq.gate.git import files, records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.reffiles import heads
+from patchq.gate.git.refs import Staged
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import board, collisions, presubmit, reports
+from patchq.gate.land.board import Board
+from patchq.gate.land.marks import catch_up
+from patchq.gate.pipeline import comments, notes, stacks, traces
+from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.stacks import Footing
+from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.queue import Claim
+from patchq.gate.report import document
+from patchq.gate.review import stuck
+
+_LOG = logging.getLogger("patchq")
+_LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
+_KEPT = (PENDING_CONFLICT, CHANGES, "base.unknown", *_LEFT_BEHIND)
+"""Warnings that stay when a batch is made again: the first two are written anew, the third says how
+little the response had said, and the others, in auto mode, why it waits at all."""
+
+_PIECE = 16
+"""Proposals that are looked at, and made again, at once: they share their flushes."""
+
+
+_Mark = tuple[str | None, ...]
+
+
+@dataclass
+class _Looked:
+    """What a process has looked at, so that it looks again at what moved and at nothing else."""
+
+    marks: dict[str, _Mark] = field(default_factory=dict)
+    """The refs of each proposal, and where its branch is checked out."""
+    below: dict[str, _Mark] = field(default_factory=dict)
+    """The refs of what each stands on, if that is another one."""
+    tips: dict[str, str | None] = field(default_factory=dict)
+    """Of the targets."""
+    now: dict[str, None] = field(default_factory=dict)
+    """The proposals to look at: one of their refs moved, or their target did where they touch it,
+    or one of its new commits may be theirs."""
+    later: dict[str, None] = field(default_factory=dict)
+    """Those that are only to be made again on top of what moved elsewhere."""
+
+
+_looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
+
+
+def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
+    """Put down what was done by plain git, have what waits follow its target, and name who collides
+    with whom; True if that is done, as far as it can be now.
+
+    Nothing is read twice while no branch moves.  What touches nothing that moved comes last, and is
+    left for another time without `rest`; so is what remains after about so many `seconds`.
+    """
+    if world.branches.away:
+        return True  # what was fetched last may be old; they are looked at again
+    catch_up(world)
+    looked = _look(world)
+    until = monotonic() + seconds
+    while todo := list(islice(looked.now, _PIECE)) or (
+        list(islice(looked.later, _PIECE)) if rest else []
+    ):
+        reports.reconcile(world, todo)
+        moved = follow(world, todo)
+        if world.signer.resting:
+            break  # they are looked at again
+        for id in todo:
+            looked.now.pop(id, None)
+            looked.later.pop(id, None)
+        looked.marks |= {id: (commit, commit) for id, commit in moved.items()}
+        if there := board.known(world.repo):
+            looked.below |= _below(looked.marks, there, todo)
+            looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
+        if monotonic() >= until:
+            break
+    most = None if seconds == inf else 4 * _PIECE
+    named = not looked.marks or collisions.refresh(world, most=most)
+    left = looked.now or (rest and looked.later)
+    return named and (world.signer.resting or not left)
+
+
+def _look(world: World) -> _Looked:
+    """See which proposals are to be looked at since the last time."""
+    repo = world.repo
+    looked = _looked.setdefault(repo, _Looked())
+    waits = board.waiting(world)
+    branches = world.branches.tips(records.branch("")) if waits else {}
+    at: dict[str, list[str]] = {}
+    for gitdir, ref in heads(repo.commondir) if waits else ():
+        at.setdefault(ref, []).append(str(gitdir))
+    marks: dict[str, _Mark] = {
+        id: (mark, branches.get(records.branch(id)), *at.get(records.BRANCHES + id, ()))
+        for id, mark in waits.items()
+    }
+    there = board.board(world, waits)
+    below = _below(marks, there, marks)
+    for id in [id for id in looked.marks if id not in marks]:
+        looked.now.pop(id, None)
+        looked.later.pop(id, None)
+    looked.now |= {id: None for id, mark in marks.items() if looked.marks.get(id) != mark}
+    looked.now |= {id: None for id, mark in below.items() if looked.below.get(id) != mark}
+    looked.marks, looked.below = marks, below
+    if waits:
+        _look_at_targets(looked, there, world)
+    return looked
+
+
+def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict[str, _Mark]:
+    """What decides where those of these can stand that are on another proposal: where that is.
+    Once it waits no more, any other that comes may have taken its place."""
+    found, all = dict[str, _Mark](), str(hash(frozenset(marks)))
+    for id in ids:
+        own = there.get(id)
+        if own is not None and own.on is not None:
+            found[id] = (own.on, *marks[own.on][:2]) if own.on in marks else (own.on, all)
+    return found
+
+
+def _look_at_targets(looked: _Looked, waits: Board, world: World) -> None:
+    targets: dict[str, list[str]] = {}
+    for id in waits:
+        targets.setdefault(waits[id].target, []).append(id)
+    for target, ids in targets.items():
+        tip, before = world.branches.tip(target), looked.tips.get(target)
+        looked.tips[target] = tip
+        if tip == before:
+            continue
+        near = set(ids)
+        if tip and before:
+            near = _touched(world, looked, waits, target, before, tip)
+        looked.now |= {id: None for id in ids if id in near}
+        looked.later |= {id: None for id in ids if id not in near}
+
+
+def _touched(
+    world: World, looked: _Looked, waits: Board, target: str, old: str, new: str
+) -> set[str]:
+    """The proposals that the move of their target may be about: those that touch a path which it
+    changed, and those that a new commit names, or is."""
+    repo = world.repo
+    own: dict[Hashable, str] = {}
+    for id, (mark, branch, *_) in looked.marks.items():
+        own |= {mark: id, branch: id}
+    try:
+        moved = repo.changes(old, new)
+        paths = {*moved, *(str(above) for path in moved for above in PurePosixPath(path).parents)}
+        near = waits.near(target, paths)
+        for commit in repo.commits(new, old):
+            near |= {*traces.batches(commit), *filter(None, (own.get(commit.oid),))}
+    except ObjectDamaged:  # the commit where it was may be gone
+        return set(waits)
+    return near
+
+
+@frozen
+class _Step:
+    """What is to become of a proposal: its refs go to `commit`, its report to `updated`."""
+
+    id: str
+    branch: str
+    waits: str
+    commit: str
+    updated: Report
+
+
+def follow(world: World, ids: Collection[str] | None = None) -> dict[str, str]:
+    """Make these proposals (all) again on the tips of their targets, or say why that fails; the
+    commits of those that were made again."""
+    steps = []
+    for report in list(traces.waiting(world, ids)):
+        try:
+            step = _step(report, world)
+        except ObjectDamaged as damage:  # it stays as it is, and is looked at again
+            _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
+            continue
+        steps += [step] if step else []
+    if steps:
+        with _staged(steps, world) as values:
+            flush(world)
+            with reports.locked(world):
+                steps = [step for step in steps if _as_before(step, world)]
+                return _carry_out(steps, values, world)
+    return {}
+
+
+def _step(report: CommittedReport, world: World) -> _Step | None:
+    """None where nothing is to do, or a person has to do it."""
+    repo, id = world.repo, report["id"]
+    sighting = traces.observe(world, report)
+    tip, branch = (world.branches.tip(name) for name in (report["target"], records.branch(id)))
+    waits = repo.ref_target(records.WAITING + id)
+    if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
+        return None
+    if tip is None or branch is None or waits is None:
+        return None
+    # On top of the tip, or of what it stands on, and of nothing else: a commit that was taken back
+    # must not land with it.
+    footing = stacks.footing(world, report)
+    follows = repo.parents(branch) == (footing.commit,)
+    agree = report["commit"] == branch == waits
+    if agree and not follows and stuck.knows(report, footing):
+        return None
+    problems = [problem for problem in report["problems"] if problem["code"] != stuck.MOVED]
+    commit, tree = branch, repo.tree(branch).root
+    updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
+    if follows:
+        updated = {**updated, "stands_on": _stands_on(footing)}
+    if not follows and (where := world.branches.checkouts(records.branch(id))):
+        updated = document.with_problems(
+            updated, stuck.checked_out(report, footing, where[0].workdir)
+        )
+    elif not follows or report["commit"] != branch:
+        if world.signer.resting:
+            return None
+        decision = _decided(report, footing, world)
+        if isinstance(decision, Fault):
+            message = stuck.since(report, footing) + decision.message
+            updated = document.with_problems(
+                updated, Problem(stuck.MOVED, message, decision.hint, severity="warning")
+            )
+        elif decision.candidate:
+            # The branch's commit may be what the candidate is: a crash came before its report.
+            before, candidate = (repo.parents(branch), repo.tree(branch).root), decision.candidate
+            same = before == ((candidate.parent,), candidate.tree)
+            commit = branch if same else candidate.commit
+            updated = _made_again(report, decision, commit)
+        elif decision.state == "held" and not stuck.lost(decision):
+            return None  # a work tree rebases the target, which moves again soon; or no signature
+        else:
+            updated = document.with_problems(updated, stuck.stays(report, footing, decision))
+    if agree and commit == branch and updated == report:
+        return None
+    return _Step(id, branch, waits, commit, updated)
+
+
+def _stands_on(footing: Footing) -> FootingEntry | None:
+    if footing.on is None or footing.commit is None:
+        return None
+    return {"batch": footing.on, "commit": footing.commit}
+
+
+def _decided(report: CommittedReport, footing: Footing, world: World) -> Decision | Fault:
+    """The batch where it is to stand; the fault if the queue does not hold what it was made
+    from."""
+    try:
+        claim, choice = claim_of(report, world), choice_of(report)
+    except Fault as fault:
+        return fault
+    decision = process(claim, world, Tips(world), choice)
+    if report["stands_on"] and decision.candidate:
+        decision = _on_new_ground(decision, decision.candidate, world)
+    if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
+        (decision,) = presubmit.check([decision], world).kept
+    return decision
+
+
+def _on_new_ground(decision: Decision, made: CandidateCommit, world: World) -> Decision:
+    """The decision with the commit that the batch stands on now for its base, where that gives the
+    same tree: what it stood on before is in no history any more, and git may give it up."""
+    base, repo = decision.base, world.repo
+    if base is None or base.how == "declared" or repo.is_ancestor(base.commit, made.parent):
+        return decision
+    choice = replace(decision.choice, base=Base(made.parent, base.how))
+    again = process(decision.claim, world, Tips(world), choice)
+    same = again.candidate and (again.candidate.parent, again.candidate.tree)
+    return again if same == (made.parent, made.tree) else decision
+
+
+def choice_of(report: CommittedReport) -> Choice:
+    """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
+    the report has no room for all of them, and so does not tell."""
+    idle = [edit for edit in report["edits"] if edit["state"] in IDLE]
+    if idle and (report["edits"][-1]["description"] or "").endswith("edits are left out here)"):
+        raise UsageError(
+            f"batch {report['id']} has more edits than its report holds, and some were not taken",
+            "send the wanted ones in a new response",
+        )
+    wanted = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
+    # A backup has the id of the edit that it stands behind.
+    left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (wanted or ())}
+    base = report["base"]
+    return Choice(
+        edits=wanted,
+        left=left,
+        base=Base(base["commit"], base["how"] or "tip"),
+        target=report["target"],
+        stands=report["stands_on"] is not None,
+    )
+
+
+def claim_of(report: Report, world: World) -> Claim:
+    """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
+    source, body = report["source"], world.queue.body(report["id"])
+    if body is None:
+        raise Fault(
+            f"the response of {report['id']} is gone from the queue",
+            "restore `.patchq/` from a backup, or discard the batch",
+        )
+    return Claim(
+        "",
+        Source(source["name"] or "", source["sha256"], source["bytes"] or 0),
+        body,
+        id=report["id"],
+    )
+
+
+def _made_again(report: Report, decision: Decision, commit: str) -> Report:
+    """The report on the batch as it was made again; what came of its delivery stays."""
+    again = document.to_json(decision.outcome())
+    codes = {problem["code"] for problem in again["problems"]}
+    codes |= set() if report["mode"] == "auto" else _LEFT_BEHIND
+    kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in codes]
+    return document.with_state(
+        report,
+        "proposed",
+        base=again["base"],
+        commit=commit,
+        tree=again["tree"],
+        stands_on=again["stands_on"],
+        edits=again["edits"],
+        problems=[*again["problems"], *kept],
+        message=again["message"],
+        hooks=again["hooks"],
+        size=again["size"],
+        diff=again["diff"],
+    )
+
+
+# ---------------------------------------------------------------- the moves
+
+
+@contextmanager
+def _staged(steps: Sequence[_Step], world: World) -> Iterator[Mapping[str, Staged]]:
+    """The ids that refs move to, each written once."""
+    oids = {oid for step in steps for oid in (step.commit, step.waits)}
+    values: dict[str, Staged] = {}
+    try:
+        for oid in oids:
+            values[oid] = refs.stage(world.repo, oid)
+        yield values
+    finally:
+        for value in values.values():
+            value.drop()
+
+
+def _as_before(step: _Step, world: World) -> bool:
+    """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
+    report, repo, name = world.queue.load(step.id), world.repo, records.branch(step.id)
+    return (
+        report is not None
+        and report["state"] == "proposed"
+        and world.branches.tip(name) == step.branch
+        and repo.ref_target(records.WAITING + step.id) == step.waits
+        and (step.commit == step.branch or not world.branches.checkouts(name))
+    )
+
+
+def _carry_out(
+    steps: Sequence[_Step], values: Mapping[str, Staged], world: World
+) -> dict[str, str]:
+    """Move the refs and rewrite the reports; the lock on the reports is held."""
+    shared = world.queue.proposals() or {}
+    moved = [step for step in steps if _swap(step, step.waits, values, world)]
+    if any(step.waits != step.commit for step in moved):
+        files.barrier(world.repo.commondir)
+        world.queue.mark({step.id: step.commit for step in moved})
+    done = [step for step in moved if step.branch == step.commit]
+    to_move = [step for step in moved if step.branch != step.commit]
+    moves = [_move(step, values, world) for step in to_move]
+    for step, moved_to in zip(to_move, world.branches.land(moves) if moves else (), strict=True):
+        if moved_to.made:
+            done.append(step)
+        else:  # a person was quicker, or who served the branch before and was taken for dead
+            _swap(replace(step, commit=step.waits), step.commit, values, world)
+            world.queue.mark({step.id: shared.get(step.id) or step.waits})
+    if any(step.branch != step.commit for step in done):
+        files.barrier(world.repo.commondir)
+    for step in done:
+        made = reports.put(world, _beside(step, world.queue.load(step.id), world))
+        if waits_for_its_agent(made):
+            notes.add(world, made, before=step.branch)
+        if waits := board.known(world.repo):
+            waits.take(made, step.commit, world.repo)
+    world.queue.sync()
+    return {step.id: step.commit for step in done}
+
+
+def _beside(step: _Step, now: Report | None, world: World) -> Report:
+    """The report as it is to be, with what others wrote there since it was looked at: the
+    collisions with other batches, and what people ask for."""
+    if now is None:
+        return step.updated
+    own = (PENDING_CONFLICT, CHANGES)
+    named = [p for p in now["problems"] if p["code"] in own]
+    others = [p for p in step.updated["problems"] if p["code"] not in own]
+    made: Report = {**step.updated, "problems": [*others, *named], "retry": now["retry"]}
+    review = now["review"]
+    if review is None or not waits_for_its_agent(now):
+        return {**made, "review": review}
+    old = now["commit"]
+    if old:
+        before = {edit["id"]: edit["path"] for edit in now["edits"]}
+        after = {edit["id"]: edit["path"] for edit in made["edits"]}
+        renames = {before[id]: after[id] for id in before.keys() & after.keys()}
+        review = comments.carried(world.repo, review, old, step.commit, renames)
+    return comments.with_review(world.repo, made, review)
+
+
+def _swap(step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
+    """Move the mark that the batch waits."""
+    if old == step.commit:
+        return True
+    name, who = records.WAITING + step.id, world.identity()
+    return refs.move(world.repo, name, old, values[step.commit], _log(step), who)
+
+
+def _move(step: _Step, values: Mapping[str, Staged], world: World) -> BranchMove:
+    value, who = values[step.commit], world.identity()
+    return BranchMove(records.branch(step.id), step.branch, value, _log(step), who)
+
+
+def _log(step: _Step) -> str:
+    on = step.updated["stands_on"]
+    where = records.branch(on["batch"]) if on else step.updated["target"]
+    return f"patchq: {step.id}: made again on {where}"

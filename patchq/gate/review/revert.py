@@ -1,0 +1,206 @@
+"""`revert`: a batch that takes another one back, through the same gate as every batch.
+
+Git alone knows what to take back, so the queue may have lost the batch.  Whether it still can be
+taken back is found out first; a revert that cannot leaves nothing behind, as with git.
+
+Its response is a unified diff from what the commit made to what was there.  It names the commit as
+its base, so that it is resolved on exactly those bytes and carried to the tip by the rule that
+holds for every batch.  What no response can say (submodules) is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from patchq.core.model.errors import CannotFollow, UsageError
+from patchq.core.model.names import batch_id
+from patchq.core.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
+from patchq.core.model.values import Problem, Source
+from patchq.gate.land import reports, worker
+from patchq.gate.pipeline import notes, traces
+from patchq.gate.pipeline.mode import HAND_IN
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.queue import Claim
+from patchq.gate.report import document
+from patchq.gate.report.message import subject
+from patchq.gate.review import from_git, handed_in, restack
+from patchq.gate.review.decide import Decided, discard
+
+_REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
+_MOST_COMMITS = 1000
+_MOST = 10**6
+
+
+def revert(world: World, id: str, tell: worker.Tell) -> Decided:
+    """Take a batch that landed back; `tell` is called with the report on the batch that does it.
+
+    Returns the report on the first batch as it is then, or why nothing was done.  `UsageError` for
+    a batch that is not there to be taken back.
+    """
+    report, commit = _landed(world, id)
+    target = report["target"]
+    gate = _for_what_was_there(world)
+    data = _response(gate, id, target, commit)
+    if isinstance(data, Problem):
+        return Decided(report, (data,))
+    name = f"{batch_id(f'revert-{id}')}.md"
+    choice = Choice(target=target, accepted=True)
+    if obstacle := _in_the_way(gate, data, name, choice):
+        return Decided(report, (obstacle,))
+    world.signer.try_out(world.identity())  # else it would land when nobody sees it any more
+    verdicts: list[Report] = []
+    worker.work([world.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
+    for verdict in verdicts:
+        if verdict["state"] == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
+            discard(world, verdict["id"])  # else it would land when nobody sees it any more
+            why = verdict["problems"][-1]
+            hint = f"see to that, then `patchq revert {id}` again"
+            return Decided(report, (Problem(CannotFollow.code, why["message"], hint),))
+        tell(verdict)
+        if verdict["state"] == "applied" and has_commit(verdict):
+            marked = _mark(world, report, verdict["id"], verdict["commit"])
+            restack.settle(world)
+            return Decided(marked)
+    return Decided(report)
+
+
+def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
+    """The report of the batch, and the commit by which it is on its target."""
+    world.branches.refresh()
+    report = world.queue.load(id)
+    if report is None and (known := from_git.gone(world, [id])):
+        report, _ = known[id]
+    if report is None:
+        raise traces.unknown(world, id)
+    sighting = traces.observe(world, report)
+    if sighting.state == "duplicate" and report["duplicate_of"]:
+        other = report["duplicate_of"]
+        raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
+    if sighting.state == "reverted":
+        by = report["duplicate_of"]
+        raise UsageError(
+            f"batch {id} was reverted already",
+            f"to have it again: patchq revert {by}" if by else None,
+        )
+    if sighting.state not in LANDED or not has_commit(report):
+        raise UsageError(
+            f"batch {id} has not landed: it is {sighting.state}",
+            f"patchq discard {id}" if sighting.state in WAITING else None,
+        )
+    if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
+        reports.reconcile(world, [id])
+        updated = world.queue.load(id)
+        report = updated if updated and has_commit(updated) else report
+    return report, _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
+
+
+def _on_target(world: World, report: CommittedReport) -> str:
+    repo, id, target = world.repo, report["id"], report["target"]
+    tip = world.branches.tip(target)
+    if tip is None:
+        raise UsageError(f"the branch {target} is gone")
+    commit = traces.landing(report, repo, tip)
+    if commit is None:
+        raise UsageError(f"batch {id} is not in the history of {target} any more")
+    undone = _undone_by(world, commit, tip)
+    if undone is not None:
+        by = next(iter(traces.trailers(repo, undone).get("Patchq-Batch", [])), None)
+        _mark(world, report, by, undone)
+        raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
+    return commit
+
+
+def _undone_by(world: World, commit: str, tip: str) -> str | None:
+    """The later commit that says it takes this one back, and was not taken back itself."""
+    void: set[str] = set()
+    for later in world.repo.commits(tip, commit, _MOST_COMMITS):
+        for reverted in () if later.oid in void else _REVERTS.findall(later.message):
+            if reverted == commit:
+                return later.oid
+            void.add(reverted)
+    return None
+
+
+def _response(gate: World, id: str, target: str, commit: str) -> bytes | Problem:
+    """The response that takes the batch back, or why there is none."""
+    start = _start(gate, id, commit)
+    if isinstance(start, Problem):
+        return start
+    title = subject(gate.repo.message(commit))
+    again = title.removeprefix('Revert "')
+    # As git says it; what was taken back once comes back.
+    title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
+    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
+    keys = {"target": target, "base": commit, "message": message}
+    data = handed_in.response(gate.repo, gate.rules, commit, start, keys)
+    if isinstance(data, Problem):
+        return replace(data, hint=f"take it back with git: git revert {commit[:12]}")
+    return data
+
+
+def _start(world: World, id: str, commit: str) -> str | Problem:
+    """What was there before the batch's own commit, and before those that a person put on top of it
+    before it landed."""
+    repo, start = world.repo, commit
+    for _ in range(_MOST_COMMITS):
+        named, parents = traces.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
+        if len(parents) != 1 or len(named) > 1:
+            break
+        start = parents[0]
+        if named == [id]:
+            return start
+    return Problem(
+        "conflict.base",
+        f"commit {commit[:12]} holds more than batch {id}",
+        f"take it back with git: git revert {commit[:12]}",
+    )
+
+
+def _for_what_was_there(world: World) -> World:
+    """The same gate without its doubts about new text: what comes back stood there before."""
+    config = world.config
+    relaxed = {
+        "validate_": config.validate_.but(elision=False, syntax=False),
+        "limits": config.limits.but(files=_MOST, edits=_MOST),
+        "paths": config.paths.but(new_directories=True),
+    }
+    return replace(world, config=config.but(**relaxed))
+
+
+def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem | None:
+    """What keeps the batch from landing now, found without writing anything."""
+    decision = process(
+        Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3])),
+        world,
+        Tips(world),
+        replace(choice, dry_run=True),
+    )
+    state, problems = decision.state, decision.problems
+    if state == "applied":
+        return None
+    problem = next((p for p in problems if p.severity == "error"), None)
+    if problem is None and problems:  # busy or dirty: a warning for what could wait
+        last = problems[-1]
+        otherwise = (last.hint or "").replace(HAND_IN, "revert again")
+        problem = replace(last, severity="error", hint=_HINTS.get(last.code, otherwise))
+    return problem or Problem(
+        "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"
+    )
+
+
+_HINTS = {
+    "worktree.dirty": "commit or stash them, then revert again",
+    "target.busy": "finish or abort that, then revert again",
+}
+
+
+def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
+    """Put down that the batch was reverted; its record stays on the commit by which it landed."""
+    reason = f"reverted by {by or 'hand'}, commit {commit}"
+    if world.queue.load(report["id"]):
+        return reports.rewrite(world, report, "reverted", reason, duplicate_of=by)
+    updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)
+    notes.add(world, updated, reason)
+    return updated

@@ -1,0 +1,247 @@
+"""How much a batch asks of the person who reviews it: a level, and its reasons in words.
+
+Pure: a function of the report, and of how far the target has gone on since its base.  Nothing is
+hidden in a number: the level is that of the gravest reason, and three that are `medium` make
+`high`.  The reasons that are `low` raise nothing, and are told since they help to decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
+from patchq.core.text import unified
+from patchq.core.text.quote import visible
+
+Level = Literal["low", "medium", "high"]
+LEVELS: tuple[Level, ...] = ("low", "medium", "high")
+_ENOUGH = 3
+"""So many reasons of one level make the next one."""
+
+
+@frozen
+class Reason:
+    """What adds to the risk: a code of the report or the name of the rule, and a sentence."""
+
+    code: str
+    level: Level
+    text: str
+
+
+@frozen
+class Risk:
+    """A level and its reasons, the gravest first."""
+
+    level: Level
+    reasons: tuple[Reason, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What sorts batches by their risk: how many reasons there are of each level."""
+        levels = [reason.level for reason in self.reasons]
+        return (LEVELS.index(self.level), *(levels.count(level) for level in reversed(LEVELS)))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"level": self.level, "reasons": [asdict(reason) for reason in self.reasons]}
+
+
+def risk(report: Report, behind: int | None = None) -> Risk:
+    """The risk of a batch; `behind` is how many commits its target has that its base has not, None
+    where nobody knows."""
+    found = [
+        *_warnings(report),
+        *_edits(report),
+        *_corrections(report),
+        *_links(report),
+        *_size(report),
+        *_base(report, behind),
+        *_checks(report),
+    ]
+    found.sort(key=lambda reason: -LEVELS.index(reason.level))
+    levels = [reason.level for reason in found]
+    level: Level = "low"
+    if "high" in levels or levels.count("medium") >= _ENOUGH:
+        level = "high"
+    elif "medium" in levels:
+        level = "medium"
+    return Risk(level, tuple(found))
+
+
+# ---------------------------------------------------------------- the rules
+
+_OF_WARNINGS: Mapping[str, tuple[Level, str]] = {
+    "path.review": ("high", "a person has to look at what it touches"),
+    "base.unknown": ("high", "it changes a file without saying what it has seen of it"),
+    "result.syntax": ("high", "a file may not parse any more"),
+    "edit.shrinks": ("high", "a file loses most of its lines"),
+    "edit.elided": ("high", "the new text may leave code out"),
+    "edit.secret": ("high", "the new text may hold a secret"),
+    "target.moved": ("medium", "it does not follow its target by itself any more"),
+    "review.changes": ("medium", "a person has asked for changes"),
+    "worktree.dirty": ("low", "files that it touches have uncommitted changes"),
+    "worktree.unseen": ("low", "a work tree of its target is out of reach"),
+}
+_ROOMS_OF_LITTLE_RISK = ("frontmatter.", "llm.", "worktree.")
+
+
+def _warnings(report: Report) -> Iterator[Reason]:
+    """One reason for each code, with the paths that it is about."""
+    paths: dict[str, list[str]] = {}
+    for problem in report["problems"]:
+        if problem["severity"] == "warning" and problem["code"] != PENDING_CONFLICT:
+            paths.setdefault(problem["code"], []).extend(filter(None, [problem["path"]]))
+    for code, named in paths.items():
+        level, text = _OF_WARNINGS.get(code, ("medium", f"the report warns of it ({code})"))
+        if code not in _OF_WARNINGS and code.startswith(_ROOMS_OF_LITTLE_RISK):
+            level = "low"
+        yield Reason(code, level, text + (f": {_some(named)}" if named else ""))
+    others = {
+        other["batch"] or ""
+        for problem in report["problems"]
+        if problem["code"] == PENDING_CONFLICT and (other := problem["conflicts_with"])
+    }
+    if others:
+        text = f"it collides with {_some(sorted(others), _batches(len(others)))}"
+        yield Reason(PENDING_CONFLICT, "medium", text)
+
+
+_AS_WRITTEN = frozenset({None, "exact", "line_endings", "trailing_whitespace"})
+_OF_RUNGS: Mapping[str, str] = {
+    "indentation": "with another indentation",
+    "edge_blank_lines": "with other blank lines at its edges",
+    "typography": "with other quotes or dashes",
+    "line_numbers": "with line numbers in front",
+    "unescaped": "with escapes that the file does not have",
+    "elided": "with lines left out of it",
+}
+_LOOSE = frozenset({"unescaped", "elided", "typography"})
+_SURE = 0.9
+
+
+def _edits(report: Report) -> Iterator[Reason]:
+    """How the quotes were found, what is deleted, and what the agent says of its own certainty."""
+    counted = [edit for edit in report["edits"] if edit["state"] in USABLE]
+    by_rung: dict[str, list[EditEntry]] = {}
+    for edit in counted:
+        if edit["match"] not in _AS_WRITTEN:
+            by_rung.setdefault(edit["match"] or "", []).append(edit)
+    for rung, edits in by_rung.items():
+        how = _OF_RUNGS.get(rung, f"by the rung {rung}")
+        text = f"{_quotes(edits)} found {how}"
+        yield Reason("match", "medium" if rung in _LOOSE else "low", text)
+    gone = [edit["path"] for edit in counted if edit["op"] == "delete_file"]
+    if gone:
+        level: Level = "high" if len(gone) >= _MANY_GONE else "medium"
+        yield Reason("delete_file", level, f"it deletes {_some(gone, _files(len(gone)))}")
+    unsure = [e for e in counted if e["confidence"] is not None and e["confidence"] < _SURE]
+    if unsure:
+        least = min(edit["confidence"] or 0.0 for edit in unsure)
+        text = f"its agent is sure to {least:.0%} of edit {_some([e['id'] for e in unsure])}"
+        yield Reason("confidence", "medium", text)
+    left = [e["id"] for e in report["edits"] if e["state"] in ("skipped", "cancelled")]
+    if left:
+        yield Reason("left_out", "low", f"edit {_some(left)} is left out")
+
+
+def _corrections(report: Report) -> Iterator[Reason]:
+    by_model = [one for one in report["corrections"] if one["by"] == "model"]
+    for what, level in (("new", "high"), ("old", "medium")):
+        ids = list(dict.fromkeys(one["edit"] for one in by_model if one["what"] == what))
+        if ids:
+            text = f"a model rewrote the {what} text of edit {_some(ids)}"
+            yield Reason("correction", "high" if level == "high" else "medium", text)
+    by_program = [one["edit"] for one in report["corrections"] if one["by"] == "program"]
+    if by_program:
+        text = f"escapes were undone in edit {_some(list(dict.fromkeys(by_program)))}"
+        yield Reason("correction", "low", text)
+
+
+_MANY_GONE = 5
+_LARGE_LINES, _HUGE_LINES = 200, 1000
+_LARGE_FILES, _HUGE_FILES = 10, 50
+_MOSTLY = 3
+_SOME_LINES = 50
+
+
+def _size(report: Report) -> Iterator[Reason]:
+    size = report["size"] or unified.size(report["diff"])
+    if size is None:
+        return
+    added, deleted, files = size["added"], size["deleted"], size["files"]
+    lines, text = added + deleted, f"it changes {added + deleted} lines in {_files(files)}"
+    if lines >= _HUGE_LINES or files >= _HUGE_FILES:
+        yield Reason("size", "high", text)
+    elif lines >= _LARGE_LINES or files >= _LARGE_FILES:
+        yield Reason("size", "medium", text)
+    if deleted >= _SOME_LINES and deleted >= _MOSTLY * added:
+        yield Reason("deletions", "medium", f"it deletes {deleted} lines, and adds {added}")
+
+
+_LINK = re.compile(
+    r"^diff --git (.*)\n(?:old mode .*\n)?(?:new file mode|new mode|index \S+) 120000$",
+    re.MULTILINE,
+)
+
+
+def _links(report: Report) -> Iterator[Reason]:
+    """What will be read in one place and stands in another."""
+    sides = _LINK.findall(report["diff"])
+    paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
+    if paths:
+        yield Reason("links", "medium", f"it makes, or changes, symbolic links: {_some(paths)}")
+
+
+_OLD_BASE, _VERY_OLD_BASE = 20, 200
+
+
+def _base(report: Report, behind: int | None) -> Iterator[Reason]:
+    base = report["base"]
+    if base and base["how"] == "inferred":
+        yield Reason("base", "medium", "its base was inferred from what it quotes")
+    elif base and base["how"] == "tip" and behind:
+        yield Reason("base", "low", "it names no base: the tip as it was then is taken for it")
+    if behind is not None and behind >= _OLD_BASE:
+        level: Level = "high" if behind >= _VERY_OLD_BASE else "medium"
+        yield Reason("age", level, f"its target has {behind} commits that its base has not")
+
+
+def _checks(report: Report) -> Iterator[Reason]:
+    passed = [hook["id"] for hook in report["hooks"] if hook["exit"] == 0]
+    failed = [h["id"] for h in report["hooks"] if h["exit"] != 0 and h["stage"].startswith("pre-")]
+    if failed:
+        yield Reason("checks", "high", f"the check {_some(failed)} did not pass")
+    if passed:
+        yield Reason("checks", "low", f"passed: {_some(passed)}")
+    elif not failed:
+        yield Reason("checks", "low", "no check has run")
+
+
+# ---------------------------------------------------------------- words
+
+_NAMED = 3
+
+
+def _some(names: list[str], count: str = "") -> str:
+    """The first few of the names, and how many more there are; `count` says how many in all."""
+    names = list(dict.fromkeys(names))
+    more = len(names) - _NAMED
+    text = ", ".join(visible(name) for name in names[:_NAMED])
+    text += f" and {more} more" if more > 0 else ""
+    return f"{count}: {text}" if count else text
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count} batches"
+
+
+def _quotes(edits: list[EditEntry]) -> str:
+    ids = [edit["id"] for edit in edits]
+    return f"the quote of edit {_some(ids)} was"

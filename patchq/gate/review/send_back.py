@@ -1,0 +1,182 @@
+"""Sending a proposal back: a person says what is to be different, and its agent answers.
+
+The proposal stays as it is, and waits for its agent instead of for a person.  Whoever decides at
+the same time is either before this or behind it: both write the report under the same lock, and
+the comments of two people are both kept.
+
+    report | flush | refs/notes/patchq
+
+A crash between the two leaves a report whose note is missing, which `reports.reconcile` and `fsck`
+write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.names import REQUEST, nearest
+from patchq.core.model.report import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
+from patchq.core.model.report import waits_for_its_agent as sent_back
+from patchq.core.text.lines import split_lines
+from patchq.core.text.quote import clip, visible
+from patchq.gate.git.objects import is_regular
+from patchq.gate.land import reports
+from patchq.gate.pipeline import comments, notes
+from patchq.gate.pipeline.world import World
+from patchq.gate.report import document, secrecy
+from patchq.gate.review import decide
+from patchq.gate.review.comment_file import DraftComment, refuse
+from patchq.gate.review.decide import Decided
+from patchq.llm import request
+from patchq.llm.request import Request
+
+MAX_TEXT = 4000
+MAX_COMMENTS = 100
+MAX_REVIEW = 16 * 1024
+"""Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut."""
+
+
+def send_back(
+    world: World,
+    id: str,
+    drafts: Sequence[DraftComment],
+    seen: str | None = None,
+    by: str | None = None,
+) -> Decided:
+    """Ask for changes of a proposal, by these comments; `by` is who asks, and `seen` the commit of
+    the proposal that was looked at, if it may have followed its target meanwhile."""
+    report = decide.proposal(world, id)
+    shown = seen or report["commit"]
+    if not world.repo.exists(shown):
+        message = f"the commit {shown[:12]} is not there any more"
+        raise UsageError(message, f"see `patchq show {id}`")
+    who = clip(visible(by or world.identity().name), 200)
+    said = _checked(world, report, drafts, shown, who)
+    with reports.locked(world):
+        now = world.queue.load(id)
+        if now is None or now["state"] != "proposed" or not has_commit(now):
+            raise decide.decided_already(id, now["state"] if now else "gone")
+        updated = _asked(world, now, said, shown, who)
+        reports.put(world, updated)
+        world.queue.sync()
+        notes.add(world, updated)
+    llm = world.config.llm
+    if llm.model and llm.auto_retry:
+        world.queue.submit(request.write(Request(retries=id)), id + REQUEST)
+    return Decided(updated)
+
+
+def _asked(
+    world: World, now: CommittedReport, said: Sequence[CommentEntry], shown: str, who: str
+) -> Report:
+    """The report with these comments beside those that are there; the lock is held."""
+    at = document.moment(time.time())
+    assert at
+    review: ReviewEntry = {
+        "state": "changes_requested", "by": who, "at": at, "comments": said,
+    }  # fmt: skip
+    review = comments.carried(world.repo, review, shown, now["commit"])
+    before = now["review"]["comments"] if now["review"] and sent_back(now) else ()
+    new = [one for one in review["comments"] if one not in before]
+    review = {**review, "comments": [*before, *new]}
+    if len(review["comments"]) > MAX_COMMENTS:
+        raise UsageError(f"more than {MAX_COMMENTS} comments on {now['id']}", "say it in fewer")
+    if len(document.printed(review).encode()) > MAX_REVIEW:
+        raise UsageError(
+            f"the comments on {now['id']} are longer than {MAX_REVIEW // 1024} KiB together",
+            "say it in fewer words; nothing was sent",
+        )
+    return comments.with_review(world.repo, now, review)
+
+
+# ---------------------------------------------------------------- what may be said
+
+
+def _checked(
+    world: World, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
+) -> list[CommentEntry]:
+    """The comments as the report has them; `UsageError` with all that is wrong with them."""
+    if not drafts:
+        raise UsageError("there is no comment", "say what is to be different: -m TEXT")
+    flaws: list[str] = []
+    made: list[CommentEntry] = []
+    for number, draft in enumerate(drafts, 1):
+        entry = _entry(world, report, draft, shown, who)
+        wrong = list(_flaws(world, report, draft, entry, shown))
+        flaws += [f"comment {number}: {flaw}" if len(drafts) > 1 else flaw for flaw in wrong]
+        made.append(entry)
+    refuse(flaws)
+    return made
+
+
+def _entry(
+    world: World, report: CommittedReport, draft: DraftComment, shown: str, who: str
+) -> CommentEntry:
+    edit = next((e for e in report["edits"] if e["id"] == draft.edit), None)
+    path, side = draft.path or (edit["path"] if edit else None), draft.side
+    if draft.line is not None and side is None:
+        gone = path is not None and _lines(world, shown, path) is None
+        there = gone and _lines(world, _parent(world, shown), path or "") is not None
+        side = "base" if there else "new"
+    return {
+        "path": path,
+        "line": draft.line,
+        "side": side if draft.line is not None else None,
+        "edit": draft.edit,
+        "text": draft.text.strip("\n").rstrip(),
+        "by": who,
+        "changed": None,
+    }
+
+
+def _flaws(
+    world: World, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
+) -> Iterator[str]:
+    """What is wrong with a comment on this batch."""
+    if not entry["text"].strip():
+        yield "it says nothing"
+    if len(entry["text"]) > MAX_TEXT:
+        yield f"it is longer than {MAX_TEXT} characters"
+    if secrecy.in_text(entry["text"], ""):
+        yield "it holds a secret, which is repeated to nobody"
+    ids = [edit["id"] for edit in report["edits"]]
+    if draft.edit is not None and draft.edit not in ids:
+        yield f"there is no edit {visible(clip(draft.edit, 50))}; there are {', '.join(ids[:20])}"
+        return
+    path, line = entry["path"], entry["line"]
+    if path is None:
+        if line is not None:
+            yield f"line {line} of which file? name its path"
+        return
+    sides = {"new": shown, "base": _parent(world, shown)}
+    name = visible(clip(path, 200))
+    if line is None:
+        if all(_lines(world, commit, path) is None for commit in sides.values()):
+            yield f"there is no file {name}{_nearest(path, report)}"
+        return
+    side = entry["side"] or "new"
+    count = _lines(world, sides[side], path)
+    where = "the proposal" if side == "new" else "the base"
+    if count is None:
+        yield f"there is no file {name} in {where}{_nearest(path, report)}"
+    elif not 1 <= line <= count:
+        yield f"{name} has {count} line{'' if count == 1 else 's'} in {where}, and no line {line}"
+
+
+def _nearest(path: str, report: Report) -> str:
+    near = nearest(path, dict.fromkeys(edit["path"] for edit in report["edits"]))
+    return f"; did you mean {visible(near)}?" if near else ""
+
+
+def _parent(world: World, commit: str) -> str:
+    return next(iter(world.repo.parents(commit)), commit)
+
+
+def _lines(world: World, commit: str, path: str) -> int | None:
+    """How many lines a file has; None where there is none."""
+    if not path or "\0" in path:
+        return None
+    leaf = world.repo.leaf(world.repo.tree(commit).root, path)
+    return len(split_lines(world.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None

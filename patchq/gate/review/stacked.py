@@ -1,0 +1,163 @@
+"""Accepting a stack: a proposal lands with those that it stands on, by one move of their target.
+
+Each lands as its branch stands, so first each is made anew where it has to be, from below; and each
+tree is shown to the hooks, since each becomes one of the target's history.  What lands is either
+all of it or nothing.
+
+Once the target has moved, all of them are in its history, whatever comes of this process: who looks
+next finds that they have landed, as after a merge by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import CommittedReport, Report, waits_for_its_agent
+from patchq.core.model.values import Problem
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.land import landing, presubmit, reports
+from patchq.gate.pipeline import stacks
+from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import World
+from patchq.gate.review import decide, restack
+from patchq.gate.review.decide import Decided
+
+
+@frozen
+class _Course:
+    """One proposal of the stack: its report, the tip of its branch, and how it lands."""
+
+    report: CommittedReport
+    branch: str
+    decision: Decision
+
+    @property
+    def log(self) -> str:
+        return f"patchq: {self.report['id']}: {self.decision.subject}"
+
+
+def accept(world: World, id: str, seen: str | None = None) -> Decided:
+    """Land a proposal and those that it stands on, all or none; `seen` is the commit of its branch
+    that the person has looked at, if that is said."""
+    report = decide.proposal(world, id)
+    for _ in range(decide.TRIES):
+        stack = stacks.under(world, report)
+        if stack.why:
+            problem = stacks.alone(world, report)
+            return Decided(report, (problem,) if problem else ())
+        if not stack.below:
+            return decide.accept(world, id, seen=seen)
+        if asked := [one.id for one in stack.below if waits_for_its_agent(one.report)]:
+            return Decided(report, (_sent_back(asked[-1]),))
+        target = report["target"]
+        if doing := world.branches.busy(target):
+            return Decided(report, (decide.is_busy(target, doing),))
+        report, courses, problem = _built(world, [*reversed(stack.ids), id])
+        if problem:
+            return Decided(report, (problem,))
+        if seen not in (None, courses[-1].branch):
+            return Decided(report, (decide.unseen(id),))
+        checked = presubmit.check([one.decision for one in courses], world, as_it_stands=True)
+        if problems := _refused(checked):
+            return Decided(report, problems)
+        first, top = courses[0].decision, courses[-1]
+        tip = first.tip or ""
+        whole = decide.as_it_stands(world, report, top.decision.claim, tip, top.branch).candidate
+        if whole and (left := decide.left_behind(world, f"--stack {id}", tip, whole)):
+            return Decided(report, left)
+        kept = {decision.id: decision for decision in checked.kept}
+        if _land(world, courses):
+            made = [_close(world, one, kept[one.report["id"]]) for one in courses]
+            decide.let_follow(world)
+            return Decided(made[-1], below=tuple(made[:-1]))
+    return Decided(report, (decide.moved_on(report),))
+
+
+def _built(
+    world: World, ids: Sequence[str]
+) -> tuple[CommittedReport, list[_Course], Problem | None]:
+    """The proposals, the lowest first, each made anew on the one before where that moved; with the
+    report on the last, and what keeps them from landing one after the other."""
+    courses: list[_Course] = []
+    problem: Problem | None = None
+    for id in ids:
+        restack.follow(world, [id])
+        report = decide.proposal(world, id)
+        tip, branch = decide.tips(world, report)
+        tip = courses[-1].branch if courses else tip
+        if problem is None and not decide.stands(world, report, tip, branch):
+            problem = _loose(report, courses[-1].report["id"] if courses else report["target"])
+        claim = restack.claim_of(report, world)
+        decision = decide.as_it_stands(world, report, claim, tip, branch)
+        courses.append(_Course(report, branch, decision))
+    return courses[-1].report, courses, problem
+
+
+def _refused(checked: presubmit.Presubmit) -> tuple[Problem, ...]:
+    """What the hooks have against one of them."""
+    return tuple(
+        replace(problem, message=f"{decision.id}: {problem.message}")
+        for decision in checked.kept
+        if decision.candidate is None
+        for problem in decision.problems
+    )
+
+
+def _land(world: World, courses: Sequence[_Course]) -> bool:
+    """Move the target over all of them; False where one of their branches, or the target, is not
+    as it was."""
+    first, last, who = courses[0], courses[-1], world.identity()
+    value = refs.stage(world.repo, last.branch)
+    try:
+        flush(world)
+        with reports.locked(world):
+            for one in courses:
+                decide.check_that_it_waits(world, one.report["id"])
+                if world.branches.tip(records.branch(one.report["id"])) != one.branch:
+                    return False
+            through = [(one.branch, one.log) for one in courses[:-1]]
+            tip, target = first.decision.tip or "", last.report["target"]
+            go = [
+                BranchMove(records.branch(one.report["id"]), one.branch, None, one.log, who)
+                for one in courses
+            ]
+            if not landing.move_target(world, target, tip, value, last.log, go, through):
+                return False
+            for one in courses:
+                name = records.LANDED + one.report["id"]
+                refs.move(world.repo, name, None, one.branch, one.log, who)
+    finally:
+        value.drop()
+    flush(world)
+    return True
+
+
+def _close(world: World, course: _Course, decision: Decision) -> Report:
+    assert decision.candidate
+    changes = decide.changes_of(world, course.report, decision, decision.candidate, course.branch)
+    return reports.close(world, course.report, "accepted", course.branch, "", **changes)
+
+
+def _sent_back(id: str) -> Problem:
+    return Problem(
+        "review.changes",
+        f"a person asked for changes of {id}, which it stands on, and no answer has come",
+        f"`patchq accept {id}` lands that one as it is, if you want it so",
+    )
+
+
+def _loose(report: CommittedReport, on: str) -> Problem:
+    """Why a proposal does not stand on what is to land before it."""
+    id, code = report["id"], "target.moved"
+    said = next((p for p in report["problems"] if p["code"] == code), None)
+    if said:
+        return Problem(code, f"{id}: {said['message']}", said["hint"])
+    return Problem(
+        code,
+        f"{records.branch(id)} does not stand on {on} as that is now",
+        f"rebase it by hand, or `patchq retry {id}`",
+    )

@@ -1,0 +1,283 @@
+"""The queue: its file system, what that can do, its limits, and what is stuck in it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from patchq.core.model.errors import CRASHED, Fault, ObjectDamaged
+from patchq.gate.config.schema import Config
+from patchq.gate.git.faults import FSCK
+from patchq.gate.git.files import being_written, opened, rename_noreplace
+from patchq.gate.land.deaths import MOST, TRIES, tries
+from patchq.gate.land.worker import waits_for_mending
+from patchq.gate.queue import spool
+from patchq.gate.queue.layout import PRIVATE, PUBLIC, REPORT
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.spool import claimed, response_in, token_of
+from patchq.gate.service.doctor import Finding, beside, writable
+
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
+_FREE_BYTES = 64 << 20
+_FREE_INODES = 1000
+_STUCK_SECONDS = 3600
+_CURES = {ObjectDamaged.code: FSCK, CRASHED: "see the log and `dmesg`"}
+
+
+def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterator[Finding]:
+    """Everything about the queue at `root` of the repository at `gitdir`; the configuration's paths
+    begin at `home`."""
+    place = _place(root)
+    yield place
+    if place.level != "ok":
+        return
+    yield from _file_systems(root, gitdir)
+    yield from _abilities(root)
+    yield from _space(root, gitdir)
+    if config is None or config.queue.watch == "auto":
+        yield from _inotify(root / "inbox")
+    named = config.stats.prometheus if config else None
+    if named and not os.access((home / named).parent, os.W_OK | os.X_OK):
+        yield Finding(
+            "stats.prometheus",
+            "todo",
+            f"the directory of {named} is not there, or cannot be written",
+            "make it, for the user that runs patchq",
+        )
+    yield from _daemon(root)
+    yield from beside.ended(root)
+    yield from beside.noted(root, config)
+
+
+def _place(root: Path) -> Finding:
+    """Whether the queue's directories are there, and can be entered."""
+    places = [p for p in (root, *(root / n for n in (*PUBLIC, *PRIVATE))) if os.path.lexists(p)]
+    for place in places:
+        if place.is_symlink() or not place.is_dir():
+            return Finding(
+                "queue.there",
+                "fatal",
+                f"{place} is no directory of the queue",
+                f"mv '{place}' '{root.parent}/'; patchq fsck --repair",
+            )
+    for place in places:
+        if not os.access(place, os.R_OK | os.X_OK):
+            return Finding(
+                "queue.there",
+                "fatal",
+                f"{place} cannot be entered by the user that runs this",
+                f"chmod u+rwx '{place}'",
+            )
+    if missing := [name for name in PUBLIC if not (root / name).is_dir()]:
+        return Finding(
+            "queue.there",
+            "todo",
+            f"{root} is not a queue: {', '.join(missing)} missing",
+            "make it: patchq init",
+        )
+    return Finding("queue.there", "ok", str(root))
+
+
+def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
+    if len({os.lstat(root / name).st_dev for name in PUBLIC}) > 1:
+        yield Finding(
+            "queue.device",
+            "fatal",
+            "the queue's directories are on different file systems, so nothing can be renamed from "
+            "one to the other",
+            "put inbox/, active/, done/ and rejected/ on one file system",
+        )
+    elif root.stat().st_dev != gitdir.stat().st_dev:
+        yield Finding(
+            "queue.device",
+            "weaker",
+            "queue and repository are on different file systems: each landing waits for two "
+            "flushes in place of one",
+            "set `queue.path` to a place on the repository's file system",
+        )
+    else:
+        yield Finding("queue.device", "ok", "queue and repository are on one file system")
+    if kinds := sorted({_kind(path) for path in (root, gitdir)} & _NETWORK):
+        yield Finding(
+            "queue.network",
+            "weaker",
+            f"a network file system ({', '.join(kinds)}): a lock may be lost with the "
+            "connection, leases and inotify see this machine only; no batch lands twice even then, "
+            "but two daemons may do the same work",
+            "keep queue and repository on a local disk; else one daemon, and `queue.watch: poll`",
+        )
+
+
+def _kind(path: Path) -> str:
+    """The type of the file system, as the kernel names it; empty where it does not say."""
+    best, kind = -1, ""
+    with suppress(OSError):
+        where = os.path.realpath(path)
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            words = line.split(" ")
+            point = words[4].encode().decode("unicode_escape")
+            inside = where == point or where.startswith(f"{point.rstrip('/')}/")
+            if inside and len(point) >= best:
+                best, kind = len(point), words[words.index("-") + 1]
+    return kind
+
+
+def _abilities(root: Path) -> Iterator[Finding]:
+    """What the protocol asks of the file system, tried out."""
+    name = f".patchq-{os.getpid()}"
+    own, other = root / "inbox" / f"{name}.tmp", root / "active" / f"{name}.tmp"
+    part = own.with_suffix(".part")
+    try:
+        own.write_bytes(b"x")
+        with own.open("rb") as file:
+            leases = being_written(file.fileno()) is not None
+            os.fsync(file.fileno())
+        with opened(root / "inbox", os.O_RDONLY | os.O_DIRECTORY) as folder:
+            rename_noreplace(folder, own.name, part.name)
+        os.rename(part, other)
+        os.link(other, own)
+    except OSError as error:
+        yield Finding(
+            "queue.works",
+            "fatal",
+            f"the queue cannot be worked with: {error.strerror}: {error.filename or root}",
+            writable(
+                error,
+                root,
+                "let the user that runs patchq write in all of its directories, on a file system "
+                "with renames and hard links",
+            ),
+        )
+        return
+    finally:
+        for path in (own, part, other):
+            with suppress(OSError):
+                path.unlink()
+    yield Finding("queue.works", "ok", "renames, links and flushes work in the queue")
+    if not leases and sys.platform == "linux":
+        yield Finding(
+            "queue.leases",
+            "weaker",
+            "this file system gives no leases: a file that is written in place counts as complete "
+            "once it was quiet for `queue.settle_seconds`",
+            "have agents rename complete files into the inbox",
+        )
+
+
+def _space(root: Path, gitdir: Path) -> Iterator[Finding]:
+    for path in {place.stat().st_dev: place for place in (gitdir, root)}.values():
+        free = os.statvfs(path)
+        left = free.f_bavail * free.f_frsize
+        few = free.f_files and free.f_favail < _FREE_INODES
+        if left < _FREE_BYTES or few:
+            what = f"{free.f_favail} inodes" if few else f"{left >> 20} MiB"
+            yield Finding(
+                "queue.space",
+                "todo",
+                f"only {what} are free at {path}: patchq stops, with every response kept, when a "
+                "write fails",
+                "make room; `queue.retention_days` removes finished batches sooner",
+            )
+        else:
+            yield Finding("queue.space", "ok", f"{left >> 20} MiB are free at {path}")
+
+
+def _inotify(inbox: Path) -> Iterator[Finding]:
+    """Whether one more watch can be had now."""
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_CLOEXEC)
+    failed = fd < 0 or libc.inotify_add_watch(fd, os.fsencode(inbox), 0x100) < 0
+    error = os.strerror(ctypes.get_errno())
+    if fd >= 0:
+        os.close(fd)
+    if not failed:
+        yield Finding("queue.inotify", "ok", "the inbox can be watched")
+        return
+    key, least = ("max_user_watches", 524288) if fd >= 0 else ("max_user_instances", 1024)
+    with suppress(OSError, ValueError):
+        least = max(least, 2 * int(Path(f"/proc/sys/fs/inotify/{key}").read_text()))
+    yield Finding(
+        "queue.inotify",
+        "weaker",
+        f"the inbox cannot be watched ({error}): it is looked at every `queue.poll_seconds`",
+        f"sysctl -w fs.inotify.{key}={least}",
+    )
+
+
+def _daemon(root: Path) -> Iterator[Finding]:
+    """Whether one runs, and what is in its hands, or was in those of the one before."""
+    try:
+        owner = lock_owner(root)
+    except Fault as fault:
+        yield Finding("daemon", "fatal", fault.message, "patchq fsck --repair")
+        return
+    names = os.listdir(root / "active")
+    held = {token for name in names if (token := token_of(name, ".held"))}
+    tokens = {token for name in names if (token := token_of(name))} - held
+    old = [at for token in tokens if (at := claimed(token)) and time.time() - at > _STUCK_SECONDS]
+    if owner is None:
+        yield Finding("daemon", "ok", "no daemon runs; responses wait until one does")
+    else:
+        began = datetime.fromtimestamp(owner.since or time.time(), UTC).isoformat(
+            timespec="seconds"
+        )
+        yield Finding("daemon", "ok", f"process {owner.pid} on {owner.host} since {began}")
+    if owner is None and tokens:
+        yield Finding(
+            "queue.claims",
+            "weaker",
+            f"{len(tokens)} responses were being worked on when patchq last ended",
+            "nothing: the next `patchq watch` or `patchq run` gives each its verdict",
+        )
+    elif old:
+        yield Finding(
+            "queue.claims",
+            "todo",
+            f"{len(old)} responses were claimed over an hour ago and have no verdict yet",
+            "see the log for what the daemon is at; `patchq stop`, then `patchq watch` begins anew",
+        )
+    yield from _deadly(root)
+    mending = list(_to_mend(root))
+    yield from mending
+    if held and not mending:
+        yield Finding("queue.held", "ok", f"{len(held)} batches are held; `patchq status` says why")
+
+
+def _to_mend(root: Path) -> Iterator[Finding]:
+    """Batches that are held since the repository cannot give what they need, since processes died
+    with them in hand, or since nothing signs them."""
+    for path in sorted((root / "active").glob(f"*{REPORT}")):
+        with suppress(OSError):
+            report = spool.report(path.read_bytes())
+            if report and report["state"] == "held" and (code := waits_for_mending(report)):
+                problem = report["problems"][-1]
+                cure = f"{_CURES.get(code) or problem['hint']}; then `patchq retry {report['id']}`"
+                message = f"batch {report['id']} is held: {problem['message']}"
+                yield Finding(code, "todo", message, cure)
+
+
+def _deadly(root: Path) -> Iterator[Finding]:
+    """Responses with which alone one process after the other died."""
+    folder, active = root / TRIES, root / "active"
+    for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
+        with suppress(OSError):
+            died = tries(root, name)
+            found = [at.name for at in (active / name).glob("*")]
+            found += filter(None, (response_in(at.name) for at in active.glob(f"{name}.*")))
+            response = next(iter(found), None)
+            if died > 1 and response:
+                yield Finding(
+                    "queue.deadly",
+                    "todo",
+                    f"{died} processes died with nothing but {response} in hand (active/{name})",
+                    "see the log, and `dmesg`, for what ended them; the next `patchq run`, or "
+                    f"daemon, tries it again, and holds it after {MOST} times",
+                )

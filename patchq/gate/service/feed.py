@@ -1,0 +1,246 @@
+"""Feed a shared queue from this machine's inbox, and publish here what comes of it.
+
+The feeder holds the lock of the local queue and claims from its inbox as the daemon does.  What it
+claims it enters into the database, and keeps until a worker somewhere gave the verdict, with which
+it does what a verdict on this machine would do.  So whatever reads the local queue sees no
+difference, and a feeder that dies leaves claims, which the next one enters again, in vain.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from patchq.core.model.errors import Busy, Fault
+from patchq.gate.config.schema import Config
+from patchq.gate.land import marks, worker
+from patchq.gate.pipeline.lane import lane_of
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import Claim
+from patchq.gate.queue.directory import directory_queue
+from patchq.gate.queue.troubles import Troubles
+from patchq.gate.service.serve import Control, reloaded
+from patchq.gate.service.upkeep import Upkeep
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.gate.queue.postgres.entries import Entries, RowChange
+
+_LOG = logging.getLogger("patchq")
+_MOST = 256
+_TROUBLE = "cluster.database"
+_LONGEST_REST = 5.0
+_UNSERVED_SECONDS = 10.0
+
+
+def feed(
+    world: World,
+    entries: Entries,
+    control: Control,
+    tell: worker.Tell,
+    load_config: Callable[[], Config],
+    upkeep: Upkeep,
+    listen: Callable[[Callable[[], None]], None],
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Feed until `control.stop`.  The caller holds the queue's lock; `listen` is given what to call
+    when the database has something to tell."""
+    from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
+
+    queue = world.config.queue
+    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.ring = doorbell.ring
+    listen(doorbell.ring)
+    upkeep.ready()
+    feeder, rest, pause = Feeder(world, entries, tell), Event(), 0.0
+    feeder.begin()
+    try:
+        while not control.stop:
+            upkeep.turn()
+            if control.reload:
+                upkeep.manager.reloading()
+                control.reload = False
+                upkeep.world = feeder.world = reloaded(feeder.world, load_config)
+                upkeep.ready()
+            try:
+                while feeder.turn() and not _stopped(control):
+                    upkeep.turn()
+                pause = 0.0
+            except Fault as fault:
+                if not fault.retryable:
+                    raise
+                pause = min(max(2 * pause, 0.1), _LONGEST_REST)
+                feeder.lost(fault)
+            idle()
+            upkeep.idle()
+            settled = world.queue.unsettled()
+            longest = world.config.cluster.poll_seconds if settled is None else settled
+            if pause:
+                rest.wait(pause)
+            else:
+                doorbell.wait(max(0.01, min(longest, upkeep.pause, _LONGEST_REST)))
+    finally:
+        upkeep.manager.stopping()
+        doorbell.close()
+        upkeep.close()
+
+
+def feed_once(
+    world: World,
+    entries: Entries,
+    control: Control,
+    tell: worker.Tell,
+    upkeep: Upkeep,
+    unserved: Callable[[], Sequence[str]],
+    progress: Callable[[], None] = lambda: None,
+) -> None:
+    """Feed until everything that waits here has its verdict or is held, then return; `errors.Busy`
+    where it waits in branches that are `unserved`.  A file that is still being written is waited
+    for as long as a quiet one takes to count as complete."""
+    feeder = Feeder(world, entries, tell)
+    feeder.begin()
+    began = monotonic()
+    looks = began + _UNSERVED_SECONDS
+    while not control.stop:
+        progress()
+        upkeep.bound()
+        if feeder.turn():
+            continue
+        pause = world.queue.unsettled()
+        quiet = pause is None or monotonic() - began > world.config.queue.settle_seconds + 1
+        if quiet and not feeder.waits():
+            break
+        if monotonic() > looks:
+            looks = monotonic() + _UNSERVED_SECONDS
+            if left := set(unserved()) & feeder.waits():
+                raise Busy(
+                    f"no worker serves {', '.join(map(repr, sorted(left)))}, so what is for that "
+                    "waits in the queue",
+                    "see `patchq cluster status`, start a worker, then run again",
+                )
+        sleep(world.config.cluster.poll_seconds)
+    upkeep.finish()
+
+
+@dataclass
+class Feeder:
+    """What this process has handed on: `open` are the claims without a verdict here."""
+
+    world: World
+    entries: Entries
+    tell: worker.Tell
+    open: dict[str, Claim] = field(default_factory=dict)
+    _entered: set[str] = field(default_factory=set)
+    _known: bool = False
+    _away: bool | None = None
+    """Whether the database was away when it was last asked; None: nobody asked it yet."""
+
+    def begin(self) -> None:
+        """Take up what an earlier feeder, or a daemon before it, has left."""
+        self.open.update((claim.token, claim) for claim in self.world.queue.recover())
+
+    def waits(self) -> set[str]:
+        """The branches that something here waits for which is not held."""
+        held = {claim.token for claim in self.world.queue.held()}
+        config, target = self.world.config, self.world.target
+        return {_lane(one, config, target) for token, one in self.open.items() if token not in held}
+
+    def lost(self, fault: Fault) -> None:
+        """The database is away: nothing is certain to be in it, and everything is entered anew."""
+        self._entered.clear()
+        if not self._away:
+            _LOG.warning("%s; it is tried again", fault.message)
+        self._away = True
+        Troubles(self.world.queue_root).note(_TROUBLE, fault.message, fault.hint or "")
+
+    def turn(self) -> bool:
+        """Enter what came, publish what was decided; whether there was anything."""
+        queue = self.world.queue
+        if not self._known:
+            self.entries.know(list(queue.newest()))
+            self._known = True
+        if self.open.keys() <= self._entered:
+            came = queue.claim(_MOST) or queue.recover()  # what a command handed over, or left
+            self.open.update((claim.token, claim) for claim in came)
+        new = [claim for token, claim in self.open.items() if token not in self._entered]
+        if new:
+            config, target = self.world.config, self.world.target
+            self.entries.enter((claim, _lane(claim, config, target)) for claim in new)
+            self._entered.update(claim.token for claim in new)
+        changes = self.entries.changes()
+        if changes:
+            self._publish(changes)
+            self.entries.seen(changes)
+        if self._away is not False:
+            Troubles(self.world.queue_root).over(_TROUBLE)
+            self._away = False
+        return bool(new or changes)
+
+    def _publish(self, changes: Sequence[RowChange]) -> None:
+        """In the order in which the worker did it; the verdicts share their flushes."""
+        queue = self.world.queue
+        verdicts: list[tuple[Claim, RowChange]] = []
+        marks.follow(self.world, [change.report for change in changes])
+        for change in changes:
+            report, claim = change.report, self._claim_of(change)
+            if claim is None:
+                self._follow(change)
+            elif (given := queue.reserve(claim, report["id"])) != report["id"]:
+                message = f"batch {report['id']} has its verdict, and {given} is what it is here"
+                _LOG.error("%s", message)
+                Troubles(self.world.queue_root).note(
+                    f"claim.{report['id']}", message, "patchq fsck says which batch has the id"
+                )
+            elif report["state"] == "held":
+                queue.hold(claim, report, change.page)
+                self.tell(report)
+            else:
+                queue.intend(claim, report, change.page)
+                verdicts.append((claim, change))
+        if verdicts:
+            queue.enlist([(claim, change.report["id"]) for claim, change in verdicts])
+            queue.sync()
+        for claim, change in verdicts:
+            queue.publish(claim, change.report, change.page)
+            del self.open[claim.token]
+            self._entered.discard(claim.token)
+            self.tell(change.report)
+        queue.tell()
+
+    def _claim_of(self, change: RowChange) -> Claim | None:
+        """The claim here, which is made where a worker made the batch for somebody here; None for a
+        batch that has its verdict here.  A request's is with the answer that it got."""
+        claim, queue, id = self.open.get(change.token), self.world.queue, change.report["id"]
+        if claim is None and queue.load(id) is None and queue.past(id) is None:
+            row = self.entries.response(change)
+            claim = directory_queue(queue).take_in(change.token, row.data, row.name)
+            self._entered.add(claim.token)
+        elif claim and claim.request:
+            row = self.entries.response(change)
+            if row.generation:
+                claim = queue.answer(claim, row.data, row.generation)
+        if claim:
+            self.open[claim.token] = claim
+        return claim
+
+    def _follow(self, change: RowChange) -> None:
+        """A later state of a batch that has its verdict here, or the same again after a crash."""
+        queue, report = self.world.queue, change.report
+        before = queue.load(report["id"])
+        if before is not None and before != report:
+            queue.rewrite(report, change.page)
+            if before["state"] != report["state"]:
+                self.tell(report)
+
+
+def _stopped(control: Control) -> bool:
+    return control.stop
+
+
+def _lane(claim: Claim, config: Config, target: str) -> str:
+    """The branch that a person chose for it, or that it says itself."""
+    chosen = claim.choice and claim.choice["target"]
+    return chosen or lane_of(claim.data, target, config.targets)

@@ -1,0 +1,86 @@
+"""Proposals follow their target in a cluster, too, whoever moved it.
+
+A lane is nobody's while nothing comes for it, and what waits for review there may wait for days.
+So every worker looks at the remote now and then, as long as anything waits, and takes the lanes
+whose target, or one of whose proposals, is not where it was when this worker last saw to them.  The
+lane's owner alone has its proposals follow; who comes second finds that done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Protocol
+
+from patchq.core.model.errors import Unreachable
+from patchq.gate.git import records
+from patchq.gate.pipeline.world import World
+from patchq.gate.review import restack
+
+QUIET_SECONDS = 2.0
+"""Without responses for so long, what touches nothing that moved follows, too."""
+_PIECE_SECONDS = 0.05
+"""How long proposals are looked at before the queue is."""
+
+
+class ProposingQueue(Protocol):
+    """What this needs of a queue."""
+
+    @property
+    def own(self) -> list[str]: ...
+
+    def proposing(self) -> list[str]: ...
+
+    def take(self, lane: str) -> bool: ...
+
+
+class Followers:
+    """One worker's; a piece at a time, so that no response waits for long."""
+
+    def __init__(self) -> None:
+        self._settled: Mapping[str, object] = {}
+        """Where the branches of lanes were when all had followed there."""
+        self._worked = self._due = self._looks = 0.0
+
+    def worked(self) -> None:
+        """Take note that there was something to do."""
+        self._worked, self._due = monotonic(), 0.0
+
+    def turn(self, world: World, queue: ProposingQueue) -> bool:
+        """Have some follow in the lanes that are this worker's; whether there may be more."""
+        began = monotonic()
+        if began >= self._looks:
+            self._looks = began + max(QUIET_SECONDS, world.config.landing.poll_seconds)
+            self._look(world, queue)
+        own = queue.own
+        if not own or began < self._due:
+            return False
+        quiet, before = began - self._worked >= QUIET_SECONDS, _places(world, own)
+        over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
+        if world.branches.away is None:
+            now = _places(world, own)
+            if not over or now != before:
+                return True
+            if quiet:
+                self._settled = {**self._settled, **now}
+        self._due = monotonic() + QUIET_SECONDS
+        return False
+
+    def _look(self, world: World, queue: ProposingQueue) -> None:
+        """Take the lanes in which there may be something to do."""
+        lanes = queue.proposing()
+        self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}
+        if not lanes:
+            return
+        try:
+            world.branches.refresh(within=world.config.landing.poll_seconds)
+        except Unreachable:  # it is noted
+            return
+        for lane, place in _places(world, lanes).items():
+            if self._settled.get(lane) != place and queue.take(lane):
+                self._due = 0.0
+
+
+def _places(world: World, lanes: Iterable[str]) -> dict[str, object]:
+    proposals = world.branches.tips(records.branch(""))
+    return {lane: (world.branches.tip(lane), proposals) for lane in lanes}

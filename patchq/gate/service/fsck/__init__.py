@@ -1,0 +1,55 @@
+"""Checking the queue against the repository, and rebuilding what one of them still tells of the
+other.
+
+Every kind of damage is found by looking, whatever may have caused it, and knows how it is mended,
+if it can be.  A response is never deleted: one without a verdict goes back to the inbox.  Nothing
+is made up: what neither report nor git knows stays damage, with what a person can do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from patchq.core.model.errors import Fault
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import spool
+from patchq.gate.service.fsck import batches
+from patchq.gate.service.fsck.entries import Damage, check_claims, check_refs, check_shapes, lock
+
+_ROUNDS = 5
+"""What is mended may show more: a report that was rebuilt has a place in every register."""
+_FIRST = ("record.missing", "mark.missing")
+"""What other damage is mended by."""
+
+
+def check(world: World) -> list[Damage]:
+    """All damage that can be seen now: what cannot be read hides the rest."""
+    if unreadable := [*check_shapes(world.queue_root)] or [*check_refs(world)]:
+        return unreadable
+    there = batches.read(world.queue_root)
+    return [*batches.check(world, there), *check_claims(world, there.root)]
+
+
+def repair(world: World) -> list[Damage]:
+    """Mend what can be mended; what is left.  The queue's lock is taken, and kept."""
+    for damage in lock(world.queue_root):
+        if damage.mend:
+            damage.mend()
+    world.queue.acquire()
+    damages = check(world)
+    failed: dict[Damage, Damage] = {}
+    for _ in range(_ROUNDS):
+        mends = [damage for damage in damages if damage.mend and damage not in failed]
+        if not mends:
+            break
+        for damage in [damage for damage in mends if damage.kind in _FIRST] or mends:
+            try:
+                if damage.mend:
+                    damage.mend()
+            except (Fault, OSError) as error:
+                fault = error if isinstance(error, Fault) else spool.fault(error)
+                why = "; ".join(filter(None, (fault.message, fault.hint)))
+                failed[damage] = replace(damage, cure=f"not mended: {why}", mend=None)
+        world.queue.sync()
+        damages = check(world)
+    return [failed.get(damage, damage) for damage in damages]

@@ -1,0 +1,396 @@
+"""What stands under each name that patchq uses, each entry by itself: in the queue, among the refs,
+beside the claims.
+
+A careless script, a bad restore or a power cut leaves directories, links, files that nobody may
+read and refs that name nothing where plain files belong, and everything that reads (git too, at
+every turn) would stumble over them one by one.  So each is looked at before any of it is read.
+What does not belong is set aside in `damaged/` with what it held, nothing is deleted; what it told
+is then missing, and found so.  A branch that waits is put back where its mark or its report has it,
+since a missing one would count as discarded by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from patchq.core.model.frozen import frozen
+from patchq.gate.git import files, records, refs, unwritten
+from patchq.gate.git.branches import worktree
+from patchq.gate.git.linklock import leftovers
+from patchq.gate.git.reffiles import heads
+from patchq.gate.hooks.jail import remove
+from patchq.gate.land.deaths import TRIES
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import spool
+from patchq.gate.queue.journal import BEFORE, EVENTS
+from patchq.gate.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
+from patchq.gate.queue.register import KNOWN, LINKS, Register
+from patchq.gate.queue.spool import VERDICTS, Folder, response_in, token_of
+from patchq.gate.report import document
+from patchq.gate.service.ledger import COUNTS
+from patchq.gate.service.upkeep import CLOCK
+
+_KINDS: dict[Callable[[int], bool], str] = {
+    stat.S_ISREG: "file",
+    stat.S_ISDIR: "directory",
+    stat.S_ISLNK: "symbolic link",
+}
+READ, _WRITE, _ENTER = os.R_OK, os.R_OK | os.W_OK, os.R_OK | os.W_OK | os.X_OK
+
+_LOCK = "lock"
+
+Place = tuple[Path, Callable[[int], bool], int]
+"""A path, the test of its kind, and the rights that patchq needs there."""
+
+_OURS = (records.BRANCHES, records.OWN, records.NOTES)
+_VALUE = re.compile(rb"[0-9a-f]{40}\n?")
+_PACKED = re.compile(rb"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
+
+
+@frozen
+class Damage:
+    """One thing that is not as it should be.  `kind` names it for programs, `where` is a path, a
+    ref or an id; `mend` rebuilds it, `cure` is for people where there is no `mend`."""
+
+    kind: str
+    where: str
+    message: str
+    cure: str | None = None
+    mend: Callable[[], object] | None = field(default=None, compare=False)
+
+
+# ------------------------------------------------------------- what stands in the queue
+
+
+def check_shapes(root: Path) -> Iterator[Damage]:
+    """Everything that cannot be read as what its name says."""
+    for folder in (root, *(root / name for name in (*PUBLIC, *PRIVATE, LINKS, TRIES))):
+        found = list(_wrong(root, folder, stat.S_ISDIR, _ENTER))
+        yield from found
+        if not found and folder.is_dir():
+            for place in _inside(root, folder):
+                yield from _wrong(root, *place)
+
+
+def _allowed(root: Path) -> int:
+    """The rights that anybody can have: none to write, where it is mounted so."""
+    return READ | os.X_OK if os.statvfs(root).f_flag & os.ST_RDONLY else _ENTER
+
+
+def lock(root: Path) -> Iterator[Damage]:
+    """What is wrong with the queue lock, which is mended before anybody can have it: what is no
+    file, nobody holds, and who held the file that was there stops."""
+    return _wrong(root, root / _LOCK, stat.S_ISREG, _WRITE)
+
+
+def _inside(root: Path, folder: Path) -> Iterator[Place]:
+    for path in sorted(folder.iterdir()):
+        token = token_of(path.name)
+        if (folder == root and path.name in (VERDICTS, EVENTS, BEFORE, COUNTS, CLOCK, _LOCK)) or (
+            folder.name in (KNOWN, "sources", TRIES)
+        ):
+            yield path, stat.S_ISREG, _WRITE
+        elif folder.name == LINKS:
+            yield path, stat.S_ISLNK, 0
+        elif folder.name == "active" and token == path.name:
+            yield path, stat.S_ISDIR, _ENTER
+        elif folder.name == "active" and response_in(path.name):
+            continue  # a response may be anything
+        elif (
+            (folder.name == "active" and token)
+            or (folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE)))
+            # A response may be anything.
+            or (folder.name in PUBLIC[2:] and stat.S_ISREG(path.lstat().st_mode))
+        ):
+            yield path, stat.S_ISREG, READ
+
+
+def _wrong(root: Path, path: Path, belongs: Callable[[int], bool], rights: int) -> Iterator[Damage]:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not belongs(mode):
+        yield Damage(
+            "entry.foreign",
+            str(path),
+            f"there has to be a {_KINDS[belongs]}, and it is something else",
+            mend=partial(_replace_link if path.parent == root / LINKS else aside, root, path),
+        )
+    elif rights and not os.access(path, rights & _allowed(root)):
+        own = path.lstat().st_uid == os.geteuid()
+        mend = partial(path.chmod, stat.S_IMODE(mode) | rights << 6)
+        yield Damage(
+            "entry.closed",
+            str(path),
+            "patchq has not the rights that it needs here",
+            f"chown {os.geteuid()} '{path}'",
+            mend if own else None,
+        )
+
+
+def aside(root: Path, path: Path, name: str | None = None) -> None:
+    """Move what stands there into `damaged/`, beside what came there before."""
+    folder = root / "damaged"
+    folder.mkdir(exist_ok=True)
+    name = name or path.name
+    target, number = folder / name, 1
+    while os.path.lexists(target):
+        number += 1
+        target = folder / f"{name}.{number}"
+    with suppress(OSError):  # a directory is renamed by who may write in it
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o700)
+    shutil.move(path, target)
+
+
+def _replace_link(root: Path, path: Path) -> None:
+    """The name is what counts: no other batch may get it."""
+    register(root).restore(path.name)
+    aside(root, path)
+
+
+def register(root: Path) -> Register:
+    """The register of ids of the queue at `root`."""
+    links = Folder(root / LINKS, lasting=False)
+    return Register(Folder(root / KNOWN), links, lambda id: False)
+
+
+# --------------------------------------------------------------- refs
+
+
+def check_refs(world: World) -> Iterator[Damage]:
+    """The refs in files, then what all of them name."""
+    found = [*_packed(world.repo.commondir), *_loose(world)]
+    yield from found or _dangling(world)
+
+
+def _packed(commondir: Path) -> Iterator[Damage]:
+    """What keeps git from reading any packed ref, whoever it belongs to."""
+    path = commondir / "packed-refs"
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        if not _PACKED.fullmatch(line):
+            yield Damage(
+                "ref.packed",
+                str(path),
+                f"line {number} is no ref, so git cannot read the file",
+                f"once it is known which ref that was: sed -i {number}d '{path}'",
+            )
+
+
+def _loose(world: World) -> Iterator[Damage]:
+    commondir = world.repo.commondir
+    for prefix in (*_OURS, *(f"logs/{name}" for name in _OURS)):
+        for path in _entries(commondir / prefix):
+            name = path.relative_to(commondir).as_posix()
+            if why := _unreadable(path, log=name.startswith("logs/")):
+                yield Damage("ref.broken", name, why, mend=partial(_mend_file, world, path, name))
+
+
+def _entries(top: Path) -> Iterator[Path]:
+    """What stands at the path and below it, in which no directory is entered that cannot be."""
+    if not os.path.lexists(top) or top.name.endswith(".lock"):
+        return
+    yield top
+    if top.is_dir() and not top.is_symlink() and os.access(top, READ | os.X_OK):
+        for path in sorted(top.iterdir()):
+            yield from _entries(path)
+
+
+def _unreadable(path: Path, *, log: bool) -> str | None:
+    mode = path.lstat().st_mode
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        return "there is neither a file nor a directory"
+    if not os.access(path, READ | os.X_OK if stat.S_ISDIR(mode) else READ):
+        return "patchq has not the rights that it needs here"
+    if stat.S_ISREG(mode) and not log and not _VALUE.fullmatch(path.read_bytes()):
+        return "the file does not hold the id of a commit"
+    return None
+
+
+def _mend_file(world: World, path: Path, name: str) -> None:
+    """Open what is closed; else set it aside."""
+    mode = path.lstat().st_mode
+    plain = stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+    if plain and not os.access(path, READ):
+        path.chmod(stat.S_IMODE(mode) | (0o700 if stat.S_ISDIR(mode) else 0o600))
+    else:
+        aside(world.queue_root, path, name.replace("/", "_"))
+        _put_back(world, name)
+
+
+def _dangling(world: World) -> Iterator[Damage]:
+    """Refs that name what is not in the repository; `records` looks after those of landed ones."""
+    noted = world.repo.ref_target(records.NOTES)
+    named = {records.NOTES: noted} if noted else {}
+    for prefix in (records.BRANCHES, records.WAITING, records.DISCARDED):
+        named |= world.repo.refs(prefix)
+    for name, oid in named.items():
+        if world.repo.resolve_commit(oid) is None:
+            known = not name.startswith(records.BRANCHES) or _tip(world, name)
+            yield Damage(
+                "ref.dangling",
+                name,
+                f"the ref names {oid}, which is not in the repository",
+                f"fetch it from a clone, or: git update-ref -d '{name}'",
+                partial(_mend_value, world, name, oid) if known else None,
+            )
+
+
+def _mend_value(world: World, name: str, oid: str) -> None:
+    kept = world.queue_root / "damaged"
+    kept.mkdir(exist_ok=True)
+    with (kept / "refs").open("a", encoding="utf-8") as file:
+        file.write(f"{oid} {name}\n")
+    refs.delete(world.repo, name, oid)
+    _put_back(world, name)
+
+
+def _put_back(world: World, name: str) -> None:
+    """Make a branch again on which a proposal waits."""
+    tip = _tip(world, name)
+    if tip and not world.repo.ref_target(name):
+        set_ref(world, name, None, tip, "patchq: fsck")
+
+
+def set_ref(world: World, name: str, old: str | None, new: str, log: str) -> None:
+    """Make a ref, or move it from `old`, durably."""
+    if old is None:
+        refs.move(world.repo, name, None, new, log, world.identity())
+    else:
+        refs.move(world.repo, name, old, new, log, world.identity())
+    files.barrier(world.repo.commondir)
+
+
+def _tip(world: World, name: str) -> str | None:
+    """Where the mark that a batch waits, or else its report, has its branch."""
+    id = name.removeprefix(records.BRANCHES)
+    if id == name or world.repo.ref_target(records.DISCARDED + id):
+        return None
+    report = world.queue.load(id)
+    tips = (
+        world.repo.ref_target(records.WAITING + id),
+        report["commit"] if report and report["state"] == "proposed" else None,
+    )
+    return next((tip for tip in tips if tip and world.repo.resolve_commit(tip)), None)
+
+
+# --------------------------------------------------------------- claims, and scraps
+
+
+def check_claims(world: World, root: Path) -> Iterator[Damage]:
+    """Everything about the claims of the queue at `root`, and what is of no use to anybody."""
+    yield from _claims(root)
+    for path, why, removal in _scraps(world, root):
+        yield Damage("scrap", str(path), why, mend=removal)
+
+
+def _claims(root: Path) -> Iterator[Damage]:
+    """What stands beside the claims: a held batch whose response is gone can never be decided; one
+    whose papers cannot be read is decided anew, under its id."""
+    active = root / "active"
+    for name in sorted(os.listdir(active)):
+        path, paper = active / name, _read(active / name)
+        token, held = token_of(name), name.endswith(".held")
+        if token is None or response_in(name):
+            continue
+        gone = not (active / f"{token}.body").exists() and not any(active.glob(f"{token}/*"))
+        if held and gone:
+            yield Damage(
+                "claim.empty",
+                str(path),
+                "a batch is held, and its response is gone",
+                f"put the response there as {token}.body, or remove {name}",
+            )
+        elif not _is_sound(path, paper):
+            yield Damage(
+                "claim.broken",
+                str(path),
+                "what is noted of a claim is not whole, so its response is to be decided anew",
+                mend=partial(aside, root, path),
+            )
+        elif held and paper:
+            yield from _held_body(active, token, active / f"{paper['id']}{REPORT}")
+
+
+def _is_sound(path: Path, paper: dict[str, Any] | None) -> bool:
+    """Whether the paper beside a claim says what one of its kind has to: one that holds a batch
+    says which, and since when, and that one has its report."""
+    if path.name.endswith(".held"):
+        id = str(paper and paper.get("id"))
+        report = _read(path.with_name(f"{id}{REPORT}"))
+        since = paper and isinstance(paper.get("since"), int | float)
+        return bool(since and report and document.is_whole(report, id))
+    if path.suffix == ".json":
+        return paper is None or document.is_whole(paper, str(paper.get("id")))
+    return path.suffix != ".asked" or paper is None or not paper.keys() < {"asked", "data"}
+
+
+def _held_body(active: Path, token: str, path: Path) -> Iterator[Damage]:
+    """Whether the copy of the response is what the batch was held on; the response as it came
+    stands in the claim's directory."""
+    report = spool.report(path.read_bytes()) if path.is_file() else None
+    body, wanted = active / f"{token}.body", report and report["source"]["sha256"]
+    if not body.is_file() or not report or _sum(body) == wanted:
+        return
+    came = next((path for path in active.glob(f"{token}/*") if _sum(path) == wanted), None)
+    yield Damage(
+        "body.differs",
+        str(body),
+        "the response is not the one that the report is on",
+        "put the right one there",
+        partial(_copy_again, active.parent, came, body) if came else None,
+    )
+
+
+def _copy_again(root: Path, came: Path, body: Path) -> None:
+    aside(root, body)
+    shutil.copyfile(came, body)
+
+
+def _sum(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return spool.decode(path.read_bytes()) if path.is_file() else None
+
+
+def _scraps(world: World, root: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
+    """What is of no use to anybody, with why, and what removes it."""
+    claims = {token_of(name) for name in os.listdir(root / "active")}
+    for path in sorted((root / TRIES).iterdir()) if (root / TRIES).is_dir() else ():
+        if path.name not in claims:
+            why = "it counts the tries of a response that has its verdict"
+            yield path, why, partial(path.unlink, missing_ok=True)
+    commondir, objects = world.repo.commondir, world.repo.commondir / "objects"
+    why = "a killed patchq left it, and with it perhaps a lock"
+    for path in _orphans(commondir, ".ref"):
+        yield path, why, partial(refs.clean, commondir)
+    for gitdir, _ in heads(commondir):
+        for path in _orphans(gitdir, ".index"):
+            yield path, why, partial(worktree.recover, world.repo, wait=0.0)
+    for path in _orphans(objects, ".objects"):
+        # The file alone is how each process ends that wrote objects.
+        if path.with_name(f"{path.name}.d").exists():
+            yield path, why, partial(unwritten.clean, objects)
+    for path in sorted((root / "hooks").glob("probe-*")):
+        yield path, "a trial of a hook's jail", partial(remove, path)
+
+
+def _orphans(gitdir: Path, suffix: str) -> Iterator[Path]:
+    """Own files of dead owners in a git directory."""
+    for orphan in leftovers(gitdir, suffix):
+        os.close(orphan.fd)
+        yield orphan.own

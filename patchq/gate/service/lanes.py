@@ -1,0 +1,212 @@
+"""Serve lanes of a shared queue: take over what others left, work, and wait on the database.
+
+A worker decides and lands as the daemon does on one machine.  What it loses with its connection it
+leaves to whoever comes first, itself included; so a fault of the database only makes it begin
+again, after a pause.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import Any, Protocol
+
+from patchq.core.model.errors import Fault, InDoubt
+from patchq.core.model.report import WAITING, Report
+from patchq.gate.config.schema import Config
+from patchq.gate.git.files import keep_heap_small
+from patchq.gate.git.repository import Repository
+from patchq.gate.git.tidying import Combining, Tidying
+from patchq.gate.land import reports, worker
+from patchq.gate.pipeline.lane import lane_of
+from patchq.gate.pipeline.requests import RequestDesk
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import QueueEngine
+from patchq.gate.review import errands
+from patchq.gate.service.followers import Followers, ProposingQueue
+from patchq.gate.service.rounds import Rounds
+from patchq.gate.service.serve import Control, reloaded
+from patchq.gate.service.upkeep import Manager
+
+_LOG = logging.getLogger("patchq")
+_FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
+_MOST_PRUNED = 1000
+_DAY = 86_400.0
+_RUNS = 8
+"""Reports that take in at once what hooks said."""
+_FIRST_REST, _LONGEST_REST = 0.2, 5.0
+
+
+class LaneQueue(QueueEngine, ProposingQueue, Protocol):
+    """What a worker needs of a queue beside its protocol."""
+
+    def orphaned(self) -> bool: ...
+
+    def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]: ...
+
+    def done(self, number: int, answer: Mapping[str, Any]) -> None: ...
+
+    def acting_for(self, feeder: str | None) -> AbstractContextManager[None]:
+        """What comes into the queue in the block is told to that feeder as well."""
+
+    def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
+        """Have this tell the lane of a response from now on."""
+
+    def feeder_of(self, id: str) -> str | None:
+        """The feeder that is told of the batch."""
+
+    def wait(self, seconds: float) -> bool: ...
+
+    def ring(self) -> None: ...
+
+
+def serve_lanes(
+    world: World,
+    queue: LaneQueue,
+    control: Control,
+    tell: worker.Tell,
+    load_config: Callable[[], Config],
+    manager: Manager,
+) -> None:
+    """Work until `control.stop`."""
+    keep_heap_small()
+    control.ring, control.cut_short = queue.ring, world.stop.set
+    desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
+    world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
+    rest, searched, begun = _FIRST_REST, 0.0, False
+    rounds, upkeep, followers = Rounds(), _Upkeep(world.repo), Followers()
+    try:
+        while not control.stop:
+            manager.alive()
+            if control.reload:
+                desk.world = world = _reload(world, queue, control, load_config, manager)
+            try:
+                if due := monotonic() - searched >= poll_seconds:
+                    searched = monotonic()
+                if not begun or (due and queue.orphaned()):
+                    worker.start(world, tell, patience=0.0 if begun else 5.0)
+                    begun = True
+                upkeep.turn()
+                came = worker.turn(world, tell) + _carry_out(world, queue) > 0
+                if rounds.due(came):
+                    worker.look_at_held(world, tell)
+                if came:
+                    upkeep.worked()
+                    followers.worked()
+                    continue
+                if reports.keep_told(world, _RUNS) or followers.turn(world, queue):
+                    continue
+                upkeep.idle(world)
+                if queue.wait(poll_seconds):
+                    rounds.soon()  # a verdict may be what something here waits for
+                rest = _FIRST_REST
+            except Fault as fault:
+                if not (fault.retryable or isinstance(fault, InDoubt)):
+                    raise
+                _LOG.warning("%s; it is tried again", fault.message)
+                begun = False
+                with suppress(Fault):
+                    queue.release(fault)
+                _rest(rest, control)
+                rest = min(2 * rest, _LONGEST_REST)
+    finally:
+        desk.close()
+        upkeep.close()
+
+
+class _Upkeep:
+    """What a worker does beside the work: have git tidy up, and forget what is old."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._tidying, self._packs = Tidying(repo), Combining(repo)
+        self._prunes = monotonic() + _FIRST_PRUNE_SECONDS
+
+    def turn(self) -> None:
+        if self._packs.turn():
+            self._repo.renew()
+
+    def worked(self) -> None:
+        self._tidying.due = True
+
+    def idle(self, world: World) -> None:
+        self._tidying.turn()
+        if monotonic() >= self._prunes:
+            self._prunes = monotonic() + _PRUNE_SECONDS
+            _prune(world)
+
+    def close(self) -> None:
+        self._packs.finish()
+
+
+class _Desk(RequestDesk):
+    """What it asks for by itself belongs to the feeder of the batch that it answers."""
+
+    def __init__(self, world: World, queue: LaneQueue) -> None:
+        super().__init__(world, queue.ring)
+        self._queue = queue
+
+    def refused(self, report: Report) -> None:
+        with self._queue.acting_for(self._queue.feeder_of(report["id"])):
+            super().refused(report)
+
+
+def _reload(
+    world: World,
+    queue: LaneQueue,
+    control: Control,
+    load_config: Callable[[], Config],
+    manager: Manager,
+) -> World:
+    """The world under the configuration as it is now."""
+    manager.reloading()
+    control.reload = False
+    world = reloaded(world, load_config)
+    queue.sort_by(lane_by(world.config, world.target))
+    manager.ready()
+    return world
+
+
+def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
+    """What tells the lane of a response by its bytes and its name."""
+    return lambda data, name: lane_of(data, target, config.targets)
+
+
+def _carry_out(world: World, queue: LaneQueue) -> int:
+    """Do what people asked for; how much that was."""
+    asked = queue.asked()
+    for number, words, again in asked:
+        feeder, errand = words.get("feeder"), {**words}
+        errand.pop("feeder", None)
+        with queue.acting_for(feeder):
+            answer = errands.carry_out(world, errand, again=again)
+        queue.done(number, answer)
+    return len(asked)
+
+
+def _prune(world: World) -> None:
+    """Forget finished batches as `queue.retention_days` says, some at a time; proposals stay."""
+    days = world.config.queue.retention_days
+    if not days:
+        return
+    for id in islice(world.queue.older(world.clock() - days * _DAY), _MOST_PRUNED):
+        report = world.queue.load(id)
+        if report and report["state"] not in WAITING:
+            world.queue.forget(id)
+
+
+def _rest(seconds: float, control: Control) -> None:
+    from threading import Event
+
+    woken = Event()
+    before, control.ring = control.ring, woken.set
+    try:
+        if not control.stop:
+            woken.wait(seconds)
+    finally:
+        control.ring = before

@@ -1,0 +1,279 @@
+"""Serve the queue: recover, then work whenever something is there, until told to stop.
+
+Signals only set flags and ring the bell; the batch in hand is always finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic, sleep
+from types import FrameType
+
+from patchq.core.model.errors import Fault, Interrupted, Unreachable, UsageError
+from patchq.gate.config.schema import Config
+from patchq.gate.git.checkout import registered
+from patchq.gate.git.files import keep_heap_small
+from patchq.gate.land import reports, worker
+from patchq.gate.pipeline.ground import branches_of
+from patchq.gate.pipeline.requests import RequestDesk
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue.hand import STOP_NOW, activities, told
+from patchq.gate.review import restack
+from patchq.gate.review.heads import Heads
+from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
+from patchq.gate.service.upkeep import Upkeep
+
+_LOG = logging.getLogger("patchq")
+_SHORTEST_WAIT = 0.01
+_RUNS = 8
+"""Reports that take in at once what hooks said."""
+_PIECE_SECONDS = 0.05
+"""How long proposals are looked at before the inbox is."""
+
+
+@dataclass
+class Control:
+    """What signals ask for."""
+
+    stop: bool = False
+    reload: bool = False
+    ring: Callable[[], None] = lambda: None
+    """Ends a wait."""
+    caught: list[int] = field(default_factory=list)
+    cut_short: Callable[[], None] = lambda: None
+    """Ends what the batch in hand need not wait for."""
+    now: bool = False
+    """Whether the batch in hand is left to the next start."""
+    end_now: Callable[[], None] = lambda: None
+    """Ends what runs beside the work."""
+    _said: bool = False
+
+    def install(self) -> None:
+        """SIGTERM and SIGINT stop after the batch in hand, SIGINT again or SIGUSR1 at once; SIGHUP
+        reads the configuration anew."""
+        for number in (signal.SIGTERM, signal.SIGINT, STOP_NOW, signal.SIGHUP):
+            signal.signal(number, self._caught)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        again = number == STOP_NOW or (number == signal.SIGINT and self.interrupted)
+        if again and not self.now:
+            self.now = True
+            self.end_now()
+        self.caught.append(number)
+        if number == signal.SIGHUP:
+            self.reload = True
+        else:
+            self.stop = True
+            self.cut_short()
+        self.ring()
+
+    def pulse(self, world: World, alive: Callable[[], None]) -> None:
+        """Called often by the thread that does the work: it raises `Interrupted` once the work is
+        to end at once, and says once what is waited for."""
+        alive()
+        if self.now:
+            raise Interrupted
+        if self.stop and not self._said:
+            self._said = True
+            waits = told(activities(world.queue_root), batches=True) or "what is in hand"
+            _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
+
+    @property
+    def interrupted(self) -> bool:
+        return signal.SIGINT in self.caught
+
+
+def serve(
+    world: World,
+    control: Control,
+    tell: worker.Tell,
+    load_config: Callable[[], Config],
+    upkeep: Upkeep,
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Work until `control.stop`.  The caller holds the queue's lock; `idle` is called whenever
+    nothing is left to do."""
+    from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
+
+    keep_heap_small()
+    queue = world.config.queue
+    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.ring, control.cut_short = doorbell.ring, world.stop.set
+    desk = RequestDesk(world, doorbell.ring)
+    world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
+    _say_what_is_out_of_reach(world, doorbell.warning)
+    upkeep.ready()
+    recovered = False
+    rounds, followers, heads = Rounds(), _Followers(), Heads()
+    try:
+        while not control.stop:
+            upkeep.turn()
+            if control.reload:
+                upkeep.manager.reloading()
+                control.reload = False
+                upkeep.world = desk.world = world = reloaded(world, load_config)
+                upkeep.ready()
+            try:
+                if not recovered:
+                    worker.start(world, tell)
+                    recovered = True
+                heads.turn(world)
+                came = worker.turn(world, tell) > 0
+                if rounds.due(came):
+                    _look_round(world, tell)
+                if came:
+                    followers.worked()
+                    continue
+                followers.turn(world)
+            except Fault as fault:
+                _begin_again(world, fault)
+                recovered = False
+            idle()
+            upkeep.idle()
+            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause, heads.pause))
+    finally:
+        upkeep.manager.stopping()
+        desk.close()
+        doorbell.close()
+        upkeep.close()
+
+
+def _say_what_is_out_of_reach(world: World, inbox: str | None) -> None:
+    if inbox:
+        _LOG.warning("%s", inbox)
+    for checkout in registered(world.repo) if world.branches.remote is None else ():
+        if checkout.unseen and checkout.branch:
+            _LOG.warning(
+                "the work tree %s is out of reach (%s), so batches for %s do not land: %s",
+                checkout.workdir,
+                checkout.unseen,
+                checkout.branch,
+                checkout.cure,
+            )
+
+
+class _Followers:
+    """The proposals that follow what moves: a piece at a time, so that no response waits for long.
+
+    While responses come, that takes a tenth of the time, and what touches nothing that moved is
+    left until there is a pause: the next response may move the target again.
+    """
+
+    def __init__(self) -> None:
+        self._worked = self._next = 0.0
+        self._more = False
+
+    @property
+    def pause(self) -> float:
+        """Seconds until `turn` wants to be called again."""
+        return 0.0 if self._more else max(self._next - monotonic(), 0.0)
+
+    def worked(self) -> None:
+        """Take note that there were responses."""
+        self._worked = monotonic()
+
+    def turn(self, world: World) -> None:
+        self._more = reports.keep_told(world, _RUNS)
+        began = monotonic()
+        if began < self._next:
+            return
+        quiet = began - self._worked >= LOOK_SECONDS
+        over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
+        ended = monotonic()
+        pause = 0.0 if quiet else 9 * (ended - began)
+        self._next = ended + (LOOK_SECONDS if over else pause)
+
+
+def _look_round(world: World, tell: worker.Tell) -> None:
+    """See what nobody rings for: what people and other machines did, what is held, and what crashed
+    commands left."""
+    _look_at_remote(world, world.config.landing.poll_seconds)
+    worker.look_at_held(world, tell)
+    worker.start(world, tell, patience=0.0)
+
+
+def _look_at_remote(world: World, within: float = 0.0) -> None:
+    """See what others did to the branches, where they are a remote's."""
+    with suppress(Unreachable):  # it is noted
+        world.branches.refresh(within=within)
+
+
+def _pause(world: World) -> float:
+    """Seconds until something may have changed that nobody rings for."""
+    settled = world.queue.unsettled()
+    return LOOK_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), LOOK_SECONDS)
+
+
+def _begin_again(world: World, fault: Fault) -> None:
+    """Leave the claims in hand to be recovered, as after a crash; raises a fault that stays."""
+    if not fault.retryable:
+        raise fault
+    _LOG.warning("%s; it is tried again", fault.message)
+    world.queue.release()
+    world.queue.acquire(world.target)
+
+
+def reloaded(world: World, load_config: Callable[[], Config]) -> World:
+    """The world under the configuration as it is now; the same one, if that cannot be used."""
+    try:
+        config = load_config()
+        if _cluster(config) != _cluster(world.config):
+            raise UsageError("another `cluster` holds from the next start of the process")
+        target = config.target or world.target
+        branches = branches_of(world.repo, world.queue_root, config, target)
+        if branches.tip(target) is None:
+            raise UsageError(f"the target branch {target!r} does not exist")
+    except UsageError as error:
+        _LOG.error("the configuration is kept as it was: %s", error)
+        return world
+    old = world.config
+    _LOG.info("configuration read anew")
+    if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
+        _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
+    if (config.landing, config.targets, target) == (old.landing, old.targets, world.target):
+        branches = world.branches
+    return replace(world, config=config, target=target, branches=branches)
+
+
+def _cluster(config: Config) -> object:
+    return "cluster" in config.given, config.cluster
+
+
+def drain(
+    world: World,
+    control: Control,
+    tell: worker.Tell,
+    upkeep: Upkeep,
+    progress: Callable[[], None] = lambda: None,
+) -> None:
+    """Work off what waits, then return.  A file that is still being written is waited for as long
+    as a quiet one takes to count as complete, and no longer."""
+    control.cut_short = world.stop.set
+    with closing(RequestDesk(world)) as desk:
+        world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
+        _look_at_remote(world)
+        worker.start(world, tell)
+        Heads().look(world)
+        restack.settle(world, rest=False)
+        quiet_until = monotonic() + world.config.queue.settle_seconds + 1
+        while not control.stop:
+            progress()
+            upkeep.bound()
+            if worker.turn(world, tell):
+                continue
+            pause = world.queue.unsettled()
+            if desk.open:
+                pause = _SHORTEST_WAIT
+            elif pause is None or monotonic() > quiet_until:
+                if worker.look_at_held(world, tell):
+                    continue
+                break
+            world.pulse()
+            sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
+        restack.settle(world)
+    upkeep.finish()

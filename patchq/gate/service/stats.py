@@ -1,0 +1,204 @@
+"""Counting what became of batches, and the numbers as a text file for Prometheus' node exporter
+(`--collector.textfile.directory`).
+
+A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
+over them can be had; `ledger` keeps them.  Of what is counted nothing but `reverted` changes once a
+batch has landed or was refused.
+
+Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
+response: agents name themselves, and each new name would be a new series.  A file that cannot be
+written is warned of once and stops nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from patchq import __version__
+from patchq.core.model.report import VERDICTS, WAITING, Report
+from patchq.core.model.values import State
+from patchq.gate.git import files
+from patchq.llm.client import NORMAL_ENDS
+
+_LOG = logging.getLogger("patchq")
+
+OTHERS = "(others)"
+MOST_KEYS = 20_000
+"""Agents and models name themselves; beyond this many sums, new names are counted together."""
+
+_NOTHING = 1e-9
+Key = tuple[str, str, str, str, str]
+"""What is counted, the agent, the model, the format (or the hook's id), and the value."""
+Counts = defaultdict[Key, float]
+Sums = Mapping[str, Mapping[str, float]]
+"""What is counted -> the value -> its sum."""
+PLACES = {"agent": 1, "model": 2, "format": 3}
+"""Where a key has what sums can be had for."""
+
+
+def verdict(report: Report) -> State:
+    """The state with which the report first appeared."""
+    state = report["state"]
+    if state in VERDICTS:
+        return state
+    return "applied" if state == "reverted" and report["mode"] == "auto" else "proposed"
+
+
+def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
+    """What one report adds, of which format or hook, the value, and how much: one verdict, what a
+    person decided of a proposal, each code that refused it, the rungs and states of its edits, what
+    was corrected, its attempts, its hooks' ends, and the seconds that deciding and hooks took."""
+    yield "verdict", "", verdict(report), 1
+    if verdict(report) == "proposed" and report["state"] not in WAITING:
+        yield "decision", "", "accepted" if report["state"] == "reverted" else report["state"], 1
+    for form, what, number in reverted(report):
+        yield "revert", form, what, number
+    for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
+        yield "reason", "", code, 1
+    forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}
+    for edit in report["edits"]:
+        yield "edit", edit["format"] or "", edit["state"], 1
+        if edit["match"]:
+            yield "match", edit["format"] or "", edit["match"], 1
+    for change in report["corrections"]:
+        yield "correction", forms.get(change["edit"], ""), f"{change['what']} by {change['by']}", 1
+    if "model_ms" in (report["timings"] or {}):
+        yield "correction", "", "tried", 1
+    for attempt in report["attempts"]:
+        yield "attempt", "", f"{attempt['form']} {attempt['stop']}", 1
+    if cut := _cut(report):
+        yield "truncated", "", "answer", cut
+    for run in report["hooks"]:
+        end = "passed" if run["exit"] == 0 else "timeout" if run["exit"] is None else "refused"
+        yield "hook", run["id"], end, 1
+        yield "seconds", run["id"], "hook", run["seconds"]
+    yield "seconds", "", "decide", sum((report["timings"] or {}).values()) / 1000
+
+
+def reverted(report: Report) -> Iterator[tuple[str, str, float]]:
+    """The batch, and its edits by their formats, if it was taken back after it had landed."""
+    if report["state"] != "reverted":
+        return
+    yield "", "batches", 1
+    done = Counter(e["format"] or "" for e in report["edits"] if e["state"] == "applied")
+    for form, number in done.items():
+        yield form, "edits", number
+
+
+def _cut(report: Report) -> int:
+    """How many answers were cut: of those that were asked for, or the response itself."""
+    stops = [attempt["stop"] for attempt in report["attempts"]]
+    if stops:
+        return sum(stop not in NORMAL_ENDS and not stop.startswith("llm.") for stop in stops)
+    return int(any(problem["code"] == "response.truncated" for problem in report["problems"]))
+
+
+def counted(report: Report) -> Counts:
+    """What one report counts."""
+    counts: Counts = defaultdict(int)
+    for kind, form, value, number in _counted(report):
+        counts[kind, report["agent"] or "", report["model"] or "", form, value] += number
+    return counts
+
+
+def taken_back(report: Report) -> Counts:
+    """What it counts more, now that the batch is reverted."""
+    return defaultdict(int, {key: n for key, n in counted(report).items() if key[0] == "revert"})
+
+
+def add(counts: Counts, more: Mapping[Key, float], sign: int = 1) -> None:
+    """Add to sums, which stay bounded, or take away from them."""
+    for key, number in more.items():
+        if key not in counts and len(counts) >= MOST_KEYS:
+            key = key[0], OTHERS, OTHERS, *key[3:]
+        counts[key] += sign * number
+
+
+def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
+    """The sums for each agent, model or format (`PLACES`), by its name; without `by` those over
+    everything, under an empty name."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for key, number in counts.items():
+        if abs(number) < _NOTHING:  # it was counted, and taken away
+            continue
+        kinds = found.setdefault(key[PLACES[by]] if by else "", defaultdict(Counter))
+        kinds[key[0]][key[4]] += number  # type: ignore[assignment]
+    return dict(found)
+
+
+_GAUGES = {
+    "inbox": "Responses in the inbox.",
+    "held": "Batches that wait for another batch, or for a work tree.",
+    "waiting": "Proposals that wait for review.",
+    "start_time_seconds": "When the daemon started.",
+    "last_landing_time_seconds": "When a batch last landed.",
+}
+"""How the queue stands now; times are seconds since the epoch."""
+
+
+def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> Iterator[str]:
+    for name, kind, what, samples in _families(counts, gauges):
+        yield f"# HELP patchq_{name} {what}"
+        yield f"# TYPE patchq_{name} {kind}"
+        for label, value in samples.items():
+            yield f"patchq_{name}{label} {value}"
+
+
+def _families(
+    counts: Mapping[Key, float], gauges: Mapping[str, float | None]
+) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    """Name, type and meaning of each number, and what follows its name -> its value."""
+    total = sums(counts).get("", {})
+    verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
+    states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}
+    codes = {f'{{code="{_escaped(c)}"}}': f"{reasons[c]:.0f}" for c in sorted(reasons)}
+    yield "info", "gauge", "The version of patchq.", {f'{{version="{__version__}"}}': "1"}
+    yield "verdicts_total", "counter", "Responses that got their verdict.", states
+    yield "refusals_total", "counter", "Responses refused for a reason.", codes
+    for name, what, each in (
+        ("decide", "Seconds spent on deciding.", "verdict"),
+        ("hook", "Seconds in hooks.", "hook"),
+    ):
+        seconds, times = total.get("seconds", {}).get(name, 0), sum(total.get(each, {}).values())
+        samples = {"_sum": f"{seconds:.3f}", "_count": f"{times:.0f}"}
+        yield f"{name}_seconds", "summary", what, samples
+    for name, what in _GAUGES.items():
+        if (value := gauges[name]) is not None:
+            yield name, "gauge", what, {"": f"{value:.3f}" if "time" in name else f"{value:.0f}"}
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class MetricsFile:
+    """The file at `path`, written when there is something new to write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written = ""
+        self._warned = False
+
+    def write(self, counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> None:
+        """Replace the file by the sums, and the value of each of `_GAUGES`.  Its directory must be
+        there."""
+        content = "".join(f"{line}\n" for line in _lines(counts, gauges))
+        if content == self._written and self.path.exists():
+            return
+        # The node exporter reads what ends in `.prom`, so the scratch file must not.
+        scratch = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            files.replace(self.path, content.encode(), via=scratch)
+        except OSError as error:
+            with suppress(OSError):
+                scratch.unlink()
+            if not self._warned:
+                _LOG.warning("%s: the statistics cannot be written: %s", self.path, error.strerror)
+            self._warned = True
+        else:
+            self._written, self._warned = content, False

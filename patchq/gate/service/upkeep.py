@@ -1,0 +1,319 @@
+"""What the daemon does beside the work: say that it lives, remove what is old, write the numbers,
+have git tidy up.
+
+Everything runs in the main loop, a bounded piece at a time, so it neither delays a response by much
+nor goes on when the loop hangs.
+
+A service manager is told by sd_notify(3): datagrams to the socket in NOTIFY_SOCKET.  The watchdog's
+ping comes from the main loop and from nowhere else: a thread of its own would go on pinging for a
+daemon that hangs.  Without a manager every call does nothing.
+
+Of finished batches, after `queue.retention_days`, only files below `done/` and `rejected/` go.
+What git knows stays (commit, record, trailers and notes), and so do the ids, none of which is ever
+given again, and what tells whose the bytes were.  What waits for anything is never removed.  The
+sums are kept before the reports go (`stats`).  The clock of the last round is kept as well
+(`clock`): one that was set ahead makes nothing old.  With it is kept when that round was over.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+from patchq.core.model.errors import Busy
+from patchq.core.model.report import WAITING, Report
+from patchq.gate.git import records
+from patchq.gate.git.tidying import Combining, Tidying
+from patchq.gate.land import reports
+from patchq.gate.pipeline.world import World
+from patchq.gate.queue import spool
+from patchq.gate.queue.spool import Folder, disk_faults
+from patchq.gate.service.ledger import Ledger
+from patchq.gate.service.stats import MetricsFile
+
+_STATUS_SECONDS = 1.0
+_SEND_SECONDS = 1.0
+
+_PAUSE_SECONDS = 3600.0
+MOST_REMOVED = 100
+_MOST_LOOKED_AT = 2000
+_DAY = 86_400.0
+CLOCK = "clock"
+_LEAP = 90 * _DAY
+"""Who was away for so long keeps its files a little longer; more often a clock was set."""
+
+_BUSY_SECONDS = 5.0
+"""The longest time without upkeep while there is always something to do."""
+_WRITE_SECONDS = 1.0
+_SOON = 0.05
+_LATER = 60.0
+RENEW = 500
+"""After so many verdicts the repository's handle forgets what it has read."""
+
+
+class Manager:
+    """The service manager that started this process, by what the environment says of it."""
+
+    def __init__(
+        self, environ: Mapping[str, str] = os.environ, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._clock = clock
+        named = environ.get("NOTIFY_SOCKET", "")
+        # A path, or a name in Linux' abstract space, which begins with a zero.
+        named = named.replace("@", "\0", 1) if named.startswith(("/", "@")) else ""
+        self._address = os.fsencode(named)
+        self._pause = _watchdog(environ) / 3 if self._address else 0.0
+        self._pinged = self._told = float("-inf")
+        self._status = ""
+
+    @property
+    def there(self) -> bool:
+        return bool(self._address)
+
+    def ready(self) -> None:
+        self._send("READY=1")
+        self.alive()
+
+    def reloading(self) -> None:
+        """The configuration is being read anew; `ready` ends that."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(self._clock() * 1_000_000)}")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`, sent when it is another one, once a second at most."""
+        now = self._clock()
+        if self._address and text != self._status and now - self._told >= _STATUS_SECONDS:
+            self._status, self._told = text, now
+            self._send(f"STATUS={' '.join(text.split())}")
+
+    def alive(self) -> None:
+        """Ping the watchdog, three times within its time; cheap to call often."""
+        now = self._clock()
+        if self._pause and now - self._pinged >= self._pause:
+            self._pinged = now
+            self._send("WATCHDOG=1")
+
+    def _send(self, text: str) -> None:
+        if not self._address:
+            return
+        # A manager that is gone, or does not listen, is no reason to stop the work.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.settimeout(_SEND_SECONDS)
+            out.sendto(text.encode(), self._address)
+
+
+def _watchdog(environ: Mapping[str, str]) -> float:
+    """The seconds within which the manager wants to hear of this process; 0: it does not."""
+    try:
+        seconds = int(environ.get("WATCHDOG_USEC", "0")) / 1_000_000
+        meant = int(environ.get("WATCHDOG_PID", os.getpid()))
+    except ValueError:
+        return 0.0
+    return seconds if meant == os.getpid() else 0.0
+
+
+class Retention:
+    """One queue's; `turn` does a bounded piece of the work, and a whole round once an hour."""
+
+    def __init__(self) -> None:
+        self._left: Iterator[str] | None = None
+        self._next = 0.0
+
+    def turn(self, world: World, ledger: Ledger) -> bool:
+        """Remove some batches that are old enough, which `ledger` counts; True if the round is
+        over."""
+        days = world.config.queue.retention_days
+        if not days or (self._left is None and monotonic() < self._next):
+            return True
+        root, now = world.queue_root, world.clock()
+        limit = now - days * _DAY
+        if self._left is None and _lately(root, now, days):
+            self._next = monotonic() + _PAUSE_SECONDS
+            return True
+        try:
+            with reports.locked(world, wait=0.0):
+                if self._left is None:
+                    young = _counts_from(root, now) > limit
+                    self._left = iter([] if young else world.queue.older(limit))
+                if self._piece(world, ledger, self._left, limit):
+                    return False
+        except Busy:
+            return True  # a person decides on something; there is time
+        _over(root, now, days)
+        self._left, self._next = None, monotonic() + _PAUSE_SECONDS
+        return True
+
+    def _piece(self, world: World, ledger: Ledger, ids: Iterator[str], limit: float) -> bool:
+        """Whether there may be more."""
+        old: list[Report] = []
+        more = False
+        for looked, id in enumerate(ids, 1):
+            at = world.queue.ended(id)
+            if at is not None and at < limit and (report := _finished(world, id)):
+                old.append(report)
+            more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
+            if more:
+                break
+        if old:
+            ledger.keep(old)
+            world.queue.forget(*(report["id"] for report in old))
+            world.queue.sync()
+            ledger.removed()
+        return more
+
+
+def _finished(world: World, id: str) -> Report | None:
+    """The report of a batch that nobody waits for any more."""
+    report = None if world.repo.ref_target(records.WAITING + id) else world.queue.load(id)
+    return report if report and report["state"] not in WAITING else None
+
+
+@disk_faults
+def _counts_from(root: Path, now: float) -> float:
+    """Since when files have become older: the last time that the clock was far ahead of where the
+    round before had seen it.  They are no older for that."""
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+        last, begun = clock.get("seen"), clock.get("from")
+        if not isinstance(last, float) or not isinstance(begun, float):
+            last, begun = now, 0.0
+        begun = now if now - last > _LEAP else min(begun, now)
+        folder.put(CLOCK, spool.encode({"seen": now, "from": begun}))
+        return begun
+
+
+@disk_faults
+def _lately(root: Path, now: float, days: float) -> bool:
+    """Whether a round under the same rule was over a short while ago: looking at every batch that
+    has its files is nothing for each start."""
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+    over = clock.get("over")
+    pause = now - over if isinstance(over, float) else -1.0
+    return clock.get("days") == days and 0 <= pause < _PAUSE_SECONDS
+
+
+@disk_faults
+def _over(root: Path, now: float, days: float) -> None:
+    with Folder(root, lasting=False) as folder:
+        clock = spool.decode(folder.read(CLOCK)) or {}
+        folder.put(CLOCK, spool.encode({**clock, "over": now, "days": days}))
+
+
+class Upkeep:
+    """Of one daemon.  The configuration's paths begin at `home`; `manager` is the service manager
+    that started it, if any did.  A new configuration is a new `world`."""
+
+    def __init__(self, world: World, home: Path, manager: Manager) -> None:
+        self.manager = manager
+        self.pause = _LATER
+        """Seconds until `idle` wants to be called again."""
+        self.world, self._home = world, home
+        self.verdicts: Counter[str] = Counter()
+        """How many verdicts there were, by their states."""
+        self._retention = Retention()
+        self._tidying, self._packs = Tidying(world.repo), Combining(world.repo)
+        self._until_renewal = RENEW
+        self._ledger = Ledger(world.queue, world.queue_root)
+        self._file: MetricsFile | None = None
+        self._started = world.clock()
+        self._worked = self._wrote = monotonic()
+
+    def ready(self) -> None:
+        self.manager.ready()
+        self._say()
+
+    def count(self, report: Report) -> None:
+        """Take note of a verdict."""
+        self.verdicts[report["state"]] += 1
+        self._tidying.due |= report["commit"] is not None
+        self._until_renewal -= 1
+
+    @property
+    def summary(self) -> str:
+        """The verdicts so far, for people; empty before the first."""
+        return ", ".join(f"{count} {state}" for state, count in sorted(self.verdicts.items()))
+
+    def turn(self) -> None:
+        """Called in each round of the main loop."""
+        self.manager.alive()
+        self.bound()
+        self._say()
+        if monotonic() - self._worked >= _BUSY_SECONDS:
+            self.idle()
+
+    def bound(self) -> None:
+        """Keep packs and memory few, between two groups."""
+        if self._packs.turn() or self._until_renewal <= 0:
+            self._until_renewal = RENEW
+            self.world.repo.renew()
+
+    def close(self) -> None:
+        """Wait for what runs beside the work."""
+        self._packs.finish()
+
+    def idle(self) -> None:
+        """Do a piece of what there is to do."""
+        over = self._count()
+        if over:  # what is to be removed has been counted
+            over = self._retention.turn(self.world, self._ledger)
+            if monotonic() - self._wrote >= _WRITE_SECONDS:
+                self._write()
+        self._tidying.turn()
+        self._worked = monotonic()
+        self.pause = _LATER if over else _SOON
+
+    def finish(self) -> None:
+        """The same to its end, for who does not come back: old batches, once, and the numbers."""
+        while not self._count():
+            pass
+        self._retention.turn(self.world, self._ledger)
+        self._write()
+        self.close()
+        self._tidying.turn()
+
+    def _count(self) -> bool:
+        """Count some of what was not counted yet; True if nothing is left, or little that nobody
+        asks for."""
+        if not self._ledger.behind:
+            return self._path() is None or self._ledger.turn()
+        over = self._ledger.turn()
+        if over:
+            self._ledger.write()
+        return over
+
+    def _write(self) -> None:
+        """Write the numbers, if the configuration names a file for them."""
+        path, world = self._path(), self.world
+        if path is None:
+            return
+        if self._file is None or self._file.path != path:
+            self._file = MetricsFile(path)
+        self._file.write(
+            self._ledger.counts,
+            {
+                "inbox": world.queue.depth(),
+                "held": len(world.queue.held()),
+                "waiting": len(world.repo.refs(records.WAITING)),
+                "start_time_seconds": self._started,
+                "last_landing_time_seconds": self._ledger.last_landing,
+            },
+        )
+        self._wrote = monotonic()
+
+    def _path(self) -> Path | None:
+        named = self.world.config.stats.prometheus
+        return self._home / named if named else None
+
+    def _say(self) -> None:
+        if self.manager.there:
+            self.manager.status(
+                f"watching for {self.world.target}: {self.summary or 'nothing yet'}"
+            )

@@ -1,0 +1,28 @@
+"""`patchq review`: the page on which people look at what waits, and decide.
+
+`guard` keeps everybody else out, `app` answers requests, a view module for each page makes the
+values that its template shows, `live` tells browsers of changes.  Nothing here decides: what is
+asked for goes to the functions that the command line calls.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from patchq.core.model.errors import UsageError
+
+_EXTRA = ("jinja2", "markupsafe", "pygments", "python_multipart", "starlette", "uvicorn")
+
+
+def serve(args: Namespace) -> int:
+    """Serve the page until a signal ends it; `UsageError` without its packages."""
+    try:
+        from patchq.page import server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in _EXTRA:
+            raise
+        raise UsageError(
+            "the review page needs packages that are not installed",
+            "pip install 'patchq[review]', or `patchq review --next` in the terminal",
+        ) from None
+    return server.run(args)

@@ -1,0 +1,137 @@
+"""Requests and their answers: what is looked at, and what is decided."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from patchq.cli.door import Door
+from patchq.core.model.errors import Fault, UsageError, disk_fault
+from patchq.gate.pipeline.world import World
+from patchq.page import batch, conflicts, decisions, history, inbox, live, statistics
+from patchq.page.shown import Shown, rendered
+
+_LOG = logging.getLogger("patchq")
+_HERE = Path(__file__).parent
+View = Callable[[World, Mapping[str, str]], Shown]
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
+    """The application; who looks never waits for who decides."""
+
+    def page(view: View) -> Answer:
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(_look, looking, view, request)
+
+        return answer
+
+    async def decide(request: Request) -> Response:
+        fields = await _fields(request)
+        return await run_in_threadpool(_decide, looking, deciding, request, fields)
+
+    async def send_back(request: Request) -> Response:
+        fields = await _fields(request)
+        return await run_in_threadpool(_send_back, looking, deciding, request, fields)
+
+    async def changes(request: Request) -> Response:
+        return news.stream(request.query_params.get("since", ""))
+
+    return Starlette(
+        routes=[
+            Route("/", page(inbox.view)),
+            Route("/history", page(history.view)),
+            Route("/statistics", page(statistics.view)),
+            Route("/conflicts", page(conflicts.view)),
+            Route("/help", page(lambda world, asked: Shown("help.html", "Help", {}))),
+            Route("/changes", changes),
+            Route("/send-back", send_back, methods=["POST"]),
+            Route("/batch/{id}", page(batch.view)),
+            Route("/batch/{id}/{deed}", decide, methods=["POST"]),
+            Mount("/static", StaticFiles(directory=_HERE / "static")),
+        ],
+        lifespan=news.running,
+        exception_handlers={404: _missing, 405: _missing},
+    )
+
+
+def _look(door: Door, view: View, request: Request) -> Response:
+    try:
+        with door.world() as world:
+            # From before: what changes while the page is made is told.
+            version = live.version(live.places(world))
+            shown = view(world, {**request.query_params, **request.path_params})
+            return _html(shown, request, version)
+    except Exception as error:
+        return _failed(error, request)
+
+
+def _decide(
+    looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
+) -> Response:
+    id, deed = request.path_params["id"], request.path_params["deed"]
+    try:
+        with deciding.world(writes=True) as world:
+            result = decisions.take(world, id, deed, fields)
+            if result is None:
+                return RedirectResponse(f"/batch/{id}", 303)
+        with looking.world() as world:
+            version = live.version(live.places(world))
+            shown = batch.view(world, {"id": id}, result)
+            return _html(shown, request, version, 409 if result.problems else 200)
+    except Exception as error:
+        return _failed(error, request)
+
+
+def _send_back(
+    looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
+) -> Response:
+    try:
+        with deciding.world(writes=True) as world:
+            result = decisions.send_back_each(world, fields)
+            if result is None:
+                return RedirectResponse("/", 303)
+        with looking.world() as world:
+            version = live.version(live.places(world))
+            return _html(inbox.view(world, {}, result), request, version, 409)
+    except Exception as error:
+        return _failed(error, request)
+
+
+async def _fields(request: Request) -> list[tuple[str, str]]:
+    form = await request.form(max_files=0, max_fields=5000, max_part_size=1 << 20)
+    return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+
+
+def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Response:
+    return HTMLResponse(rendered(shown, request.url.path, version), code)
+
+
+def _failed(error: Exception, request: Request) -> Response:
+    """What went wrong, as a page; a defect of patchq is told in the log."""
+    if isinstance(error, OSError):
+        error = disk_fault(error) or error
+    if isinstance(error, Fault):
+        code = 404 if isinstance(error, UsageError) else 503
+        problem = {"code": error.code, "message": error.message, "hint": error.hint}
+    else:
+        _LOG.exception("the page %s failed", request.url.path)
+        code = 500
+        said = f"{type(error).__name__}: {error}"
+        problem = {"code": "fault.crashed", "message": said, "hint": "this is a defect of patchq"}
+    shown = Shown("failed.html", "Not possible", {"problem": problem})
+    return HTMLResponse(rendered(shown, request.url.path, ""), code)
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    problem = {"code": "usage", "message": "there is no such page", "hint": "go to the inbox"}
+    shown = Shown("failed.html", "Not found", {"problem": problem})
+    return HTMLResponse(rendered(shown, request.url.path, ""), getattr(error, "status_code", 404))

@@ -1,0 +1,168 @@
+"""What people decide on the page, by what the command line decides by.
+
+Each form carries the commit that the page showed, so that nothing lands unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from patchq.cli import deciding
+from patchq.core.model.errors import Fault, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.core.model.report import EditEntry
+from patchq.core.model.values import Problem
+from patchq.gate.pipeline.world import World
+from patchq.gate.review import comment_file, decide
+from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
+
+Fields = Sequence[tuple[str, str]]
+"""A form's names and values, in its order."""
+
+
+@frozen
+class FormResult:
+    """Why nothing was done, or what the choice of edits would do."""
+
+    problems: tuple[Problem, ...] = ()
+    written: str = ""
+    """The comments that were not taken, as plain lines: what a person wrote is not lost."""
+    choice: Preview | None = None
+
+
+@frozen
+class Preview:
+    """The edits that would land, those brought back, and those left out without being named, each
+    with the one that it needs."""
+
+    edits: tuple[EditEntry, ...]
+    back: tuple[str, ...]
+    along: tuple[tuple[str, str], ...]
+    diff: str
+
+
+def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
+    """Do what the form asks for; None when it is done."""
+    try:
+        if deed not in _DEEDS:
+            raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
+        return _DEEDS[deed](world, id, fields)
+    except Fault as error:
+        problem = Problem(error.code, error.message, error.hint)
+        return FormResult((problem,), "\n".join(_written(fields)))
+
+
+def send_back_each(world: World, fields: Fields) -> FormResult | None:
+    """Send the chosen proposals back, each with the same words; None when that is done.  What one
+    has against it keeps none of the others; what has nothing to do with it leaves the rest as they
+    are."""
+    words = _one(fields, "all").replace("\r\n", "\n").strip()
+    chosen = [value.partition(" ") for name, value in fields if name == "chosen"]
+    if not chosen or not words:
+        what = "what is to be different" if chosen else "which proposals are meant"
+        problem = Problem("usage", f"nothing was sent back: say {what}", None)
+        return FormResult((problem,), words)
+    problems: list[Problem] = []
+    for number, (id, _, commit) in enumerate(chosen, 1):
+        try:
+            errand = _asks(world, id, [DraftComment(words)], commit or None)
+            problems += deciding.decide(world, errand).problems
+        except Fault as error:
+            left = ", ".join(other for other, _, _ in chosen[number:])
+            over = not isinstance(error, UsageError) and bool(left)
+            message = f"{id}: {error.message}" + (f"; left as they were: {left}" if over else "")
+            problems.append(Problem(error.code, message, error.hint))
+            if over:
+                break
+    return FormResult(tuple(problems), words) if problems else None
+
+
+def _placed(fields: Fields) -> list[dict[str, Any]]:
+    """The comments on lines: each with its place before it."""
+    found, place = [], dict[str, Any]()
+    for name, value in fields:
+        if name in ("path", "side"):
+            place[name] = value
+        elif name == "line":
+            place[name] = int(value) if value.isdecimal() and len(value) < 10 else value
+        elif name == "words" and value.strip():
+            found.append({**place, "text": value.replace("\r\n", "\n")})
+    return found
+
+
+def _written(fields: Fields) -> Iterator[str]:
+    """What was said, as plain lines."""
+    yield from (value for name, value in fields if name == "all" and value.strip())
+    for one in _placed(fields):
+        old = "-" if one.get("side") == "base" else ""
+        words = one["text"].replace("\n", "\n    ")
+        yield f"{one.get('path')}:{old}{one.get('line')}: {words}"
+
+
+def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
+    only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
+    return _ended(world, Accept(id, only, seen=_seen(fields)))
+
+
+def _accept_stack(world: World, id: str, fields: Fields) -> FormResult | None:
+    # The commit that was looked at has those below it for its history.
+    return _ended(world, Accept(id, stack=True, seen=_seen(fields)))
+
+
+def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
+    decided = decide.preview(world, id, _edits(fields))
+    if decided.problems:
+        return FormResult(decided.problems)
+    edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
+    return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report["diff"]))
+
+
+def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
+    return _ended(world, Discard(id, _one(fields, "why") or None, _seen(fields)))
+
+
+def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
+    general = "\n".join(value for name, value in fields if name == "all")
+    drafts = list(comment_file.plain(general.replace("\r\n", "\n")))
+    if placed := _placed(fields):
+        drafts += comment_file.read(json.dumps(placed).encode())
+    return _ended(world, _asks(world, id, drafts, _seen(fields)))
+
+
+_DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
+    "accept": _accept,
+    "accept-stack": _accept_stack,
+    "choose": _choose,
+    "discard": _discard,
+    "send-back": _send_back,
+}
+
+
+def _asks(world: World, id: str, drafts: Sequence[DraftComment], seen: str | None) -> SendBack:
+    return SendBack(id, tuple(drafts), world.identity().name, seen)
+
+
+def _ended(world: World, errand: Errand) -> FormResult | None:
+    decided = deciding.decide(world, errand)
+    return FormResult(decided.problems) if decided.problems else None
+
+
+def _one(fields: Fields, name: str) -> str:
+    return next((value for key, value in fields if key == name), "")
+
+
+def _seen(fields: Fields) -> str:
+    """The commit that was looked at; `UsageError` where the form does not say."""
+    if commit := _one(fields, "commit"):
+        return commit
+    raise UsageError("the form does not say which commit was looked at", "open the batch again")
+
+
+def _edits(fields: Fields) -> frozenset[str]:
+    chosen = frozenset(value for key, value in fields if key == "edit")
+    if chosen:
+        return chosen
+    raise UsageError("no edit was chosen", "tick those that are to land, or discard the batch")

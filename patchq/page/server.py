@@ -1,0 +1,38 @@
+"""Starting the page: the port, the address that is told, and the browser that is opened."""
+
+from __future__ import annotations
+
+import webbrowser
+from argparse import Namespace
+from threading import Timer
+
+from patchq.cli import loopback, output
+from patchq.cli.door import Door
+from patchq.page.app import make
+from patchq.page.guard import TOKEN, Admission
+from patchq.page.live import News
+
+_OPEN_SECONDS = 0.3
+
+
+def run(args: Namespace) -> int:
+    """Listen until a signal ends it."""
+    doors = Door(args), Door(args)
+    for door in doors:
+        args.opened.callback(door.close)
+    with doors[1].world(writes=True) as world:  # what is to be watched has to be there
+        news = News(world)
+        port = args.port if args.port is not None else world.config.review.port
+    with loopback.bound(port) as own:
+        port = own.getsockname()[1]
+        guarded = Admission(make(*doors, news), port)
+        serving = loopback.server(guarded)
+        news.ending = lambda: serving.should_exit
+        url = f"http://{loopback.HOST}:{port}/?{TOKEN}={guarded.token}"
+        output.emit(args, {"url": url}, f"patchq review: {url}", "Ctrl-C ends it.")
+        if not args.no_open:
+            opening = Timer(_OPEN_SECONDS, webbrowser.open, (url,))
+            opening.daemon = True
+            opening.start()
+        loopback.listen(serving, own)
+    return 0

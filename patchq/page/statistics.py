@@ -1,0 +1,49 @@
+"""What became of responses: by agent, model and format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from patchq.cli import stats
+from patchq.gate.pipeline.world import World
+from patchq.gate.service import ledger
+from patchq.gate.service.stats import PLACES
+from patchq.page import plots
+from patchq.page.shown import Shown
+
+_PLOTS = {
+    "verdicts": "What became of responses",
+    "decisions": "What people decided of proposals",
+    "refusals": "Why responses were refused",
+    "matches": "How quotes were found",
+}
+OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
+"""The kinds of events that are plotted by day, the lowest first."""
+_MOST_ROWS = 50
+
+
+def view(world: World, asked: Mapping[str, str]) -> Shown:
+    """The sums that `patchq stats` prints, as tables and plots."""
+    counts = ledger.everything(world.queue, world.queue_root)
+    whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
+    days = stats.days(world.queue_root)
+    values = {
+        "days": days,
+        "kinds": OVER_TIME,
+        "over_time": plots.columns(
+            [(day["day"], [day["events"].get(kind, 0) for kind in OVER_TIME]) for day in days],
+            "What happened, by day",
+        ),
+        "responses": whole.get("responses", 0),
+        "plots": [
+            {
+                "what": what,
+                "sums": whole.get(kind, {}),
+                "plot": plots.bars(whole.get(kind, {}), what),
+            }
+            for kind, what in _PLOTS.items()
+        ],
+        "tables": {by: stats.table(counts, by)[:_MOST_ROWS] for by in PLACES},
+    }
+    return Shown("statistics.html", "Statistics", values)

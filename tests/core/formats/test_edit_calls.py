@@ -1,0 +1,254 @@
+"""What edit calls say, with and without the name of their tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.json import edit_calls
+from patchq.core.formats.json.members import JsonPlace
+from patchq.core.model.ops import Create, InsertAt, Op, ReplaceText, Write
+from patchq.core.text import jsonish
+from tests.helpers.json_reading import edits, refusal, refused, said
+
+UNREADABLE = "response.unreadable_edit"
+ONCE = ReplaceText("x\n", "y\n")
+
+
+def call(**members: Any) -> dict[str, Any]:
+    return {"path": "a.py", "old_str": "x\n", "new_str": "y\n", **members}
+
+
+def named(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": tool, "input": arguments}
+
+
+def case(name: str, value: Any, *ops: Op) -> Any:
+    return pytest.param(value, list(ops), id=name)
+
+
+@pytest.mark.parametrize(
+    ("value", "ops"),
+    [
+        case("snake", call(), ONCE),
+        case("string", {"file_path": "a.py", "old_string": "x\n", "new_string": "y\n"}, ONCE),
+        case("camel", {"filePath": "a.py", "oldString": "x\n", "newString": "y\n"}, ONCE),
+        case("text", {"file": "a.py", "oldText": "x\n", "newText": "y\n"}, ONCE),
+        case("list", [call(), call(new_str="z")], ONCE, ReplaceText("x\n", "z")),
+        case("empty new text", call(new_str=""), ReplaceText("x\n", "")),
+        case("equal halves", call(new_str="x\n"), ReplaceText("x\n", "x\n")),
+        case(
+            "expected",
+            call(expected_replacements=3),
+            ReplaceText("x\n", "y\n", 3, stated=True),
+        ),
+        case(
+            "expected one",
+            call(expected_replacements=1),
+            ReplaceText("x\n", "y\n", 1, stated=True),
+        ),
+        case(
+            "expected as a float",
+            call(expectedReplacements=2.0),
+            ReplaceText("x\n", "y\n", 2, stated=True),
+        ),
+        case("all", call(replace_all=True), ReplaceText("x\n", "y\n", None)),
+        case("not all", call(replace_all=False), ONCE),
+        case("multiple", call(allow_multiple=True), ReplaceText("x\n", "y\n", None)),
+        case(
+            "all of three",
+            call(replace_all=True, expected_replacements=3),
+            ReplaceText("x\n", "y\n", 3, stated=True),
+        ),
+        case("unused members are null", call(file_text=None, insert_line=None), ONCE),
+        case("an empty old text creates", call(old_str=""), Create("y\n")),
+        case("escapes stay", call(old_str="a\\nb"), ReplaceText("a\\nb", "y\n")),
+        case("CRLF and blanks stay", call(old_str=" a \r\n"), ReplaceText(" a \r\n", "y\n")),
+        case("markers are text", call(new_str="<<<<<<< SEARCH\n"),
+             ReplaceText("x\n", "<<<<<<< SEARCH\n")),
+        # several edits of one file
+        case(
+            "edits",
+            {"file_path": "a.py", "edits": [
+                {"old_string": "x\n", "new_string": "y\n"},
+                {"old_string": "p", "new_string": "q", "replace_all": True},
+            ]},
+            ONCE, ReplaceText("p", "q", None),
+        ),
+        case(
+            "edits as a text",
+            {"path": "a.py", "edits": json.dumps([{"old_string": "x\n", "new_string": "y\n"}])},
+            ONCE,
+        ),
+        # the text-editor tool
+        case("str_replace", call(command="str_replace"), ONCE),
+        case("create", {"command": "create", "path": "a.py", "file_text": "t"}, Create("t")),
+        case("insert", {"command": "insert", "path": "a.py", "insert_line": 0, "insert_text": "t"},
+             InsertAt(0, "t\n")),
+        case("insert, old spelling",
+             {"command": "insert", "path": "a.py", "insert_line": 3, "new_str": "t\n\n"},
+             InsertAt(3, "t\n\n")),
+        case("the command decides", call(command="str_replace", file_text=""), ONCE),
+        case("file_text alone", {"path": "a.py", "file_text": ""}, Create("")),
+        case("insert_line alone", {"path": "a.py", "insert_line": 1, "new_str": "t"},
+             InsertAt(1, "t\n")),
+        case("view", [{"command": "view", "path": "a.py", "old_str": None}, call()], ONCE),
+        # named
+        case("Edit", named("Edit", **call()), ONCE),
+        case("an unknown name with the keys of an edit", named("find_and_change", **call()), ONCE),
+        case("Write", named("Write", file_path="a.py", content="t"), Write("t")),
+        case("write_file", named("write_file", file_path="a.py", content=""), Write("")),
+        case("writeFile", named("writeFile", filePath="a.py", contents="t"), Write("t")),
+        case("create_file", named("create_file", path="a.py", content="t"), Create("t")),
+        case("create by new text", named("create_file", path="a.py", new_str="t"), Create("t")),
+        case("arguments as a text",
+             {"type": "function", "id": "1",
+              "function": {"name": "edit", "arguments": json.dumps(call())}}, ONCE),
+        case("functionCall", {"functionCall": {"name": "replace", "args": call()}}, ONCE),
+        case("a message's calls",
+             {"role": "assistant", "content": None, "tool_calls": [
+                 {"id": "1", "type": "function",
+                  "function": {"name": "edit", "arguments": json.dumps(call())}}]}, ONCE),
+        case("the whole response is a file", {"file_path": "n.py", "content": "t"}, Write("t")),
+        case("or several", [{"file_path": "a.py", "content": "t"},
+                            {"file_path": "a.py", "content": "u"}], Write("t"), Write("u")),
+    ],
+)  # fmt: skip
+def test_parses_to(value: Any, ops: list[Op]) -> None:
+    assert [op for _, op in said(value)] == ops
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("a.py", "a.py"),
+        ("./a.py", "./a.py"),
+        ("a.py ", "a.py "),
+        (" a.py", " a.py"),
+        ("a.py\r", "a.py\r"),
+        ("a/src/b.py", "src/b.py"),
+        ("a/own.py", "a/own.py"),
+        ("`a.py`", "a.py"),
+        ("**new.py**", "new.py"),
+        ("CHANGES", "CHANGES"),
+        ("_new_", "_new_"),
+        ("/abs/a.py", "/abs/a.py"),
+    ],
+)
+def test_path_is_undressed(path: str, meant: str) -> None:
+    assert [found for found, _ in said(call(path=path))] == [meant]
+
+
+def test_path_of_the_front_matter_stands_in() -> None:
+    assert said({"old_str": "x\n", "new_str": "y\n"}, "a.py") == [("a.py", ONCE)]
+
+
+def test_reason_and_confidence_are_kept() -> None:
+    (edit,) = edits(json.dumps(call(explanation="why", confidence=0.5)))
+    assert (edit.id, edit.format, edit.description, edit.confidence) == (
+        "", "edit_calls", "why", 0.5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(named("view_file", path="a.py"), id="view"),
+        pytest.param(named("Read", file_path="a.py"), id="read"),
+        pytest.param(named("LS", path="src/"), id="ls"),
+        pytest.param(named("grep_search", path="src/", pattern="x"), id="grep"),
+        pytest.param(named("openFile", path="a.py"), id="open"),
+        pytest.param(named("think", thought="hm"), id="neither path nor text"),
+        pytest.param(named("run", command="ls"), id="a shell command"),
+        pytest.param(named("str_replace_based_edit_tool", command="view", path="a.py"), id="tool"),
+        pytest.param({"command": "view", "path": "a.py"}, id="command view"),
+        pytest.param({"path": "/users", "content": "x", "sha": "y"}, id="other JSON"),
+        pytest.param({"file_path": "no path here", "content": "x"}, id="no path"),
+        pytest.param({"name": "read", "arguments": "notes.txt"}, id="arguments that are a text"),
+        pytest.param({"name": "run", "arguments": "{cut"}, id="arguments that are no JSON"),
+    ],
+)
+def test_is_no_edit(value: Any) -> None:
+    assert said(value) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"path": "a.py", "new_str": "y"}, id="no old text"),
+        pytest.param(call(old_str=None), id="null as old text"),
+        pytest.param({"path": "a.py", "old_str": "x"}, id="no new text"),
+        pytest.param(call(new_str=None), id="null as new text"),
+        pytest.param(call(old_str=1), id="a number as old text"),
+        pytest.param(call(old_str=["x"]), id="a list as old text"),
+        pytest.param(call(path=None), id="no path"),
+        pytest.param(call(path=""), id="an empty path"),
+        pytest.param(call(path="src/"), id="a directory"),
+        pytest.param(call(path=7), id="a number as path"),
+        pytest.param(call(file="src/b.py"), id="two paths"),
+        pytest.param(call(oldStr="z"), id="one key in two spellings"),
+        pytest.param(call(old_string="z"), id="two old texts"),
+        pytest.param(call(expected_replacements=0), id="nothing expected"),
+        pytest.param(call(expected_replacements="2"), id="a text as number"),
+        pytest.param(call(expected_replacements=True), id="a flag as number"),
+        pytest.param(call(replace_all="yes"), id="a text as flag"),
+        pytest.param(call(insert_line=3), id="old text and insert_line"),
+        pytest.param(call(command="undo_edit"), id="undo"),
+        pytest.param({"command": "undo_edit", "path": "a.py"}, id="undo alone"),
+        pytest.param({"command": "create", "path": "a.py"}, id="create without text"),
+        pytest.param({"command": "insert", "path": "a.py", "new_str": "t"}, id="insert nowhere"),
+        pytest.param({"command": "insert", "path": "a.py", "insert_line": -1, "new_str": "t"},
+                     id="insert at a negative line"),
+        pytest.param(call(edits=[call()]), id="one and several"),
+        pytest.param({"path": "a.py", "edits": [{"new_string": "y"}]}, id="item without old text"),
+        pytest.param({"path": "a.py", "edits": [call(), 3]}, id="item that is no object"),
+        pytest.param({"path": "a.py", "edits": '[{"old_str": "x"'}, id="edits as a broken text"),
+        pytest.param(call(more=[call()]), id="an edit inside of an edit"),
+        pytest.param({"path": "a.py", "edits": [{"line": 3, "text": "x"}]}, id="unknown edits"),
+        pytest.param(named("touch_file", path="a.py"), id="an unknown call with a path"),
+        pytest.param(named("remember", text="t"), id="an unknown call with a text"),
+        pytest.param(named("edit_file", path="a.py", content="t"), id="no tool that writes"),
+        pytest.param(named("Edit"), id="no arguments"),
+        pytest.param(named("apply_patch", input="*** Begin Patch\n*** End Patch"), id="a patch"),
+        pytest.param(named("run", command="apply <<E\n*** Begin Patch\n"), id="a hidden patch"),
+        pytest.param({"name": "Edit", "arguments": '{"path": "a.py", "o'}, id="cut arguments"),
+        pytest.param({"name": "go", "arguments": '{"old_str": "x", }}'}, id="broken arguments"),
+        pytest.param({"answer": {"old_str": "x", "new_str": "y"}}, id="an unknown wrapper"),
+        pytest.param({"response": "a.py\n<<<<<<< SEARCH\n"}, id="a block inside of a text"),
+    ],
+)  # fmt: skip
+def test_is_unreadable(value: Any) -> None:
+    assert refused(value) == (UNREADABLE, 1)
+
+
+def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
+    file = json.dumps({"path": "a.py", "content": "t"})
+    assert said(f"\n```json\n{file}\n```\n") == [("a.py", Write("t"))]
+    assert refused(f"Look:\n{file}") == (UNREADABLE, 2)
+    assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
+
+
+def test_line_is_that_of_the_edit() -> None:
+    text = json.dumps([call(), {"path": "a.py", "old_str": "x"}], indent=1)
+    assert refusal(f"Hi.\n{text}").line == 8
+
+
+def test_message_names_what_is_expected() -> None:
+    assert "expected the new text, found none" in refusal({"path": "a.py", "old_str": "x"}).message
+
+
+def test_a_call_takes_the_lines_of_the_call() -> None:
+    arguments = jsonish.parse(json.dumps(call(), indent=2))
+    (edit,) = edit_calls.of_call("Edit", arguments, JsonPlace(fixed=(7, 8))) or []
+    assert (edit.path, edit.op, edit.at) == ("a.py", ONCE, (7, 8))
+    assert edit_calls.of_call("view", jsonish.parse('{"path": "a.py"}'), JsonPlace()) is None
+    with pytest.raises(UnreadableEdit) as caught:
+        edit_calls.of_call("Edit", jsonish.parse("{}"), JsonPlace(fixed=(7, 8)))
+    assert caught.value.problem.line == 7
+
+
+def test_instructions_show_what_is_read() -> None:
+    assert [type(op) for _, op in said(edit_calls.INSTRUCTIONS)] == [ReplaceText]

@@ -1,0 +1,381 @@
+"""FIND/REPLACE blocks: what they parse to, and what refuses them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.formats import find_replace
+from patchq.core.formats.find_replace import read
+from patchq.core.formats.format import UnreadableEdit
+from patchq.core.model.ops import Create, Op, Replace
+from patchq.core.model.values import Problem
+from tests.helpers.line_by_line import edits_of, effort_of, read_or_refused, refusal
+
+HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
+OLD_NEW = Replace("old\n", "new\n")
+
+
+def said(text: str, default_path: str | None = None) -> list[tuple[str, Op]]:
+    return [(edit.path, edit.op) for edit in edits_of(text, read, default_path=default_path)]
+
+
+# ---------------------------------------------------------------- the form as documented
+
+
+def test_the_documented_form() -> None:
+    text = f"Intro.\n\nFILE: src/a.py\n\n### CHANGE 1: say hello\n{HALVES}\nBye.\n"
+    (edit,) = edits_of(text, read)
+    assert edit.format == "find_replace"
+    assert (edit.id, edit.path, edit.op) == ("", "src/a.py", OLD_NEW)
+    assert edit.description == "say hello"
+    assert edit.at == (5, 14)
+
+
+def test_the_instructions_hold_a_block() -> None:
+    (edit,) = edits_of(find_replace.INSTRUCTIONS, read)
+    assert edit.path == "path/to/file.py"
+
+
+def test_several_changes_of_several_files() -> None:
+    text = (
+        f"FILE: src/a.py\n\n### CHANGE 1: one\n{HALVES}\n### CHANGE 2: of `src/b.py`\n{HALVES}\n"
+        f"FILE: src/b.py\n\n{HALVES}"
+    )
+    edits = edits_of(text, read)
+    assert [edit.path for edit in edits] == ["src/a.py", "src/a.py", "src/b.py"]
+    assert [edit.description for edit in edits] == ["one", "of `src/b.py`", None]
+
+
+# ---------------------------------------------------------------- headings
+
+
+@pytest.mark.parametrize(
+    ("above", "path"),
+    [
+        pytest.param("FILE: src/a.py", "src/a.py", id="file"),
+        pytest.param("FILE: new/x.py\r", "new/x.py", id="crlf"),
+        pytest.param("FILE: docs/my file.md", "docs/my file.md", id="blank-in-path"),
+        pytest.param("FILE: no ending", "no ending", id="one-path-to-the-end-of-the-line"),
+        pytest.param("FILE: Dockerfile", "Dockerfile", id="word"),
+        pytest.param("**FILE:** `src/a.py`", "src/a.py", id="bold-label"),
+        pytest.param("**FILE: src/a.py**", "src/a.py", id="bold"),
+        pytest.param("## FILE: src/a.py", "src/a.py", id="heading"),
+        pytest.param("FILE: a/src/a.py", "src/a.py", id="diff-prefix"),
+        pytest.param("FILE: src/new.py (new file)", "src/new.py", id="note"),
+        pytest.param("File: src/a.py", "src/a.py", id="file-in-lower-case"),
+        pytest.param("### `src/a.py`", "src/a.py", id="path-heading"),
+        pytest.param("### `src/a.py`\n\nIt greets.\n", "src/a.py", id="path-heading-and-prose"),
+        pytest.param("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py", id="file-and-prose"),
+        pytest.param("src/a.py\n", "src/a.py", id="bare-path"),
+        pytest.param("In `src/a.py`, greet:", "src/a.py", id="sentence"),
+        pytest.param("It concerns `src/a.py`.", "src/a.py", id="sentence-without-colon"),
+        pytest.param("FILE: src/a.py\n\n```\n# src/b.py\n```\n", "src/a.py", id="quotation"),
+        pytest.param("FILE: src/a.py\n````\n", "src/a.py", id="in-a-fence"),
+        pytest.param("````python:src/a.py\n", "src/a.py", id="fence-with-path"),
+    ],
+)
+def test_the_path(above: str, path: str) -> None:
+    assert said(f"{above}\n{HALVES}") == [(path, OLD_NEW)]
+
+
+def test_the_front_matter_names_the_file() -> None:
+    assert said(HALVES, "src/b.py") == [("src/b.py", OLD_NEW)]
+    assert said(f"FILE: src/a.py\n{HALVES}", "src/b.py") == [("src/a.py", OLD_NEW)]
+
+
+@pytest.mark.parametrize(
+    ("line", "description"),
+    [
+        pytest.param("### CHANGE 1: greet", "greet", id="as-documented"),
+        pytest.param("**CHANGE 1: greet**", "greet", id="bold"),
+        pytest.param("**Change 1:** greet", "greet", id="bold-label"),
+        pytest.param("# Change #2 - greet", "greet", id="dash"),
+        pytest.param("CHANGE: greet", "greet", id="without-number"),
+        pytest.param("#### change 2 of 3: greet\r", "greet", id="lower-case-crlf"),
+        pytest.param("### CHANGE 1: pass **options on", "pass **options on", id="stars-inside"),
+        pytest.param("### CHANGE 1", None, id="without-description"),
+        pytest.param("Change the greeting:", None, id="prose"),
+        pytest.param("Change 1.5 to 2.", None, id="prose-with-a-number"),
+    ],
+)
+def test_the_description(line: str, description: str | None) -> None:
+    (edit,) = edits_of(f"FILE: src/a.py\n{line}\n{HALVES}", read)
+    assert edit.description == description
+
+
+def test_a_sentence_leads_to_another_file() -> None:
+    text = f"FILE: src/a.py\n{HALVES}\nAnd in `src/b.py`:\n\n{HALVES}"
+    assert said(text) == [("src/a.py", OLD_NEW), ("src/b.py", OLD_NEW)]
+
+
+def test_the_path_may_be_the_description() -> None:
+    assert said(f"### CHANGE 1: `src/b.py`\n{HALVES}") == [("src/b.py", OLD_NEW)]
+    assert said(f"FILE: src/b.py\n### CHANGE 1: app.run\n{HALVES}") == [("src/b.py", OLD_NEW)]
+
+
+# ---------------------------------------------------------------- halves
+
+
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        pytest.param("FIND:", "REPLACE WITH:", id="as-documented"),
+        pytest.param("**FIND:**", "**REPLACE WITH:**", id="bold"),
+        pytest.param("**Find**:", "**Replace with**:", id="bold-word"),
+        pytest.param("#### FIND:", "#### REPLACE:", id="heading"),
+        pytest.param("find :", "Replace  With:\r", id="case-and-spacing"),
+        pytest.param("FIND", "REPLACE WITH", id="without-colon"),
+        pytest.param("1. FIND:", "2. REPLACE_WITH:", id="numbered"),
+    ],
+)
+def test_labels(find: str, replace: str) -> None:
+    text = f"FILE: src/a.py\n{find}\n```\nold\n```\n{replace}\n```\nnew\n```\n"
+    assert said(text) == [("src/a.py", OLD_NEW)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("~~~\nold\n~~~", "`````py\nnew\n`````", OLD_NEW, id="any-fence"),
+        pytest.param("```\nold\n\n```", "```\n\n```", Replace("old\n\n", "\n"), id="blank-lines"),
+        pytest.param("```\nold\n```", "```\n```", Replace("old\n", ""), id="deletes"),
+        pytest.param("```\r\nold\r\n```\r", "```\nnew\n```", Replace("old\r\n", "new\n"), id="cr"),
+        pytest.param(
+            "````\na\n```\nb\n```\n````",
+            "````\n```\nc\n```\n````",
+            Replace("a\n```\nb\n```\n", "```\nc\n```\n"),
+            id="fences-in-longer-ones",
+        ),
+        pytest.param(
+            "```\na\n```sh\nb\n```\n```",
+            "```\n```sh\nc\n```\n```",
+            Replace("a\n```sh\nb\n```\n", "```sh\nc\n```\n"),
+            id="nested-fences-with-info",
+        ),
+        pytest.param(
+            "````\n```sh\nb\n````",
+            "````\n```bash\nb\n````",
+            Replace("```sh\nb\n", "```bash\nb\n"),
+            id="half-of-a-shorter-fence",
+        ),
+        pytest.param(
+            "```\nREPLACE WITH:\n```", "```\nFIND:\n```", Replace("REPLACE WITH:\n", "FIND:\n"),
+            id="labels-as-text",
+        ),
+    ],
+)  # fmt: skip
+def test_halves(old: str, new: str, expected: Replace) -> None:
+    assert said(f"FILE: README.md\nFIND:\n{old}\nREPLACE WITH:\n{new}\n") == [
+        ("README.md", expected)
+    ]
+
+
+def test_an_empty_find_creates_a_file() -> None:
+    text = "FILE: src/new.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n"
+    assert said(text) == [("src/new.py", Create("new\n"))]
+
+
+def test_halves_without_fences() -> None:
+    text = (
+        "FILE: src/a.py\nFIND:\n\nold\n\nlines\n\nREPLACE WITH:\nnew\nlines\n\n"
+        f"### CHANGE 2: then\n{HALVES}"
+    )
+    assert said(text) == [
+        ("src/a.py", Replace("old\n\nlines\n", "new\nlines\n")),
+        ("src/a.py", OLD_NEW),
+    ]
+
+
+def test_a_further_fence_behind_the_block() -> None:
+    text = f"```\nFILE: src/a.py\n\n{HALVES}```\n\nDone:\n\n```sh\nmake\n```\n"
+    assert said(text) == [("src/a.py", OLD_NEW)]
+
+
+def test_an_end_of_the_file_behind_its_changes() -> None:
+    assert said(f"FILE: src/a.py\n{HALVES}\nEND FILE\n") == [("src/a.py", OLD_NEW)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Find: the function `greet`.",
+        "Find the function, and replace it with:\n\n```\nx\n```",
+        "Find:\n- the bug\n- the cure",
+        "```yaml\nfind:\n  - a\nreplace:\n  - b\n```",
+        "FIND: a bug, and more of them.\n\nThen go on.",
+        "## Change 1: greet\n\nSee above.",
+        "    FIND:\n    old",
+        "Replace with: care",
+        "FIND",
+    ],
+)
+def test_prose(text: str) -> None:
+    assert said(text) == []
+
+
+# ---------------------------------------------------------------- refusals
+
+
+UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        pytest.param("FILE: src/a.py\nFIND:\n", TRUNCATED, 2, id="cut-behind-find"),
+        pytest.param("FILE: src/a.py\nFIND:\n```\nold\n", TRUNCATED, 3, id="cut-in-find"),
+        pytest.param("FILE: src/a.py\nFIND:\n```\nold\n```\n", TRUNCATED, 2, id="cut-after-find"),
+        pytest.param("FILE: src/a.py\nFIND:\nold\n", TRUNCATED, 2, id="cut-in-bare-find"),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\n",
+            TRUNCATED, 6, id="cut-behind-replace",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\n```\nnew\n",
+            TRUNCATED, 7, id="cut-in-replace",
+        ),
+        pytest.param(f"FILE: src/a.py\n{HALVES}\n### CHANGE 2: mo", TRUNCATED, 12, id="cut-label"),
+        pytest.param(
+            f"FILE: src/a.py\nFIND:\n```\nold\n```\n\n### CHANGE 2: x\n{HALVES}",
+            UNREADABLE, 2, id="no-replace",
+        ),
+        pytest.param(
+            "FILE: src/a.py\n\nREPLACE WITH:\n```\nnew\n```\n", UNREADABLE, 3, id="no-find"
+        ),
+        pytest.param(
+            f"FILE: src/a.py\n### CHANGE 1: x\n\n### CHANGE 2: y\n{HALVES}",
+            UNREADABLE, 2, id="no-half",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\nold\n```\nNow:\nREPLACE WITH:\n```\nnew\n```\n",
+            UNREADABLE, 2, id="text-between-the-halves",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n",
+            UNREADABLE, 2, id="creates-what-exists",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\n\n```\nREPLACE WITH:\n```\nnew\n```\n",
+            UNREADABLE, 2, id="blank-find",
+        ),
+        pytest.param(HALVES, UNREADABLE, 1, id="no-path"),
+        pytest.param(
+            f"FILE: src/a.py\n{HALVES}\nNow for src/b.py, too.\n{HALVES}",
+            UNREADABLE, 13, id="another-path-in-between",
+        ),
+        pytest.param(
+            f"FILE: src/a.py\n{HALVES}\n`src/b.py` stays.\n\n### CHANGE 2: x\n{HALVES}",
+            UNREADABLE, 15, id="another-path-told-of",
+        ),
+        pytest.param(
+            f"FILE: src/a.py\n### CHANGE 1: `src/b.py`\n{HALVES}", UNREADABLE, 3, id="two-paths"
+        ),
+        pytest.param(f"FILE: src/a.py (see below)\n{HALVES}", UNREADABLE, 1, id="path-and-more"),
+        pytest.param(f"- src/a.py\n- src/b.py\n\n{HALVES}", UNREADABLE, 4, id="list-of-paths"),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\nold\n```\nREPLACE WITH:\nnew\n",
+            UNREADABLE, 6, id="bare-replace-at-the-end",
+        ),
+        pytest.param(
+            f"FILE: src/a.py\nFIND:\nold\nREPLACE WITH:\nnew\n\nThen:\n\n### CHANGE 2: x\n{HALVES}",
+            UNREADABLE, 4, id="bare-replace-and-prose",
+        ),
+        pytest.param(
+            f"FILE: src/a.py\nFIND:\nold\nREPLACE WITH:\nnew\n---\n### CHANGE 2: x\n{HALVES}",
+            UNREADABLE, 4, id="bare-replace-and-rule",
+        ),
+        pytest.param(
+            f"FILE: src/a.py\nFIND:\nold\nREPLACE WITH:\n\n### CHANGE 2: x\n{HALVES}",
+            UNREADABLE, 4, id="bare-replace-empty",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\nthis one\n```\nold\n```\nREPLACE WITH:\n```\nnew\n```\n",
+            UNREADABLE, 2, id="text-above-the-fence",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND: old\nREPLACE WITH: new\n", UNREADABLE, 2, id="halves-on-the-line"
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND (line 10):\n```\nold\n```\n", UNREADABLE, 2, id="noted-label"
+        ),
+        pytest.param(
+            "FILE: a.md\nFIND:\n```\na\n```\nmake\n```\nb\n```\nREPLACE WITH:\n```\nnew\n```\n",
+            UNREADABLE, 2, id="fence-in-find",
+        ),
+        pytest.param(
+            "FILE: a.md\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\n\nSo:\n\n```\nb\n```\n",
+            UNREADABLE, 7, id="fence-in-replace-of-markdown",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nnew\n```\nmake\n```\nb\n```\n",
+            UNREADABLE, 7, id="fence-in-replace",
+        ),
+        pytest.param(
+            "FILE: src/a.py\nFIND:\n```\na\n```\nREPLACE WITH:\n```\n```sh\nnew\n```\n",
+            UNREADABLE, 7, id="only-the-inner-fence-closed",
+        ),
+        pytest.param("FIND:\n</source>\n", UNREADABLE, 1, id="fence-that-ends"),
+    ],
+)  # fmt: skip
+def test_refusals(text: str, code: str, line: int) -> None:
+    assert refusal(text, read) == (code, line)
+
+
+def test_a_cut_response_never_loses_a_half() -> None:
+    text = f"Hi.\n\nFILE: src/a.py\n\n### CHANGE 1: x\n{HALVES}"
+    complete = text.rindex("```") + 3
+    for length in range(text.index("FIND:") + len("FIND:"), complete):
+        with pytest.raises(UnreadableEdit):
+            edits_of(text[:length], read)
+    assert len(edits_of(text[:complete], read)) == 1
+
+
+# ---------------------------------------------------------------- every text
+
+
+LINES = [
+    "FILE: src/a.py", "FILE:", "File: src/b.py", "END FILE", "### CHANGE 1: x", "Change 2", "FIND:",
+    "**Find:**", "find:", "FIND: old", "REPLACE WITH:", "REPLACE:", "Replace with: new", "```",
+    "````", "```python", "~~~", "<source>", "</source>", "src/a.py", "In `src/b.py`:", "old", "",
+    "\r", "---", "*" * 60, "FILE: " + "(" * 60,
+]  # fmt: skip
+any_line = st.one_of(
+    st.sampled_from(LINES), st.text(max_size=12), st.text(alphabet="`~FIND:*#() \r", max_size=20)
+)
+any_text = st.one_of(st.text(), st.lists(any_line, max_size=40).map("\n".join))
+
+
+@given(any_text, st.sampled_from([None, "src/a.py"]))
+def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> None:
+    result = read_or_refused(text, read, default_path=default_path)
+    if isinstance(result, Problem):
+        assert refusal(text, read, default_path=default_path)[0] in (UNREADABLE, TRUNCATED)
+    else:
+        assert all(isinstance(edit.op, Replace | Create) for edit in result)
+
+
+plain_line = any_line.map(lambda line: line.replace("\n", ""))
+halves = st.lists(plain_line, min_size=1, max_size=8).map(
+    lambda lines: "".join(f"{line}\n" for line in lines)
+)
+
+
+@given(halves.filter(str.strip), halves)
+def test_what_is_written_in_longer_fences_is_read_again(old: str, new: str) -> None:
+    fence = "`" * (max(len(old), len(new), 2) + 1)
+    text = f"FILE: src/a.py\nFIND:\n{fence}\n{old}{fence}\nREPLACE WITH:\n{fence}\n{new}{fence}\n"
+    assert said(text) == [("src/a.py", Replace(old, new))]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "Find:\n\n", "FILE: src/a.py\n", "### CHANGE 1: x\nprose\n", "### Change 1: x\n",
+        "```\nsrc/b.py\n```\n", HALVES, "FIND: x\n\n", "`` `` ``\n", "\n",
+    ],
+)  # fmt: skip
+def test_time_is_linear(unit: str) -> None:
+    few, many = (f"FILE: src/a.py\n{unit * count}\n{HALVES}" for count in (250, 1000))
+    assert effort_of(many, read) < 5 * effort_of(few, read) + 2_000

@@ -1,0 +1,346 @@
+"""Front matter: what opens it, what it says, and what it must not say."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from patchq.core.formats.envelope.front_matter import MAX_BYTES
+from patchq.core.formats.envelope.keys import KEYS
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.values import Envelope, Header, Problem
+from tests.helpers.effort import effort
+
+BODY = "a.py\nedits\n"
+BLOCK = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
+
+
+def opened(text: str | bytes) -> Envelope:
+    got = open_response(text.encode() if isinstance(text, str) else text)
+    assert isinstance(got, Envelope), got
+    return got
+
+
+def refused(text: str | bytes) -> tuple[Problem, ...]:
+    got = open_response(text.encode() if isinstance(text, str) else text)
+    assert isinstance(got, tuple), got
+    assert got, "a refusal without a reason"
+    return got
+
+
+def front(*lines: str, body: str = BODY) -> str:
+    return "\n".join(["---", *lines, "---", body])
+
+
+def test_every_key_arrives() -> None:
+    digest = hashlib.sha256(BODY.encode()).hexdigest()
+    text = front(
+        "id: fix-login-42          # a comment",
+        "target: main",
+        "base: 3f2a9c1",
+        "message: Fix login loop",
+        "author: Ada <ada@x.org>",
+        "agent: claude-code",
+        "model: some-model-1",
+        "# a line of its own",
+        "file: src/login.py",
+        "retries: fix-login-41",
+        "depends_on: [schema-7, 8]",
+        "whole_files: true",
+        f"bytes: {len(BODY)}",
+        f"sha256: {digest}",
+    )
+    assert opened(text) == Envelope(
+        Header(
+            id="fix-login-42",
+            target="main",
+            base="3f2a9c1",
+            message="Fix login loop",
+            author="Ada <ada@x.org>",
+            agent="claude-code",
+            model="some-model-1",
+            file="src/login.py",
+            retries="fix-login-41",
+            depends_on=("schema-7", "8"),
+            whole_files=True,
+        ),
+        BODY,
+        first_line=17,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("base: 1234567", "base", "1234567"),
+        ("base: 0012345", "base", "0012345"),
+        ("base: 12e4567", "base", "12e4567"),
+        ("id: 2024-01-01", "id", "2024-01-01"),
+        ("id: no", "id", "no"),
+        ("message: true", "message", "true"),
+        ("target: on", "target", "on"),
+        ("model: 1.10", "model", "1.10"),
+        ("message: 'Fix: the loop'", "message", "Fix: the loop"),
+        ('message: "Fix\\n\\nthe loop"', "message", "Fix\n\nthe loop"),
+        ('message: "Fix\n  the loop"', "message", "Fix the loop"),
+        ("message: fix(auth): loop", "message", "fix(auth): loop"),
+        ("message: loop #12", "message", "loop #12"),
+        ("message: a # b", "message", "a # b"),
+        ("message: `a` is b", "message", "`a` is b"),
+        ("message: *all* of it", "message", "*all* of it"),
+        ("message: @ada: look", "message", "@ada: look"),
+        ("message: %d", "message", "%d"),
+        ("message: {curly} things", "message", "{curly} things"),
+        ("message: [a] b", "message", "[a] b"),
+        ("message: - a", "message", "- a"),
+        ("message: & b", "message", "& b"),
+        ("message: ! b", "message", "! b"),
+        ("message: > b", "message", "> b"),
+        ("message: null", "message", "null"),
+        (
+            "message: Do it\n  at: #1\n\n  Yes\nagent: x",
+            "message",
+            "Do it at: #1\nYes",
+        ),
+        ("message:\n  fix: it", "message", "fix: it"),
+        ("message: |  # so\n  a\n\n  b", "message", "a\n\nb"),
+        ("message: >-\n  a\n  b", "message", "a b"),
+        ("agent: several\n  words", "agent", "several words"),
+        ("agent: |\n  x", "agent", "x"),
+        ("depends_on: [a,\n  b]", "depends_on", ("a", "b")),
+        ("depends_on:\n  - a\n  - b", "depends_on", ("a", "b")),
+        ("depends_on:\n- 7", "depends_on", ("7",)),
+        ("depends_on: []", "depends_on", ()),
+        ("sha256: " + hashlib.sha256(BODY.encode()).hexdigest().upper(), "id", None),
+    ],
+    ids=lambda v: str(v)[:24],
+)
+def test_values_are_as_written(line: str, key: str, value: object) -> None:
+    assert getattr(opened(front(line)).header, key) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "first_line"),
+    [
+        ("plain\n", "plain\n", 1),
+        ("---\n---\nplain\n", "plain\n", 3),
+        ("---\nid: a\n---\n\nplain\n", "\nplain\n", 4),
+        ("---  \r\nid: a\r\n--- \r\nplain\r\n", "plain\r\n", 4),
+        ("\ufeff---\nid: a\n---\nplain\n", "plain\n", 4),
+        ("\ufeffplain", "plain", 1),
+        ("---\n---\n---\ntitle: x\n---\n", "---\ntitle: x\n---\n", 3),
+        ("---\n\nid: a\n\n---\nx", "x", 6),
+        ("\n \n---\nid: a\n---\nx", "x", 6),
+        ("\ufeff\u200b\n---\nid: a\n---\nx", "x", 5),
+        ("---\nmessage: |\n  text\n\n  ---\n---\nx", "x", 7),
+        ("--- # who\nid: a\n--- # end\nx", "x", 4),
+        ("---\n'id': a\n---\nx", "x", 4),
+        ("---\nid : a\n---\nx", "x", 4),
+        ("---\n{id: a}\n---\nx", "x", 4),
+        ("---\rid: a\r---\rx", "x", 4),
+        # in a fence, alone or with the edits, whose fence it is then
+        ("```\n---\nid: a\n---\n```\nx", "x", 6),
+        ("\n~~~yaml\n\n---\nid: a\n---\n\n~~~\nx", "x", 9),
+        (f"```\n---\nid: a\n---\n{BLOCK}```\n", f"```\n{BLOCK}```\n", 4),
+        (f"````\n---\nid: a\n---\na.py\n```py\n{BLOCK}```\n````\n", None, 4),
+        ("```\n---\nid: a\n---\n{\n}\n```\n", "```\n{\n}\n```\n", 4),
+        ("````\n---\nid: a\n---\n```py:a.py\nx = 1\n```\n````\n", None, 4),
+        # not front matter, so all of it is text
+        ("---", "---", 1),
+        ("---\ntitle: x\ndate: 2024-01-01\n---\nx", None, 1),
+        ("---\nNote: this is prose\n---\nx", None, 1),
+        ("---\nTarget: everybody\n---\nx", None, 1),
+        ("---\nSome words, and the target: dev\n---\nx", None, 1),
+        ("---\n- a\n- b\n---\nx", None, 1),
+        ("---\n# A heading\n---\nx", None, 1),
+        (f"---\nWords.\n\na.py\n{BLOCK}---\nid: x\n---\n", None, 1),
+        (f"---\nfile: a.py\n```py\n{BLOCK}```\n---\nfile: b.py\n```py\n{BLOCK}```\n", None, 1),
+        ("---\nA list\n\nid: a\n", None, 1),
+        ("```yaml\n---\nid: 5\nimage: x\n```\nx", None, 1),
+        ("```markdown\n---\nauthor: Ada\n---\n# Post\n\nWords.\n```\nx", None, 1),
+        ("```markdown\n---\nauthor: Ada\n---\n# Post\n\n```py\nx\n```\n\n{\n```\nx", None, 1),
+        ("```md:post.md\n---\nid: a\n---\n```\nx", None, 1),
+        ("```\n---\n---\n```\nx", None, 1),
+        ("---\nA rule above and below.\n---\nx", "---\nA rule above and below.\n---\nx", 1),
+        ("---\nhttps://example.org\n---\nx", "---\nhttps://example.org\n---\nx", 1),
+        (f"file: a.py\n{BLOCK}", None, 1),
+        (f"message: so\nfile: a.py\n{BLOCK}", None, 1),
+        ("model: a thing\n\nWords.\n", None, 1),
+        ("```yaml\nid: 5\nimage: x\n```\nx", None, 1),
+        ("```yaml\nid: 5\n```\nx", None, 1),
+        ("Heading\n---\nid: x\n\nx", None, 1),
+        ("A target: x\n---\nx", None, 1),
+        ("--- a/x.py\n+++ b/x.py\n---\n", "--- a/x.py\n+++ b/x.py\n---\n", 1),
+    ],
+    ids=repr,
+)
+def test_what_opens_front_matter(text: str, body: str | None, first_line: int) -> None:
+    got = opened(text)
+    if body is None and first_line == 1:
+        body = text
+    assert body in (None, got.text)
+    assert got.first_line == first_line
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "line", "message"),
+    [
+        (["id: a", "titel: x"], "unknown_key", 3, "`titel`"),
+        (["taget: dev"], "unknown_key", 2, "`taget`"),
+        (["- target: dev"], "value", 2, "`key: value`"),
+        (["dependsOn: [a]"], "unknown_key", 2, "`dependsOn`"),
+        (["branch: dev"], "unknown_key", 2, "`branch`"),
+        (["id: a", "just words"], "value", 3, "column"),
+        (["just words", "target: dev"], "value", 3, "column"),
+        (["target: dev", "- "], "value", 3, "column 1"),
+        (["target:dev"], "value", 2, "`key: value`"),
+        (["agent: x", "target:dev"], "value", 3, "column 1"),
+        (["<!-- note -->", "target: dev"], "value", 3, "column"),
+        (["id: a", "on: push"], "unknown_key", 3, "`on`"),
+        (["Id: a", "id: a"], "unknown_key", 2, "`Id`"),
+        (["id: a", "Note: this is prose"], "unknown_key", 3, "`Note`"),
+        (["id: a", "<<: {id: a}"], "unknown_key", 3, "`<<`"),
+        (["id: a", "target: b", "id: a"], "duplicate_key", 4, "lines 2 and 4"),
+        (["agent: Fix: the loop"], "value", 2, "column 11"),
+        (["id: a", 'message: "open'], "value", 4, "column 1"),
+        (["agent: @ada"], "value", 2, "column 8"),
+        (["agent: *bold*"], "value", 2, "column 13"),
+        (['agent: "Fix" the loop'], "value", 2, "column 14"),
+        (["message:", "id: a"], "value", 2, "`message`: expected text, got nothing"),
+        (["id: !!python/name:os.system"], "value", 2, "tag"),
+        (["id:"], "value", 2, "`id`: expected text, got nothing"),
+        (["id: ''"], "value", 2, "`id`: expected text that is not empty"),
+        (["file: null"], "value", 2, "`file`: expected text, got nothing"),
+        (["model: [a, b]"], "value", 2, "`model`: expected text, got a list"),
+        (["agent: {a: b}"], "value", 2, "`agent`: expected text, got keys and values"),
+        (["depends_on: a"], "value", 2, "`depends_on`: expected a list of batch ids"),
+        (["depends_on: [[a]]"], "value", 2, "`depends_on`: expected text"),
+        (["depends_on: [a, ]", "bytes: many"], "value", 3, "`bytes`: expected a whole number"),
+        (["whole_files: yes"], "value", 2, "`whole_files`: expected `true` or `false`"),
+        (["bytes: -1"], "value", 2, "`bytes`: expected a whole number"),
+        (["bytes: true"], "value", 2, "`bytes`: expected a whole number"),
+        (["sha256: abc"], "value", 2, "`sha256`: expected 64 hexadecimal digits"),
+        (["author: Ada"], "value", 2, "`author`: expected `Name <mail@example.org>`"),
+        (["author: Ada <a@x> <b@x>"], "value", 2, "`author`: expected"),
+        (['author: "Ada\\nx <a@x>"'], "value", 2, "`author`: expected text without control"),
+        (['message: "a\\0b"'], "value", 2, "`message`: expected text without control"),
+        (['id: "a\\tb"'], "value", 2, "`id`: expected text without control"),
+        ([f"message: {'x' * 20_000}"], "value", 2, "`message`: expected at most 16384 bytes"),
+        (["id: " + "[" * 60], "value", 2, "nested deeper"),
+        (["id: a", "# " + "x" * MAX_BYTES], "value", 1, f"longer than {MAX_BYTES} bytes"),
+    ],
+    ids=lambda v: str(v)[:40],
+)
+def test_malformed_front_matter(lines: list[str], code: str, line: int, message: str) -> None:
+    (problem,) = refused(front(*lines))
+    assert (problem.code, problem.line) == (f"frontmatter.{code}", line)
+    assert message in problem.message
+    assert problem.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("---\nid: a\nplain\n", 1, "no line `---`"),
+        (f"---\ntarget: dev\n\na.py\n{BLOCK}", 1, "line 5"),
+        (f"---\ntarget: dev\n...\na.py\n{BLOCK}", 1, "line 5"),
+        (f"---\ntarget: dev\n```\n---\na.py\n{BLOCK}", 1, "line 3"),
+        (f"---\nwords\ntarget: dev\na.py\n{BLOCK}---\n", 1, "line 5"),
+        ("  ---\n  id: a\n  ---\nx", 1, "indented"),
+        (f"```\n---\nid: a\n---\nHere it is.\n\na.py\n{BLOCK}```\n", 2, "a fence with text"),
+        (f"target: dev\n---\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"\nmessage: a\nwords: b\n---\na.py\n{BLOCK}", 2, "two lines `---`"),
+        (f"base: abc\n\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"----\nid: a\nagent: x\n----\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"---yaml\nid: a\nagent: x\n---\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"\u2014\ntarget: dev\n\u2014\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"```yaml\ntarget: dev\n```\na.py\n{BLOCK}", 1, "two lines `---`"),
+        (f"---\nid: a\n---\ntarget: dev\n---\na.py\n{BLOCK}", 4, "two lines `---`"),
+        (f"```yaml\n---\nid: a\ntarget: dev\n```\na.py\n{BLOCK}", 2, "no line `---`"),
+    ],
+    ids=repr,
+)
+def test_front_matter_that_may_be_lost(text: str, line: int, message: str) -> None:
+    (problem,) = refused(text)
+    assert (problem.code, problem.line) == ("frontmatter.value", line)
+    assert message in problem.message
+    assert problem.hint
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    found = refused(front("modle: x", "id: a", "id: b", "author: me", "bytes: 1"))
+    assert [(p.code, p.line) for p in found] == [
+        ("frontmatter.unknown_key", 2),
+        ("frontmatter.duplicate_key", 4),
+        ("frontmatter.value", 5),
+        ("response.incomplete", None),
+    ]
+
+
+def test_an_unknown_key_gets_the_nearest_one_or_all() -> None:
+    (near,) = refused(front("modle: x"))
+    assert near.hint is not None
+    assert near.hint.startswith("Did you mean `model`?")
+    (far,) = refused(front("id: a", "zzz: x"))
+    assert far.hint is not None
+    assert all(f"`{key}`" in far.hint for key in KEYS)
+
+
+def test_a_markdown_post_is_told_to_put_an_empty_one_before_it() -> None:
+    post = front("title: My post", "author: Ada <ada@x.org>", "layout: x", body="# Post\n")
+    found = refused(post)
+    assert {p.code for p in found} == {"frontmatter.unknown_key"}
+    assert all(p.hint and "empty front matter" in p.hint for p in found)
+    assert opened("---\n---\n" + post).text == post
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"bytes: {len(BODY) + 1}", "bytes: 0", "sha256: " + "0" * 64],
+)
+def test_a_body_that_differs_from_its_promise_is_incomplete(line: str) -> None:
+    (problem,) = refused(front(line))
+    assert problem.code == "response.incomplete"
+
+
+def test_promises_speak_of_the_bytes_behind_the_front_matter() -> None:
+    body = "é\r\nno end".encode()
+    digest = hashlib.sha256(body).hexdigest()
+    head = f"---\r\nbytes: {len(body)}\r\nsha256: {digest}\r\n---\r\n".encode()
+    assert opened(head + body).text.encode() == body
+    assert refused(head + body[:-1])[0].code == "response.incomplete"
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "line", "message"),
+    [
+        (b"", "response.incomplete", None, "empty"),
+        (b" \n\r\n\t", "response.no_edits", None, "no text"),
+        (b"---\nid: a\n---\n", "response.no_edits", None, "no text"),
+        (b"\xef\xbb\xbf", "response.no_edits", None, "no text"),
+        (b"---\nbytes: 9\n---\n", "response.incomplete", None, "promises 9 bytes"),
+        ("x\n".encode("utf-16"), "response.not_text", 1, "UTF-16"),
+        ("x\n".encode("utf-16-be"), "response.not_text", 1, "NUL"),
+        (b"\xfe\xff\0x", "response.not_text", 1, "UTF-16"),
+        (b"a\nb\0c", "response.not_text", 2, "offset 3"),
+        (b"a\n\xff", "response.not_text", 2, "offset 2"),
+        (b"a\0\xff", "response.not_text", 1, "offset 1"),
+        (b"a\n\n\xff\0", "response.not_text", 3, "offset 3"),
+        (b"\xc0\xaf", "response.not_text", 1, "offset 0"),
+        (b"\xed\xa0\x80", "response.not_text", 1, "offset 0"),
+        (b"cut \xe2\x82", "response.not_text", 1, "offset 4"),
+        (b"---\nid: \xff\n---\nx", "response.not_text", 2, "offset 8"),
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_what_is_no_text(data: bytes, code: str, line: int | None, message: str) -> None:
+    (problem,) = refused(data)
+    assert (problem.code, problem.line) == (code, line)
+    assert message in problem.message
+
+
+@pytest.mark.parametrize("unit", ["id: a\n", "- x\n", "#\n", "-\n", " \t", "k", "a:\n"])
+def test_effort_is_linear(unit: str) -> None:
+    few, many = (b"---\n" + (unit * count).encode() + b"---\nx" for count in (500, 2_000))
+    assert effort(lambda: open_response(many)) < 5 * effort(lambda: open_response(few)) + 500

@@ -1,0 +1,288 @@
+"""Where JSON stands in a response, and what of it is an edit, prose or unreadable."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.formats.envelope.api_json import ToolCall
+from patchq.core.formats.format import Document, UnreadableEdit
+from patchq.core.formats.json import read_call
+from patchq.core.model.ops import Anchored, Occurrences, ReplaceText, Write
+from patchq.core.model.values import Problem
+from patchq.core.text import jsonish
+from tests.helpers.json_reading import BASE, effort_of, outcome, read, refusal, refused, said
+
+UNREADABLE = "response.unreadable_edit"
+TRUNCATED = "response.truncated"
+EDIT = '{"path": "a.py", "old_str": "x", "new_str": "y"}'
+OTHER = '{"path": "src/b.py", "old_str": "p", "new_str": "q"}'
+PRETTY = json.dumps(json.loads(EDIT), indent=2)
+ONE = [("a.py", ReplaceText("x", "y"))]
+TWO = [*ONE, ("src/b.py", ReplaceText("p", "q"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # bare
+        pytest.param(EDIT, ONE, id="alone"),
+        pytest.param(f"Hi.\n\n{PRETTY}\n\nDone.", ONE, id="in prose"),
+        pytest.param(f"  {EDIT}", ONE, id="indented"),
+        pytest.param(f"[{EDIT},\n{OTHER}]", TWO, id="list"),
+        pytest.param(f"[\n// one\n{EDIT}, /* two */\n{OTHER},\n]", TWO, id="comments and commas"),
+        pytest.param(f"{EDIT}\n{OTHER}\n", TWO, id="JSON Lines"),
+        pytest.param(f"{PRETTY}\n\n{OTHER}", TWO, id="one behind the other"),
+        pytest.param(f"{EDIT},\n{OTHER}", TWO, id="with a comma"),
+        pytest.param(f"{EDIT}\nand\n{OTHER}", TWO, id="with text between"),
+        pytest.param(f"<tool_call>\n{EDIT}\n</tool_call>", ONE, id="in tags"),
+        pytest.param(PRETTY.replace("\n", "\r\n"), ONE, id="CRLF"),
+        # fenced
+        pytest.param(f"```json\n{EDIT}\n```", ONE, id="fence"),
+        pytest.param(f"```\n{PRETTY}\n```", ONE, id="fence without info"),
+        pytest.param(f"~~~~json edits\n{PRETTY}\n~~~~", ONE, id="tildes"),
+        pytest.param(f"<code>\n{PRETTY}\n</code>", ONE, id="tag"),
+        pytest.param(f"```json\n\n{EDIT}\n\n{OTHER}\n\n```\nDone.", TWO, id="two in a fence"),
+        pytest.param(f"```json\n{EDIT},\n```", ONE, id="comma before the fence's end"),
+        pytest.param(f"```json\n```json\n{EDIT}\n```\n```", ONE, id="fence opened twice"),
+        pytest.param(f"```json\n{EDIT}", ONE, id="missing end"),
+        pytest.param(f"```json\n{EDIT}\n\nDone.", ONE, id="missing end before prose"),
+        pytest.param(f"```json\n{EDIT}```\nDone.", ONE, id="end on the last line"),
+        pytest.param(f"```json\n// all\n{EDIT}\n```", ONE, id="comment in front"),
+        pytest.param(f"```\nprose\n```\n{EDIT}\nmore\n```\nprose\n```", ONE, id="between fences"),
+        pytest.param(f"````md\n```\n{EDIT}\n```\n````", ONE, id="fence in a fence"),
+        pytest.param(f"```json\n{EDIT}\n```\nand\n```json\n{OTHER}\n```", TWO, id="two fences"),
+        pytest.param(f"a.py\n```json\n{EDIT}\n```", ONE, id="under its path"),
+        pytest.param(f"## `own.py`\n```json\n{EDIT.replace('a.py', 'a/own.py')}\n```",
+                     [("a/own.py", ReplaceText("x", "y"))], id="under the end of its path"),
+        # strings
+        pytest.param('{"path": "a.py", "old_str": "```\n{\n", "new_str": ""}',
+                     [("a.py", ReplaceText("```\n{\n", ""))], id="raw lines"),
+        pytest.param('```json\n{"path": "a.py", "old_str": "```\nx\n```\n", "new_str": "y"}\n```',
+                     [("a.py", ReplaceText("```\nx\n```\n", "y"))], id="raw fence lines"),
+        pytest.param('{"path": "a.py", "old_str": "x\r\n", "new_str": "y"}',
+                     [("a.py", ReplaceText("x\r\n", "y"))], id="raw CRLF stays"),
+        # prose
+        pytest.param('{"name": "x", "version": 1}', [], id="other JSON"),
+        pytest.param(f"[1] see\n{EDIT}", ONE, id="a note before"),
+        pytest.param(f"{{placeholder}}\n{EDIT}", ONE, id="a brace before"),
+        pytest.param(f'["quoted\n{EDIT}', ONE, id="an open quote before"),
+        pytest.param(f'{{"a": 1}}\n{EDIT}\n[]', ONE, id="other values around"),
+        pytest.param("```c\nint main()\n{\n  return 0;\n}\n```", [], id="code"),
+        pytest.param('{"edits": []}', [], id="no edits"),
+        pytest.param('{"edits": [{"id": 1}]}', [], id="other edits"),
+        pytest.param('{"edits": "[1]", "path": "a.py"}', [], id="other text"),
+        pytest.param('{"target": "x", "type": "link"}', [], id="other target"),
+        pytest.param('```json:a.json\n{"a": 1}\n```', [], id="a file"),
+        pytest.param("[x] done\n[link](url)\n{{ var }}", [], id="no JSON"),
+    ],
+)  # fmt: skip
+def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
+    assert said(text) == expected
+
+
+def test_forms_may_mix_and_keep_their_order() -> None:
+    value = [
+        {"file": "a.py", "edits": [
+            {"type": "delete", "anchor": {"type": "decorator", "selected": "@x"}},
+            {"type": "deletion", "target": "x"},
+            {"old_string": "x", "new_string": "y"},
+        ]},
+        {"name": "write_file", "arguments": {"path": "n.py", "content": "t"}},
+    ]  # fmt: skip
+    kinds = [Anchored, Occurrences, ReplaceText, Write]
+    assert [type(op) for _, op in said(value)] == kinds
+
+
+def test_piece_spans_its_fence() -> None:
+    (piece,) = read(f"Hi.\n```json\n{PRETTY}\n{OTHER}\n```\nDone.")
+    assert (piece.top, piece.end) == (1, 9)
+    assert [edit.at for edit in piece.edits] == [(3, 7), (8, 8)]
+
+
+def test_values_that_are_no_edits_stay_prose() -> None:
+    assert read('Look:\n```json\n{"a": [\n{"b": 1}\n]}\n```\n') == []
+
+
+# ---------------------------------------------------------------- unreadable
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        # cut
+        pytest.param(EDIT[:-1], TRUNCATED, 1, id="cut before the brace"),
+        pytest.param(EDIT[:-8], TRUNCATED, 1, id="cut in a string"),
+        pytest.param(f"Hi.\n[{EDIT}", TRUNCATED, 2, id="cut list"),
+        pytest.param(f"Hi.\n```json\n{PRETTY[:30]}", TRUNCATED, 3 - 1, id="cut in a fence"),
+        pytest.param("Hi.\n{", TRUNCATED, 2, id="cut behind the brace"),
+        pytest.param('Hi.\n\n[\n  {\n    "pa', TRUNCATED, 3, id="cut in the first key"),
+        pytest.param('{"path": "a.py", "old_str": "x", "replace_all": tr', TRUNCATED, 1,
+                     id="cut in a word"),
+        pytest.param(f"{EDIT}\n{OTHER[:20]}", TRUNCATED, 2, id="second value cut"),
+        pytest.param(f"[{EDIT}, /* and", TRUNCATED, 1, id="cut in a comment"),
+        # broken
+        pytest.param(EDIT.replace('"x"', '"x" y"'), UNREADABLE, 1, id="a quote in a string"),
+        pytest.param(f"```json\n{EDIT.replace(':', '=', 1)}\n```", UNREADABLE, 2, id="no colon"),
+        pytest.param(f"[{EDIT}\n{OTHER}]", UNREADABLE, 2, id="no comma"),
+        pytest.param(f"[\n...\n{EDIT}\n]", UNREADABLE, 4, id="elided list"),
+        pytest.param("{'path': 'a.py', 'old_str': 'x', 'new_str': 'y'}", UNREADABLE, 1,
+                     id="single quotes"),
+        pytest.param("{'path': 'a.py',\n 'old_str': 'x'}", UNREADABLE, 2,
+                     id="single quotes on lines"),
+        pytest.param("{\n  path: 'a.py',\n  old_str: 'x',\n}", UNREADABLE, 2, id="no quotes"),
+        pytest.param(EDIT.replace('"path"', "“path”").replace('"old_str"', "“old_str”"),
+                     UNREADABLE, 1, id="curly quotes"),
+        pytest.param(EDIT.replace('"', '\\"'), UNREADABLE, 1, id="escaped quotes"),
+        pytest.param('{"path": "a.py", "path": "b.py", "old_str": "x"}', UNREADABLE, 1,
+                     id="a key twice") ,
+        pytest.param('{"path": "a.py",\n oops\n\n"old_str": "x"}', UNREADABLE, 4,
+                     id="a member on its own"),
+        pytest.param('{"file": "a.py", "edits": [oops, {"anchor": {}}]}', UNREADABLE, 1,
+                     id="broken script"),
+        # text behind
+        pytest.param(f"{EDIT} and so on", UNREADABLE, 1, id="text behind"),
+        pytest.param(f"Hi.\n{EDIT},", UNREADABLE, 2, id="comma behind"),
+        pytest.param(f"data = [\n{EDIT}\n]", UNREADABLE, 3, id="bracket behind"),
+        pytest.param(f"```json\n{EDIT}\nDone.\n```", UNREADABLE, 3, id="text before the end"),
+        pytest.param(f"```\n{EDIT}\nDone.\n```", UNREADABLE, 3, id="or without info"),
+        pytest.param(f"```json\n{EDIT} done\n```", UNREADABLE, 2, id="text on the last line"),
+        pytest.param(f"```json\n{EDIT} done", UNREADABLE, 2, id="text without an end"),
+        pytest.param(f"```json {EDIT}\n```", UNREADABLE, 1, id="beside the fence"),
+        # not certain
+        pytest.param(f"tests/x.json\n```json\n{EDIT}\n```", UNREADABLE, 2, id="a file's text"),
+        pytest.param(f"[[{EDIT}]]", UNREADABLE, 1, id="a list in a list"),
+        pytest.param(f'[{EDIT}, "*** Begin Patch"]', UNREADABLE, 1, id="a patch in a list"),
+        pytest.param(json.dumps({"name": "edit", "parameters": {"properties": {"old_str": {}}},
+                                 "description": "…"}), UNREADABLE, 1, id="a tool's schema"),
+        pytest.param(json.dumps({"type": "message", "content": [
+            {"type": "tool_use", "name": "Edit", "input": json.loads(EDIT)}]}),
+            UNREADABLE, 1, id="an API's answer in a text"),
+    ],
+)  # fmt: skip
+def test_refuses(text: str, code: str, line: int) -> None:
+    assert refused(text) == (code, line)
+
+
+def test_place_has_a_column() -> None:
+    assert refusal('Hi.\n  {"old_str": "x" 1}').message.startswith("line 2, column 19: ")
+
+
+@pytest.mark.parametrize("whole", [EDIT, PRETTY, f"[{PRETTY},\n{OTHER}]", f"```json\n{PRETTY}\n"])
+def test_begun_edit_is_never_lost(whole: str) -> None:
+    """Wherever the response is cut, it is refused."""
+    for length in range(whole.index("{") + 1, whole.rindex("}")):
+        assert refused(whole[:length])[0] == TRUNCATED, whole[:length]
+
+
+# ---------------------------------------------------------------- calls of an API
+
+
+def test_call_of_any_form_is_read() -> None:
+    doc = Document([], BASE.__contains__, "a.py")
+    value = {"edits": [{"type": "deletion", "target": "x"}], "summary": "less"}
+    piece = read_call(doc, ToolCall("apply", jsonish.parse(json.dumps(value)), (3, 4)))
+    assert piece is not None
+    assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", Occurrences("x", ""), (3, 4))]
+    assert piece.summary == "less"
+    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "x"}'), (1, 1))) is None
+    with pytest.raises(UnreadableEdit):
+        read_call(doc, ToolCall("edit", jsonish.parse('"x"'), (1, 1)))
+
+
+def test_path_of_a_call_is_undressed() -> None:
+    doc = Document([], BASE.__contains__)
+    arguments = jsonish.parse(EDIT.replace("a.py", "a/src/b.py"))
+    piece = read_call(doc, ToolCall("Edit", arguments, (1, 1)))
+    assert piece is not None
+    assert piece.edits[0].path == "src/b.py"
+
+
+# ---------------------------------------------------------------- every text
+
+PIECES = [
+    EDIT, PRETTY, EDIT[:-1], "{", "}", "[", "]", ",", '"', "'", "\\", "```", "```json", "~~~", "\n",
+    "\r\n", " ", "/*", "*/", "//", '"old_str":', '"edits": [', '"anchor":', '"contextualEdits":',
+    '"searchPattern":', '"paragraph":', "contains('x')", '"file": "a.py"', '"type": "deletion"',
+    '"target": "x"', '"id": "1"', '"dependsOn": "1"', '"cascades"', "true", "null", "1e5", "NaN",
+    ":", "a.py", "text", "<code>", "</code>", "\ufeff", "\0", "\ud7ff", '"name": "Edit"',
+    '"input": {', '"content": "t"', '"command": "insert"', '"insert_line": 0',
+]  # fmt: skip
+any_text = st.one_of(
+    st.text(max_size=40), st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
+)
+
+
+@given(any_text)
+def test_every_text_is_read_or_refused(text: str) -> None:
+    found = outcome(text)
+    if isinstance(found, Problem):
+        assert found.code in (UNREADABLE, TRUNCATED, "edit.dependency")
+        assert found.line is not None
+        assert 1 <= found.line <= text.count("\n") + 1
+        assert found.hint
+
+
+KEYS = [
+    "path", "file", "edits", "contextualEdits", "old_str", "new_str", "file_text", "insert_line",
+    "command", "content", "anchor", "selected", "type", "target", "replacement", "insertion",
+    "afterText", "occurrences", "searchPattern", "before", "paragraph", "sentences",
+    "maxDistance", "id", "dependsOn", "cascades", "confidence", "reason", "summary", "lineHint",
+    "all", "name", "input", "arguments", "tool_calls", "function", "expected_replacements",
+    "replace_all",
+]  # fmt: skip
+WORDS = ["a.py", "modification", "addition", "insert_after", "line_pattern", "contains('x')"]
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(KEYS), st.one_of(inner, st.sampled_from(WORDS)), max_size=6
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_every_value_is_read_or_refused(value: Any) -> None:
+    found = outcome(json.dumps(value))
+    assert found.line == 1 if isinstance(found, Problem) else isinstance(found, list)
+
+
+HEAVY = {
+    "braces": "{\n",
+    "brackets": "[\n",
+    "objects in each other": '{"a":\n',
+    "open comments": "{/*\n",
+    "quotes": '["\n',
+    "escaped quotes": '["a\\"\n',
+    "cut fences": "```json\n{\n",
+    "empty fences": "```\n{}\n",
+    "open fences": f"```json\n{EDIT}\ntext\n",
+    "edits": f"{EDIT}\n",
+    "edits in prose": f"{EDIT}\ntext\n",
+    "other values": '{"b": 1},\n',
+    "broken values": '{"a": 1,\n{"b": x,\n',
+    "blank lines": " \n",
+    "members": '{"edits": [',
+}
+
+
+@pytest.mark.parametrize("unit", HEAVY.values(), ids=HEAVY)
+def test_cost_is_that_of_the_length(unit: str) -> None:
+    count = 6_000 // len(unit)
+    assert effort_of(unit * count * 4) < 5 * effort_of(unit * count) + 2_000
+
+
+def test_failing_deep_inside_costs_no_more() -> None:
+    """Ninety lines that each begin the same long value, which cannot be read at its end."""
+    for opening in ('{"a":\n', "[\n"):
+        few, many = (
+            opening * 90 + '{"b": [\n' + "1,\n" * count + "x y\n" for count in (500, 2_000)
+        )
+        assert effort_of(many) < 5 * effort_of(few)

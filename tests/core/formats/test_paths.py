@@ -1,0 +1,227 @@
+"""How a path may be written on a line, in prose and in a fence's info."""
+
+from __future__ import annotations
+
+import pytest
+
+from patchq.core.formats.marks.paths import (
+    as_meant,
+    is_path,
+    mentions_other,
+    path_line,
+    path_of_info,
+    path_of_sentence,
+    undress,
+    word_line,
+)
+
+BASE = {"src/a.py", "Makefile", "docs/my file.md", "docs/x (1).md", "python"}
+known = BASE.__contains__
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        pytest.param("src/a.py", True, id="known"),
+        pytest.param("lib/tool", True, id="slash"),
+        pytest.param("b.py", True, id="ending"),
+        pytest.param(".gitignore", True, id="dot-file"),
+        pytest.param("Makefile", True, id="known-word"),
+        pytest.param("Justfile", False, id="unknown-word"),
+        pytest.param("docs/my file.md", True, id="known-with-blank"),
+        pytest.param("docs/your file.md", False, id="unknown-with-blank"),
+        pytest.param("../a", True, id="outside-is-a-path-still"),
+        pytest.param("/etc/passwd", True, id="absolute-is-a-path-still"),
+        pytest.param("src\\a.py", True, id="windows"),
+        pytest.param("src/", False, id="directory"),
+        pytest.param("/", False, id="root"),
+        pytest.param("https://example.org/a.py", False, id="url"),
+        pytest.param("a.markdownplus", False, id="long-ending"),
+        pytest.param("std::map<int/x>", False, id="brackets"),
+        pytest.param("Done.", False, id="full-stop"),
+        pytest.param("", False, id="nothing"),
+        pytest.param("a/" * 4000 + "b", False, id="longer-than-a-path"),
+    ],
+)
+def test_is_path(token: str, expected: bool) -> None:
+    assert is_path(token, known) is expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/a.py",
+        "  src/a.py\t\r",
+        "`src/a.py`",
+        "**src/a.py**",
+        "**`src/a.py`**",
+        "**`src/a.py`:**",
+        "`src/a.py`:",
+        "src/a.py:",
+        "## src/a.py",
+        "### `src/a.py` ###",
+        "# src/a.py",
+        "// src/a.py",
+        "/* src/a.py */",
+        "<!-- src/a.py -->",
+        "; src/a.py",
+        "> src/a.py",
+        "- `src/a.py`",
+        "1. `src/a.py`:",
+        "#### 2. src/a.py",
+        "File: src/a.py",
+        "FILE: `src/a.py`",
+        "Path: src/a.py",
+        "Filename: src/a.py",
+        "File path: src/a.py",
+        "**File:** src/a.py",
+        "**File**: `src/a.py`",
+        "### File: **src/a.py**",
+        '"src/a.py"',
+        "_src/a.py_",
+        "src/a.py (new file)",
+        "### `src/a.py` (updated):",
+    ],
+)
+def test_path_line(line: str) -> None:
+    assert path_line(line, known) == "src/a.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("docs/my file.md", "docs/my file.md", id="blank-in-known-path"),
+        pytest.param("docs/x (1).md", "docs/x (1).md", id="bracket-in-known-path"),
+        pytest.param("## Makefile", "Makefile", id="known-word"),
+        pytest.param("## Justfile", None, id="unknown-word"),
+        pytest.param("__init__.py", "__init__.py", id="underscores-are-no-emphasis"),
+        pytest.param("Change src/a.py", None, id="prose"),
+        pytest.param("touch src/a.py", None, id="command"),
+        pytest.param("#!/bin/sh", "#!/bin/sh", id="no-comment"),
+        pytest.param("", None, id="blank"),
+        pytest.param("**", None, id="dressing-only"),
+        pytest.param("File:", None, id="label-only"),
+        pytest.param("# " * 100_000, None, id="endless-dressing"),
+    ],
+)
+def test_path_line_of_other_lines(line: str, expected: str | None) -> None:
+    assert path_line(line, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("Justfile", "Justfile", id="bare"),
+        pytest.param("`Justfile`", "Justfile", id="backticks"),
+        pytest.param("**Justfile**", None, id="bold"),
+        pytest.param("Justfile:", None, id="colon"),
+        pytest.param("two words", None, id="two"),
+        pytest.param("", None, id="blank"),
+    ],
+)
+def test_word_line(line: str, expected: str | None) -> None:
+    assert word_line(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("Now in `src/a.py` we do it:", "src/a.py", id="only-one"),
+        pytest.param("In `src/a.py` call `f()` and `go`:", "src/a.py", id="others-no-paths"),
+        pytest.param("`src/a.py`, I say, `src/a.py`", "src/a.py", id="twice-the-same"),
+        pytest.param("Move `src/a.py` to `src/b.py`:", None, id="two"),
+        pytest.param("Now in src/a.py:", None, id="no-backticks"),
+        pytest.param("``src/a.py``", None, id="double-backticks"),
+    ],
+)
+def test_path_of_sentence(line: str, expected: str | None) -> None:
+    assert path_of_sentence(line, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("And once more:", False, id="no-path"),
+        pytest.param("And in src/a.py, again.", False, id="the-same"),
+        pytest.param("And in `./src/a.py`:", False, id="the-same-with-dot"),
+        pytest.param("Then utils.py:", True, id="file-name"),
+        pytest.param("Then (lib/b.c)!", True, id="in-brackets"),
+        pytest.param("Then the Makefile.", True, id="known-word"),
+        pytest.param("Then `lib/tool`", True, id="backticks"),
+        pytest.param("see docs/my file.md", True, id="half-of-a-path-with-a-blank"),
+        pytest.param("docs/my file.md", True, id="known-with-blank"),
+        pytest.param("a.py", True, id="short-name"),
+        pytest.param("e.g. and/or with Python 3.11, i.e. I/O", False, id="abbreviations"),
+        pytest.param("see https://example.org/b.html", False, id="url"),
+        pytest.param("src/b.py:12: error", True, id="with-line-number"),
+    ],
+)
+def test_mentions_other(line: str, expected: bool) -> None:
+    assert mentions_other(line, "src/a.py", known) is expected
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        pytest.param("python src/a.py", "src/a.py", id="language-and-path"),
+        pytest.param("python:src/a.py", "src/a.py", id="colon"),
+        pytest.param("python: src/a.py", "src/a.py", id="colon-blank"),
+        pytest.param("make:Justfile", "Justfile", id="colon-word"),
+        pytest.param(":src/a.py", "src/a.py", id="colon-alone"),
+        pytest.param("c++:src/a.cc", "src/a.cc", id="language-with-signs"),
+        pytest.param("src/a.py", "src/a.py", id="path"),
+        pytest.param("src/a.py:", "src/a.py", id="path-colon"),
+        pytest.param("md docs/my file.md", "docs/my file.md", id="known-with-blank"),
+        pytest.param("md docs/your file.md", None, id="unknown-with-blank"),
+        pytest.param("md:docs/your file.md", None, id="colon-unknown-with-blank"),
+        pytest.param("make Makefile", "Makefile", id="known-word"),
+        pytest.param("make Justfile", None, id="unknown-word"),
+        pytest.param("python", None, id="language-that-is-a-file"),
+        pytest.param("python:", None, id="language-colon"),
+        pytest.param("objective-c", None, id="language-with-dash"),
+        pytest.param("vb.net", None, id="language-with-dot"),
+        pytest.param("ASP.NET", None, id="language-in-capitals"),
+        pytest.param("python3.11", None, id="language-with-version"),
+        pytest.param("html/css", None, id="two-languages"),
+        pytest.param("C/C++", None, id="two-languages-with-signs"),
+        pytest.param("text/plain", None, id="media-type"),
+        pytest.param("application/vnd.api+json", None, id="media-type-with-signs"),
+        pytest.param("text/x", None, id="media-type-that-could-be-a-path"),
+        pytest.param("text/x.txt", "text/x.txt", id="file-in-a-directory-like-a-media-type"),
+        pytest.param("html/css.md", "html/css.md", id="path-of-a-language"),
+        pytest.param("python html/css", "html/css", id="language-and-path-of-languages"),
+        pytest.param("python:html/css", "html/css", id="colon-and-path-of-languages"),
+        pytest.param("shell/run", "shell/run", id="directory-of-a-language"),
+        pytest.param("python.py", "python.py", id="file-of-a-language"),
+        pytest.param("python title=src/a.py", "src/a.py", id="attribute"),
+        pytest.param('python title="src/a.py"', "src/a.py", id="quoted-attribute"),
+        pytest.param("{.python file=src/a.py}", "src/a.py", id="braced-attribute"),
+        pytest.param("python title=src/none.py", None, id="attribute-that-is-no-file"),
+        pytest.param("python title=src/a.py file=src/b.py", None, id="two-attributes"),
+        pytest.param("python {linenos=true}", None, id="braces"),
+        pytest.param("", None, id="none"),
+    ],
+)
+def test_path_of_info(info: str, expected: str | None) -> None:
+    assert path_of_info(info, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param("./src/a.py", "src/a.py", id="dot"),
+        pytest.param("./src/z.py", "src/z.py", id="dot-unknown"),
+        pytest.param("src\\a.py", "src/a.py", id="backslash"),
+        pytest.param("src\\z.py", "src\\z.py", id="backslash-unknown"),
+        pytest.param("a/src/a.py", "src/a.py", id="diff-old"),
+        pytest.param("b/src/a.py", "src/a.py", id="diff-new"),
+        pytest.param("a/src/z.py", "a/src/z.py", id="unknown-stays"),
+    ],
+)
+def test_as_meant(path: str, expected: str) -> None:
+    assert as_meant(path, known) == expected
+
+
+def test_undress_says_whether_there_were_backticks() -> None:
+    assert undress("**`x`**") == ("x", True)
+    assert undress("**x**") == ("x", False)

@@ -1,0 +1,149 @@
+"""How the edits of a response depend on each other, wherever in it they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from patchq.core.formats import parse
+from patchq.core.model.values import Parsed
+
+DEPENDENCY = "edit.dependency"
+UNREADABLE = "response.unreadable_edit"
+Relations = dict[str, tuple[tuple[str, ...], str | None]]
+
+
+def change(id: str | None = None, **members: Any) -> dict[str, Any]:
+    edit = {"type": "modification", "file": "a.py", "target": "x", "replacement": "y", "id": id}
+    return edit | members
+
+
+def context(id: str | None = None, **members: Any) -> dict[str, Any]:
+    pattern = {"before": "a", "target": "x", "after": "b"}
+    edit = {"type": "modification", "file": "a.py", "searchPattern": pattern, "replacement": "y"}
+    return edit | {"id": id} | members
+
+
+def indexed(*edits: Any) -> dict[str, Any]:
+    return {"edits": list(edits)}
+
+
+def contextual(*edits: Any) -> dict[str, Any]:
+    return {"contextualEdits": list(edits)}
+
+
+def lines(*values: Any) -> str:
+    return "\n".join(map(json.dumps, values))
+
+
+def fences(*values: Any) -> str:
+    return "\n\nAnd:\n\n".join(f"```json\n{json.dumps(value)}\n```" for value in values)
+
+
+def texts(*values: Any) -> str:
+    parts = [{"type": "text", "text": f"Here.\n\n{json.dumps(value)}\n"} for value in values]
+    return json.dumps({"role": "assistant", "content": parts})
+
+
+def calls(*values: Any) -> str:
+    parts = [{"type": "tool_use", "name": "apply_edits", "input": value} for value in values]
+    return json.dumps({"role": "assistant", "content": parts})
+
+
+def read(text: str) -> Parsed:
+    return parse(text, {"a.py"}.__contains__)
+
+
+def relations(text: str) -> Relations:
+    parsed = read(text)
+    assert parsed.problems == ()
+    return {
+        f"{edit.format} {edit.id}": (edit.depends_on, edit.fallback_of) for edit in parsed.edits
+    }
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        pytest.param(
+            (change("a", cascades=["b", "c"]), change("b"), change("c")), id="the needed one"
+        ),
+        pytest.param(
+            (change("a"), change("b", dependsOn="a"), change("c", dependsOn=["a"])),
+            id="the needing ones",
+        ),
+        pytest.param(
+            (change("a", cascades=["b", "c"]), change("b", dependsOn="a"), change("c")), id="both"
+        ),
+    ],
+)
+@pytest.mark.parametrize("write", [lines, fences, texts, calls])
+def test_either_side_states_the_relation(edits: tuple[Any, ...], write: Callable[..., str]) -> None:
+    expected = {
+        "indexed a": ((), None), "indexed b": (("a",), None), "indexed c": (("a",), None),
+    }  # fmt: skip
+    assert relations(json.dumps(indexed(*edits))) == expected
+    assert relations(write(*map(indexed, edits))) == expected
+
+
+@pytest.mark.parametrize("write", [lines, fences, texts, calls])
+def test_contextual_edit_with_the_id_of_an_indexed_one_is_its_backup(
+    write: Callable[..., str],
+) -> None:
+    one = indexed(change("a"), change("b", dependsOn="a"))
+    other = contextual(context("a"), context("ctx", dependsOn="b"), context())
+    expected = {
+        "indexed a": ((), None),
+        "indexed b": (("a",), None),
+        "contextual a": ((), "a"),
+        "contextual ctx": (("b",), None),
+        "contextual 5": ((), None),
+    }
+    assert relations(json.dumps(one | other)) == relations(write(one, other)) == expected
+
+
+def test_unknown_id_in_cascades_is_a_warning() -> None:
+    (warning,) = read(fences(indexed(change("a", cascades=["c"])), indexed(change("b")))).problems
+    told = warning.code, warning.severity, warning.edit, warning.line
+    assert told == (DEPENDENCY, "warning", "a", 2)
+    assert "'c'" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "line"),
+    [
+        pytest.param([indexed(change("a")), indexed(change("b", dependsOn="c"))], DEPENDENCY, 2,
+                     id="unknown"),
+        pytest.param([indexed(change("a", dependsOn="a"))], DEPENDENCY, 1, id="itself"),
+        pytest.param([indexed(change()), indexed(change("a", cascades="a"))], DEPENDENCY, 2,
+                     id="itself, by cascades"),
+        pytest.param(
+            [indexed(change("a", dependsOn="b")), indexed(change("b", dependsOn="a"))],
+            DEPENDENCY, 1, id="circle"),
+        pytest.param(
+            [indexed(change("a", cascades=["b"])), indexed(change("b", cascades=["c"])),
+             indexed(change("c", cascades=["a"]))],
+            DEPENDENCY, 1, id="circle, by cascades"),
+        pytest.param([indexed(change("a"), change("a"))], UNREADABLE, 1, id="an id twice"),
+        pytest.param([contextual(context("a"), context("a"))], UNREADABLE, 1,
+                     id="a contextual id twice"),
+        pytest.param(
+            [indexed(change("a")), indexed(change("a")), indexed(change("b", dependsOn="a"))],
+            UNREADABLE, 2, id="an id that two lists use, and a third names"),
+        pytest.param(
+            [indexed(change("a")), contextual(context("a")), contextual(context("a"))],
+            UNREADABLE, 3, id="two backups"),
+    ],
+)  # fmt: skip
+def test_relation_is_an_error(values: list[Any], code: str, line: int) -> None:
+    (problem,) = read(lines(*values)).problems
+    assert (problem.code, problem.line) == (code, line)
+
+
+@pytest.mark.parametrize("write", [lines, fences, texts])
+def test_lists_that_count_anew_use_an_id_again(write: Callable[..., str]) -> None:
+    text = write(indexed(change("e1"), change("e2")), indexed(change("e1"), change("e3")))
+    assert [edit.id for edit in read(text).edits] == ["e1", "e2", "3", "e3"]

@@ -1,0 +1,313 @@
+"""What SEARCH/REPLACE blocks say, in all the dress that models give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from patchq.core.formats import parse, search_replace
+from patchq.core.formats.search_replace import INSTRUCTIONS
+from patchq.core.model.ops import Create, Op, Rename, Replace
+from patchq.core.model.values import Header
+from tests.helpers.blocks import (
+    BLOCK,
+    CREATION,
+    DELETION,
+    GONE,
+    MOVE,
+    NEW,
+    OLD_NEW,
+    RENAME,
+    block,
+    read,
+    said,
+)
+
+A = ("src/a.py", OLD_NEW)
+B = ("src/b.py", OLD_NEW)
+HEADINGS = block("T\n=====\n", "U\n=========\n")
+FENCED = block("```\nx\n```\n")
+QUOTING = block(f"```\n{BLOCK}```\n", "x\n")
+ODD = block("a\n```\n", "b\n```\n=====\n")
+
+
+def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
+    return pytest.param(text, list(edits), id=name)
+
+
+@pytest.mark.parametrize(
+    ("text", "edits"),
+    [
+        # the path's dress
+        case("bare", f"src/a.py\n{BLOCK}", A),
+        case("blank-line-between", f"src/a.py\n\n \n{BLOCK}", A),
+        case("backticks", f"`src/a.py`\n{BLOCK}", A),
+        case("bold", f"**src/a.py**\n{BLOCK}", A),
+        case("heading", f"### src/a.py\n{BLOCK}", A),
+        case("hash-comment", f"# src/a.py\n{BLOCK}", A),
+        case("slash-comment", f"// src/a.py\n{BLOCK}", A),
+        case("file-label", f"File: src/a.py\n{BLOCK}", A),
+        case("capital-file-label", f"FILE: src/a.py\n```python\n{BLOCK}```\n", A),
+        case("path-label", f"Path: src/a.py\n{BLOCK}", A),
+        case("filename-label", f"Filename: `src/a.py`\n{BLOCK}", A),
+        case("trailing-colon", f"src/a.py:\n{BLOCK}", A),
+        case("only-path-of-a-sentence", f"Now change `src/a.py` so:\n{BLOCK}", A),
+        case("sentence-above-the-fence", f"In `src/a.py`:\n\n```python\n{BLOCK}```\n", A),
+        case("note", f"src/new.py (new file)\n{CREATION}", ("src/new.py", NEW)),
+        case("dot", f"./src/a.py\n{BLOCK}", A),
+        case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
+        case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
+        case("backslash", f"src\\a.py\n{BLOCK}", A),
+        case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src\\z.py", OLD_NEW)),
+        case("absolute-is-left-to-the-rules", f"/srv/a.py\n{BLOCK}", ("/srv/a.py", OLD_NEW)),
+        case("known-word", f"Makefile:\n{BLOCK}", ("Makefile", OLD_NEW)),
+        case("known-word-dressed", f"### `CHANGES`\n{BLOCK}", ("CHANGES", OLD_NEW)),
+        case("unknown-word-created", f"Justfile\n{CREATION}", ("Justfile", NEW)),
+        case("unknown-word-in-backticks", f"`Justfile`\n{CREATION}", ("Justfile", NEW)),
+        case(
+            "word-that-was-created-above",
+            f"Justfile\n{CREATION}\nJustfile\n{BLOCK}",
+            ("Justfile", NEW),
+            ("Justfile", OLD_NEW),
+        ),
+        # fences
+        case("fence", f"src/a.py\n```\n{BLOCK}```\n", A),
+        case("fence-blank-lines", f"src/a.py\n\n```python\n\n{BLOCK}\n```\n", A),
+        case("info-path", f"```python src/a.py\n{BLOCK}```\n", A),
+        case("info-colon", f"```python:src/a.py\n{BLOCK}```\n", A),
+        case("info-colon-word", f"```make:Justfile\n{CREATION}```\n", ("Justfile", NEW)),
+        case("info-path-alone", f"~~~ src/a.py\n{BLOCK}~~~\n", A),
+        case("path-inside", f"```python\nsrc/a.py\n{BLOCK}```\n", A),
+        case("comment-inside", f"```python\n# src/a.py\n{BLOCK}```\n", A),
+        case("same-path-twice", f"**src/a.py**\n```python\n# src/a.py\n{BLOCK}```\n", A),
+        case("word-over-info", f"Done\n```py src/n.py\n{CREATION}```\n", ("src/n.py", NEW)),
+        case("language-is-no-path", f"src/a.py\n```Makefile\n{BLOCK}```\n", A),
+        case("source", f"src/a.py\n<source>python\n{BLOCK}</source>\n", A),
+        case("code", f"src/a.py\n<code>\n{BLOCK}</code>\n", A),
+        case("pre", f"src/a.py\n<pre>\n{BLOCK}</pre>\n", A),
+        case("codeblock", f"src/a.py\n<codeblock>\n{BLOCK}</codeblock>\n", A),
+        case("sourcecode", f"src/a.py\n<sourcecode>\n{BLOCK}</sourcecode>\n", A),
+        case("opened-twice", f"src/a.py\n```\n```python\n{BLOCK}```\n```\n", A),
+        case("opened-twice-closed-once", f"src/a.py\n```\n```python\n{BLOCK}```\n", A),
+        case("never-closed", f"src/a.py\n```python\n{BLOCK}", A),
+        case("never-closed-and-prose", f"src/a.py\n```python\n{BLOCK}\nDone.\n", A),
+        case(
+            "closed-too-late",
+            f"src/a.py\n```python\n{BLOCK}\nsrc/b.py\n```python\n{BLOCK}```\n",
+            A,
+            B,
+        ),
+        case("fence-as-separator", f"src/a.py\n```\n{BLOCK}```\n{BLOCK}```\n", A, A),
+        case("behind-an-odd-fence", f"```\nsrc/a.py\n```\n{BLOCK}```\n", A),
+        # markers
+        *(case(f"length-{n}", f"src/a.py\n{block(length=n)}", A) for n in range(5, 10)),
+        case("original", f"src/a.py\n{BLOCK}".replace("SEARCH", "ORIGINAL"), A),
+        case("updated", f"src/a.py\n{BLOCK}".replace("REPLACE", "UPDATED"), A),
+        case("dashes", "src/a.py\n------- SEARCH\nold\n=======\nnew\n+++++++ REPLACE\n", A),
+        case("angle-behind", f"src/a.py\n{BLOCK}".replace("SEARCH", "SEARCH>"), A),
+        case("no-blank-inside", f"src/a.py\n{BLOCK}".replace(" SEARCH", "SEARCH"), A),
+        case("blanks-behind", f"src/a.py\n{BLOCK}".replace("=\n", "= \t\n"), A),
+        case("short-closing", "src/a.py\n<<<<<<< SEARCH\nold\n=====\nnew\n>>>>>> REPLACE\n", A),
+        case(
+            "heading-lines-are-text",
+            f"src/a.py\n{HEADINGS}",
+            ("src/a.py", Replace("T\n=====\n", "U\n=========\n")),
+        ),
+        case("no-final-newline", f"src/a.py\n{BLOCK}".rstrip("\n"), A),
+        # several blocks
+        case("two-files", f"src/a.py\n{BLOCK}\nsrc/b.py\n{BLOCK}", A, B),
+        case("rule-between", f"src/a.py\n{BLOCK}\n---\n\nsrc/b.py\n{BLOCK}\n---\n", A, B),
+        case(
+            "several-in-a-fence",
+            f"src/a.py\n```\n{BLOCK}\n{BLOCK}\nsrc/b.py\n{BLOCK}```\n",
+            A,
+            A,
+            B,
+        ),
+        case("inherited", f"src/a.py\n{BLOCK}\nAnd, e.g. for Python 3.11:\n\n{BLOCK}", A, A),
+        case("inherited-in-fence", f"src/a.py\n```\n{BLOCK}```\nThen:\n```py\n{BLOCK}```\n", A, A),
+        case(
+            "numbered-list",
+            f"1. First, `src/a.py`:\n\n```python\n{BLOCK}```\n\n2. **src/b.py**\n\n{BLOCK}",
+            A,
+            B,
+        ),
+        # what a block does
+        case("create", f"src/n.py\n{CREATION}", ("src/n.py", NEW)),
+        case("create-empty", f"src/n.py\n{block('', '')}", ("src/n.py", Create(""))),
+        case("delete-lines", f"src/a.py\n{block(new='')}", ("src/a.py", Replace("old\n", ""))),
+        case(
+            "blank-lines-kept",
+            "src/a.py\n" + block("\nold\n", "\n"),
+            ("src/a.py", Replace("\nold\n", "\n")),
+        ),
+        case("delete", f"src/a.py\n{DELETION}", ("src/a.py", GONE)),
+        case("rename", f"src/a.py\n{RENAME}", ("src/a.py", MOVE)),
+        case("rename-fenced", f"src/a.py\n```\n{RENAME}```\n", ("src/a.py", MOVE)),
+        case(
+            "edit-under-the-new-path",
+            f"Makefile\n{RENAME.replace('src/c.py', '`Justfile`')}\nJustfile\n{BLOCK}",
+            ("Makefile", Rename("Justfile")),
+            ("Justfile", OLD_NEW),
+        ),
+        # markers in the text
+        case(
+            "other-length-in-text",
+            f"README.md\n{block(BLOCK, BLOCK + DELETION, length=9)}",
+            ("README.md", Replace(BLOCK, BLOCK + DELETION)),
+        ),
+        case(
+            "shorter-fence-in-text",
+            f"README.md\n````\n{QUOTING}````\n",
+            ("README.md", Replace(f"```\n{BLOCK}```\n", "x\n")),
+        ),
+        case(
+            "odd-fence-in-text",
+            f"README.md\n````\n{ODD}````\n",
+            ("README.md", Replace("a\n```\n", "b\n```\n=====\n")),
+        ),
+        case(
+            "fence-in-text",
+            f"README.md\n```\n{FENCED}```\n",
+            ("README.md", Replace("```\nx\n```\n", "new\n")),
+        ),
+        case(
+            "thought-in-text",
+            "src/a.py\n" + block("<think>\n"),
+            ("src/a.py", Replace("<think>\n", "new\n")),
+        ),
+        case(
+            "signs-in-text",
+            "src/a.py\n" + block("@@ x @@\n", "*** End Patch\n"),
+            ("src/a.py", Replace("@@ x @@\n", "*** End Patch\n")),
+        ),
+        # wrappers
+        case("four-backticks-round", f"````\nHi:\n\nsrc/a.py\n```\n{BLOCK}```\n````\n", A),
+        case("fence-round", f"```\nHi:\n\nsrc/a.py\n{BLOCK}\nDone\n```\n", A),
+        case("fence-round-fences", f"```markdown\nsrc/a.py\n```python\n{BLOCK}```\nDone\n```\n", A),
+        case("bare-fence-round-fences", f"```\nHi\n\nsrc/a.py\n```\n{BLOCK}```\nDone\n```\n", A),
+        case(
+            "fence-round-under-a-sentence",
+            f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}\n```\n",
+            A,
+        ),
+        case("fence-never-closed", f"For you:\n```md\nHi:\n\nsrc/a.py\n{BLOCK}", A),
+        case("thought", f"<think>\nsrc/b.py\n{BLOCK}</think>\nsrc/a.py\n{BLOCK}", A),
+        case("thought-on-one-line", f"<think>so</think>src/a.py\n{BLOCK}", A),
+        case(
+            "thought-between-blocks",
+            f"src/a.py\n{BLOCK}<think>\n*** Begin Patch\n</think>\nsrc/b.py\n{BLOCK}",
+            A,
+            B,
+        ),
+    ],
+)
+def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:
+    assert said(text) == edits
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "=====\nTitle\n=====",
+        "-----\n\n---------",
+        "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main",
+        "A `<<<<<<< SEARCH` line opens, `>>>>>>> REPLACE` closes; SEARCH and REPLACE are words.",
+        "SEARCH\nREPLACE\nsearch and replace",
+        ">>> delete(1)\n<< x\n-> y",
+        "+++\n--- \n***",
+        "```bash\npytest tests/test_a.py\n```",
+        "```python\n#!/usr/bin/env python\nimport os\n```",
+        "```\nTraceback (most recent call last):\n```",
+        'The `target` and `anchor` keys, "name": 1',
+        "- `src/a.py`\n- src/b.py",
+        "1. one\n2. two",
+        "| a | b |\n|---|---|",
+        "> quoted\n> text",
+    ],
+)
+def test_prose_is_kept(prose: str) -> None:
+    parsed = read(f"{prose}\n\nsrc/a.py\n{BLOCK}\n{prose}\n")
+    assert parsed.problems == ()
+    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
+    assert parsed.prose.split("\n\n\n") in ([f"{prose}", prose], [f"{prose}\n\n{prose}"])
+
+
+def test_prose_leaves_out_what_belongs_to_the_blocks() -> None:
+    text = (
+        "<think>\nhm\n</think>\nOne.\n\n````md\n# why\n\nsrc/a.py\n```python\n"
+        f"{BLOCK}```\nNow `src/b.py`:\n```\n{BLOCK}```\n````\nTwo.\n"
+    )
+    lines = [line for line in read(text).prose.split("\n") if line]
+    assert lines == ["One.", "# why", "Now `src/b.py`:", "Two."]
+
+
+def test_edits_know_their_lines() -> None:
+    parsed = read(f"One.\n\nsrc/a.py\n```\n{BLOCK}```\n<think>\n\n</think>\nsrc/b.py\n{RENAME}")
+    assert [(edit.id, edit.at) for edit in parsed.edits] == [("1", (5, 9)), ("2", (15, 17))]
+
+
+def test_lines_count_from_the_first_of_the_response() -> None:
+    assert parse(f"src/a.py\n{BLOCK}", lambda path: True, first_line=8).edits[0].at == (9, 13)
+
+
+def test_response_with_crlf() -> None:
+    parsed = read(f"`src/a.py`\n```python\n{BLOCK}```\nDone.\n".replace("\n", "\r\n"))
+    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
+    assert parsed.edits[0].op == Replace("old\n", "new\n")
+
+
+@pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
+def test_default_path_stands_in_for_the_first(text: str) -> None:
+    assert read(text, "src/a.py").edits[0].path == "src/a.py"
+
+
+def test_path_of_the_block_beats_the_default() -> None:
+    assert read(f"src/b.py\n{BLOCK}", "src/a.py").edits[0].path == "src/b.py"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "Nothing to do.", "See `src/a.py`.", "src/a.py\n"])
+def test_response_without_edits(text: str) -> None:
+    parsed = read(text)
+    assert parsed.edits == ()
+    assert parsed.problems == ()
+
+
+def test_instructions_show_a_block_that_can_be_read() -> None:
+    example = INSTRUCTIONS[: INSTRUCTIONS.index("The path stands")]
+    assert [path for path, _ in said(example)] == ["path/to/file.py"]
+
+
+# ---------------------------------------------------------------- blocks that are written alike
+
+BETWEEN = ["", "\n", " \n\n", "text\n", "> q\n", "```\n", "<think>\n", "-----\n", "=====\n"]
+NAMED = ["src/b.py\n", "`src/a.py`\n", "<<<<<<< SEARCH\n"]
+PATHS = ["src/a.py\n", "`src/a.py`\n", "src/b.py\n", "src/a.py\n\n", "new.py\n", ""]
+HALVES = ["a\n", "", "\n", "```\n", "======\n", "-----x\n", ":start_line:1\n-------\na\n"]
+MARKS = [(7, "SEARCH"), (6, "SEARCH"), (7, "ORIGINAL"), (7, "SEARCH "), (7, "DELETE")]
+SAME = ("", "src/a.py\n", (7, "SEARCH"), "a\n")
+ENDS = {"SEARCH": "REPLACE", "ORIGINAL": "UPDATED", "SEARCH ": "REPLACE", "DELETE": "DELETE"}
+
+
+@pytest.mark.parametrize("near", ["\n", ""])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *((between, *SAME[1:]) for between in (*BETWEEN, *NAMED)),
+        *((*SAME[:1], path, *SAME[2:]) for path in PATHS),
+        *((*SAME[:2], mark, *SAME[3:]) for mark in MARKS),
+        *((*SAME[:3], half) for half in HALVES),
+    ],
+)
+def test_blocks_that_are_alike_are_read_as_each_by_itself(
+    odd: tuple[str, str, tuple[int, str], str], near: str
+) -> None:
+    parts = ["Before.\n"]
+    for between, path, (n, begin), old in (SAME, SAME, odd, SAME, odd, odd, SAME):
+        marks = f"{'<' * n} {begin}\n", f"{'=' * n}\n", f"{'>' * n} {ENDS[begin]}\n"
+        parts += [near, between, path, marks[0], old, marks[1], "b\n", marks[2]]
+    known = {"src/a.py", "src/b.py"}.__contains__
+    text = "".join([*parts, "After.\n"])
+    together = parse(text, known, Header(), 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_replace, "alike_behind", lambda *args: iter(()))
+        assert parse(text, known, Header(), 1) == together

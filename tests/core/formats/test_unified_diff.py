@@ -1,0 +1,477 @@
+"""What unified diffs parse to, and which of them refuse the response."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.formats import unified_diff
+from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
+from patchq.core.text.binary_patch import HEADER, blob_id, encode
+from tests.helpers.effort import effort
+
+BASE = {"a.py", "src/b.py", "a/own.py", "my file.md", "q.sql", "ä.txt"}
+HEADS = "--- a/a.py\n+++ b/a.py\n"
+HUNK = "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
+OP = PatchHunk("one\ntwo\nthree\n", "one\nTWO\nthree\n", line=1)
+EDIT = ("a.py", OP)
+BARE = ("a.py", PatchHunk(OP.old, OP.new))
+SHA = "0123456789" * 4
+MAIL = (
+    f"From {SHA} Mon Sep 17 00:00:00 2001\nFrom: Ada <ada@example.org>\nDate: today\n"
+    "Subject: [PATCH 1/2] Say\n two\n\nBecause.\n---\n a.py | 2 +-\n 1 file changed\n\n"
+    f"diff --git a/a.py b/a.py\nindex 1..2 100644\n{HEADS}{HUNK}-- \n2.43.0\n\n"
+)
+
+
+def document(text: str, default_path: str | None = None) -> Document:
+    return Document(text.split("\n"), BASE.__contains__, default_path)
+
+
+def read(doc: Document) -> tuple[list[Piece], list[str]]:
+    """The pieces of a text, asked for line by line, and the lines that no piece has."""
+    pieces: list[Piece] = []
+    prose: list[tuple[int, str]] = []
+    i = 0
+    while i < len(doc.lines):
+        piece = unified_diff.read(doc, i)
+        if piece is None:
+            prose.append((i, doc.lines[i]))
+            i += 1
+            continue
+        pieces.append(piece)
+        if piece.top is not None:
+            prose = [(n, line) for n, line in prose if n < piece.top]
+        doc.low = i = piece.end
+    return pieces, [line for _, line in prose if line.strip()]
+
+
+def edits(text: str, default_path: str | None = None) -> list[tuple[str, Op]]:
+    pieces, _ = read(document(text, default_path))
+    return [(edit.path, edit.op) for piece in pieces for edit in piece.edits]
+
+
+def fence(text: str, info: str = "diff") -> str:
+    return f"```{info}\n{text}```\n"
+
+
+def of(*lines: str, heads: str = HEADS) -> str:
+    return heads + "\n".join((*lines, ""))
+
+
+def git(names: str, *lines: str) -> str:
+    return "\n".join((f"diff --git {names}", *lines, ""))
+
+
+def bytes_of(data: bytes, before: bytes = b"", ids: str | None = None) -> str:
+    """A diff that gives `x` these bytes, with git's way back below them."""
+    ids = ids or f"{blob_id(before)}..{blob_id(data)} 100644"
+    return git("a/x b/x", f"index {ids}", HEADER) + encode(data) + encode(before)
+
+
+PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
+    "bare": (HEADS + HUNK, [EDIT]),
+    "fenced": (fence(HEADS + HUNK), [EDIT]),
+    "fenced as a patch": (fence(HEADS + HUNK, "patch"), [EDIT]),
+    "git's headers": (git("a/a.py b/a.py", "index 1..2 100644") + HEADS + HUNK, [EDIT]),
+    "two hunks, two files": (
+        HEADS + HUNK + "@@ -9 +9 @@\n-x\n+y\n" + HEADS.replace("a.py", "src/b.py") + HUNK,
+        [EDIT, ("a.py", PatchHunk("x\n", "y\n", line=9)), ("src/b.py", OP)],
+    ),
+    "a blank line between files": (fence(HEADS + HUNK + "\n" + HEADS + HUNK), [EDIT, EDIT]),
+    "a section": (HEADS + HUNK.replace("@@\n", "@@ def f():\n"), [EDIT]),
+    "no counts": (HEADS + HUNK.replace("-1,3 +1,3", "..."), [BARE]),
+    "@@ @@": (HEADS + HUNK.replace("-1,3 +1,3 ", ""), [BARE]),
+    "@@": (HEADS + HUNK.replace("@@ -1,3 +1,3 @@", "@@"), [BARE]),
+    "no @@": (HEADS + HUNK.replace("@@ -1,3 +1,3 @@\n", ""), [BARE]),
+    "counts too large": (fence(HEADS + HUNK.replace("3 +1,3", "9 +1,8")), [EDIT]),
+    "counts too small": (fence(HEADS + HUNK.replace("3 +1,3", "2 +1,1")), [EDIT]),
+    "counts too large before a file": (
+        HEADS + HUNK.replace("3 +1,3", "4 +1,4") + HEADS + HUNK,
+        [EDIT, EDIT],
+    ),
+    "a rule behind": (HEADS + HUNK + "\n---\n\nDone.\n", [EDIT]),
+    "prose behind": (HEADS + HUNK + "\n- a list\n- of changes\n", [EDIT]),
+    "a blank line of context": (
+        of("@@ -1,3 +1,2 @@", " a", "", "-b"),
+        [("a.py", PatchHunk("a\n\nb\n", "a\n\n", line=1))],
+    ),
+    "a counted blank line at the end": (
+        fence(of("@@ -1,2 +1 @@", "-b", "")),
+        [("a.py", PatchHunk("b\n\n", "\n", line=1))],
+    ),
+    "blank lines at the end that no counts confirm": (
+        fence(of("@@", "-b", "", "")),
+        [("a.py", PatchHunk("b\n", ""))],
+    ),
+    "a removed SQL comment": (
+        fence(of("@@ -1,2 +1,2 @@", "--- x", "+++ y", " z", "@@ -9 +9 @@", "-a", "+b")),
+        [
+            ("a.py", PatchHunk("-- x\nz\n", "++ y\nz\n", line=1)),
+            ("a.py", PatchHunk("a\n", "b\n", line=9)),
+        ],
+    ),
+    "a removed SQL comment before @@": (
+        of("@@ -1,2 +1,2 @@", " z", "--- x", "+++ y", "@@ -9 +9 @@", "-a", "+b"),
+        [
+            ("a.py", PatchHunk("z\n-- x\n", "z\n++ y\n", line=1)),
+            ("a.py", PatchHunk("a\n", "b\n", line=9)),
+        ],
+    ),
+    "no newline at the end": (
+        of("@@ -1 +1 @@", "-a", "+b", "\\ No newline at end of file"),
+        [("a.py", PatchHunk("a\n", "b\n", line=1, final_newline=False))],
+    ),
+    "a newline more at the end": (
+        of("@@ -1 +1 @@", "-a", "\\ No newline at end of file", "+a"),
+        [("a.py", PatchHunk("a\n", "a\n", line=1, at_end=True))],
+    ),
+    "no newline on both sides": (
+        of("@@ -1,2 +1 @@", "-a", " b", "\\ No newline at end of file"),
+        [("a.py", PatchHunk("a\nb\n", "b\n", line=1, final_newline=False))],
+    ),
+    "an insertion": (of("@@ -5,0 +6 @@", "+b"), [("a.py", PatchHunk("", "b\n", line=6))]),
+    "a new file": (
+        of("@@ -0,0 +1,2 @@", "+a", "+b", heads="--- /dev/null\n+++ b/n/x.py\n"),
+        [("n/x.py", Create("a\nb\n"))],
+    ),
+    "a new file without a newline": (
+        of("@@ -0,0 +1 @@", "+a", "\\ No newline at end of file", heads="--- /dev/null\n+++ b/x\n"),
+        [("x", Create("a"))],
+    ),
+    "a new file under its own name": (
+        of("@@ -0,0 +1 @@", "+a", heads="--- a/n.py\n+++ b/n.py\n"),
+        [("n.py", Create("a\n"))],
+    ),
+    "an insertion at the top": (
+        of("@@ -0,0 +1 @@", "+a"),
+        [("a.py", PatchHunk("", "a\n", line=1))],
+    ),
+    "an empty new file": (
+        git("a/n.py b/n.py", "new file mode 100644", "index 000..e69"),
+        [("n.py", Create(""))],
+    ),
+    "a deletion that quotes": (
+        of("@@ -1,2 +0,0 @@", "-a", "-b", heads="--- a/a.py\n+++ /dev/null\n"),
+        [("a.py", DeleteFile("a\nb\n"))],
+    ),
+    "a deletion": (
+        git("a/a.py b/a.py", "deleted file mode 100644", "index 1..0"),
+        [("a.py", DeleteFile())],
+    ),
+    "a rename": (
+        git("a/a.py b/n.py", "similarity index 100%", "rename from a.py", "rename to n.py"),
+        [("a.py", Rename("n.py"))],
+    ),
+    "a rename with a change that is not told, and not cut": (
+        git("a/a.py b/n.py", "similarity index 90%", "rename from a.py", "rename to n.py")
+        + HEADS
+        + HUNK,
+        [("a.py", Rename("n.py")), EDIT],
+    ),
+    "a rename with a change": (
+        git("a/a.py b/n.py", "rename from a.py", "rename to n.py", "--- a/a.py", "+++ b/n.py")
+        + HUNK,
+        [("a.py", Rename("n.py")), EDIT],
+    ),
+    "a rename by git's line alone": (
+        git("a/a.py b/n.py", "--- a/a.py", "+++ b/n.py") + HUNK,
+        [("a.py", Rename("n.py")), EDIT],
+    ),
+    "dates": (
+        "--- a.py\t2024-01-01 10:00:00.0 +0000\n+++ a.py 2024-01-01 10:00:00\n" + HUNK,
+        [EDIT],
+    ),
+    "no prefixes": ("--- a.py\n+++ a.py\n" + HUNK, [EDIT]),
+    "one prefix": ("--- a.py\n+++ b/a.py\n" + HUNK, [EDIT]),
+    "one prefix on both sides": ("--- a/a.py\n+++ a/a.py\n" + HUNK, [EDIT]),
+    "other prefixes": ("--- i/a.py\n+++ w/a.py\n" + HUNK, [EDIT]),
+    "a directory like a prefix": ("--- a/own.py\n+++ a/own.py\n" + HUNK, [("a/own.py", OP)]),
+    "a copy's ending": ("--- a.py.orig\n+++ a.py\n" + HUNK, [EDIT]),
+    "only the old name": ("--- a/a.py\n" + HUNK, [EDIT]),
+    "only the new name": (fence("+++ b/a.py\n" + HUNK), [EDIT]),
+    "a path with a blank": (
+        git("a/my file.md b/my file.md", "deleted file mode 100644"),
+        [("my file.md", DeleteFile())],
+    ),
+    "a quoted path": (
+        git(
+            '"a/\\303\\244.txt" b/b.txt',
+            'rename from "\\303\\244.txt"',
+            "rename to b.txt",
+        ),
+        [("ä.txt", Rename("b.txt"))],
+    ),
+    "a path above the fence": (f"**a.py**\n{fence(HUNK)}", [EDIT]),
+    "a path in the info": (fence(HUNK, "diff a.py"), [EDIT]),
+    "lines of svn and diff": (
+        fence("Index: a.py\n" + "=" * 67 + "\n" + HEADS + HUNK + "diff -ru x y\n" + HEADS + HUNK),
+        [EDIT, EDIT],
+    ),
+    "an indented fence": (
+        "".join("  " + line for line in fence(HEADS + HUNK).splitlines(keepends=True)),
+        [EDIT],
+    ),
+    "the last fence is missing": ("```diff\n" + HEADS + HUNK, [EDIT]),
+    "fence lines in a hunk": (
+        fence(of("@@ -1,3 +1,3 @@", " ```py", "-a", "+b", " ```")),
+        [("a.py", PatchHunk("```py\na\n```\n", "```py\nb\n```\n", line=1))],
+    ),
+    "a diff in another fence": (fence(HEADS + HUNK, "text"), [EDIT]),
+    "carriage returns": (
+        (HEADS + HUNK).replace("\n", "\r\n"),
+        [("a.py", PatchHunk("one\r\ntwo\r\nthree\r\n", "one\r\nTWO\r\nthree\r\n", line=1))],
+    ),
+    "a mail": (MAIL, [EDIT]),
+    "a file that holds a diff": (fence("", "diff x.patch"), []),
+    "a fence without a diff": (fence("nothing\n---\n"), []),
+    "another form in the fence": (fence("*** Begin Patch\n-a\n*** End Patch\n"), []),
+    "prose": ("---\n--- a.py\n\n- x\n+ y\n@@count = 1\n@@ to_tsquery('x')\n +1\nFrom: me\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PARSES.values(), ids=PARSES.keys())
+def test_parses(text: str, expected: list[tuple[str, Op]]) -> None:
+    assert edits(text) == expected
+
+
+UNREADABLE = "response.unreadable_edit"
+MALFORMED = {
+    "a hunk without a header": (HUNK, UNREADABLE, 1),
+    "signs without a header": (fence("-a\n+b\n"), UNREADABLE, 2),
+    "another line in the fence": (fence(HEADS + HUNK + "Done.\n"), UNREADABLE, 9),
+    "a context line without its space, fenced": (
+        fence(of("@@ -1,2 +1,2 @@", "x", "-a", "+b")),
+        UNREADABLE,
+        4,
+    ),
+    "a context line without its space, bare": (
+        of("@@ -1,3 +1,3 @@", "-a", "+b", "x", "-c", "+d"),
+        UNREADABLE,
+        6,
+    ),
+    "and behind a blank line": (
+        of("@@ -1,3 +1,3 @@", "-a", "+b", "", "x", "-c", "+d"),
+        UNREADABLE,
+        7,
+    ),
+    "a mode and lost lines": (
+        git("a/a.py b/a.py", "old mode 100644", "new mode 100755", "index 1..2"),
+        "response.truncated",
+        4,
+    ),
+    "a binary file": (
+        git("a/x.png b/x.png", "index 1..2", "Binary files a/x.png and b/x.png differ"),
+        UNREADABLE,
+        1,
+    ),
+    "a binary patch without its bytes": (
+        git("a/x b/x", "index 1..2", "GIT binary patch", "x"),
+        UNREADABLE,
+        3,
+    ),
+    "a binary patch with short ids": (bytes_of(b"\0", ids="1..2"), UNREADABLE, 3),
+    "a binary patch of other bytes": (bytes_of(b"\0", ids=f"{SHA}..{SHA}"), UNREADABLE, 3),
+    "a delta that is cut": (
+        git("a/x b/x", f"index {SHA}..{SHA}", "GIT binary patch", "delta 1", "IcmZP"),
+        "response.truncated",
+        3,
+    ),
+    "a copy": (git("a/a.py b/n", "copy from a.py", "copy to n"), UNREADABLE, 1),
+    "a link": (git("a/n b/n", "new file mode 120000") + HEADS + HUNK, UNREADABLE, 1),
+    "two names": ("--- a/a.py\n+++ b/src/b.py\n" + HUNK, UNREADABLE, 1),
+    "no name": ("--- /dev/null\n+++ /dev/null\n" + HUNK, UNREADABLE, 1),
+    "a broken quote": ('--- "a/\\377"\n+++ "b/\\377"\n' + HUNK, UNREADABLE, 1),
+    "context in a new file": ("--- /dev/null\n+++ b/x\n" + HUNK, UNREADABLE, 4),
+    "additions in a deleted file": ("--- a/a.py\n+++ /dev/null\n" + HUNK, UNREADABLE, 4),
+    "no hunks": (HEADS + "text\n", UNREADABLE, 2),
+    "an empty hunk": (HEADS + "@@ -1 +1 @@\n@@ -2 +2 @@\n-a\n+b\n", UNREADABLE, 3),
+    "a lost header": ("+++ b/a.py\n", UNREADABLE, 1),
+    "indented": ("  diff --git a/a.py b/a.py\n", UNREADABLE, 1),
+    "a merge's diff": ("@@@ -1,2 -1,2 +1,3 @@@\n", UNREADABLE, 1),
+    "a context diff": ("*** 1,3 ****\n", UNREADABLE, 1),
+    "a normal diff": (fence("3c3\n< a\n---\n> b\n"), UNREADABLE, 2),
+    "two mails": (MAIL + MAIL, UNREADABLE, 24),
+    "an encoded mail": (
+        MAIL.replace("Date:", "Content-Transfer-Encoding: base64\nDate:"),
+        UNREADABLE,
+        1,
+    ),
+    "cut behind the names": (HEADS, "response.truncated", 2),
+    "cut in the names": (git("a/a.py b/n"), "response.truncated", 1),
+    "cut in the new name": (
+        git("a/a.py b/n.py", "rename from a.py", "rename to n"),
+        "response.truncated",
+        1,
+    ),
+    "cut before the hunks of a renamed file": (
+        git("a/a.py b/n.py", "similarity index 90%", "rename from a.py", "rename to n.py"),
+        "response.truncated",
+        4,
+    ),
+    "cut before the hunks of a new file": (
+        git("a/n.py b/n.py", "new file mode 100644", "index 000..123"),
+        "response.truncated",
+        3,
+    ),
+    "cut behind the lines that a hunk without counts removes": (
+        HEADS + "@@ @@\n-a\n-b",
+        "response.truncated",
+        5,
+    ),
+    "cut behind @@": (HEADS + "@@ -1 +1 @@\n", "response.truncated", 3),
+    "cut in a line": ((HEADS + HUNK)[:-9], "response.truncated", 6),
+    "cut in a line that a hunk without counts adds": (
+        HEADS + "@@ @@\n-a\n+b",
+        "response.truncated",
+        5,
+    ),
+    "cut in the last hunk": (
+        HEADS + HUNK + "@@ -9,3 +9,3 @@\n-a\n",
+        "response.truncated",
+        9,
+    ),
+    "cut in the fence": (fence(HEADS + HUNK)[:-15], "response.truncated", 1),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_refuses(text: str, code: str, line: int) -> None:
+    with pytest.raises(UnreadableEdit) as caught:
+        read(document(text))
+    assert (caught.value.problem.code, caught.value.problem.line) == (code, line)
+    assert caught.value.problem.hint
+
+
+def test_a_mode_alone() -> None:
+    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100755")
+    assert edits(text) == [("a.py", SetMode(executable=True))]
+
+
+def test_a_mode_beside_a_change() -> None:
+    text = git("a/a.py b/a.py", "old mode 100755", "new mode 100644", "index 1..2") + HEADS + HUNK
+    assert [op for _, op in edits(text)][1:] == [SetMode(executable=False)]
+
+
+def test_a_new_program() -> None:
+    text = git("a/n b/n", "new file mode 100755") + "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
+    assert edits(text) == [("n", Create("x\n", executable=True))]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 9, b"caf\xe9\n"])
+def test_bytes(data: bytes) -> None:
+    (known, found) = edits(bytes_of(data, before=b"old") + HEADS + HUNK)[0]
+    assert (known, found) == ("x", WriteBytes(data, blob_id(b"old")))
+
+
+def test_hunks_of_the_file_that_the_front_matter_names() -> None:
+    assert edits(HUNK, default_path="src/b.py") == [("src/b.py", OP)]
+
+
+def test_an_edit_knows_its_lines() -> None:
+    new = "\n--- /dev/null\n+++ b/n\n@@ @@\n+x\n\n"
+    (piece,), prose = read(document("Hi\n" + fence(HEADS + HUNK + new)))
+    assert [edit.at for edit in piece.edits] == [(5, 9), (11, 14)]
+    assert prose == ["Hi"]
+
+
+def test_the_fence_and_the_path_above_are_taken() -> None:
+    _, prose = read(document(f"Do:\n`a.py`\n{fence(HUNK)}Done.\n"))
+    assert prose == ["Do:", "Done."]
+
+
+def test_a_mail_says_what_and_who() -> None:
+    pieces, prose = read(document(MAIL))
+    assert [piece.summary for piece in pieces] == ["Say two", None]
+    assert prose == ["Because."]
+    assert [piece.author for piece in pieces] == ["Ada <ada@example.org>", None]
+
+
+def test_a_mail_from_another_sender() -> None:
+    mail = MAIL.replace("\nBecause", "\nFrom: =?utf-8?q?J=C3=B6?= <j@example.org>\n\nBecause")
+    pieces, prose = read(document(mail))
+    assert pieces[0].author == "Jö <j@example.org>"
+    assert prose == ["Because."]
+
+
+def test_no_mail_no_author() -> None:
+    pieces, _ = read(document("From: me\n" + HEADS + HUNK))
+    assert [piece.author for piece in pieces] == [None]
+
+
+def test_a_mode_that_no_file_has_is_told() -> None:
+    text = git("a/a.py b/a.py", "old mode 100644", "new mode 100664") + HEADS + HUNK
+    (piece,), _ = read(document(text))
+    (warning,) = piece.warnings
+    assert [edit.path for edit in piece.edits] == ["a.py"]
+    assert (warning.severity, warning.line) == ("warning", 1)
+    assert "100664" in warning.message
+
+
+LINES = st.sampled_from(
+    [
+        "--- a/a.py", "+++ b/a.py", "--- /dev/null", "+++ /dev/null", "+++ b/n",
+        "@@ -1,2 +1,2 @@", "@@", "@@ -0,0 +1 @@", "diff --git a/a.py b/a.py",
+        "diff --git a/x y b/z", "new file mode 100644", "deleted file mode 100644",
+        "rename from a.py", "rename to b", "old mode 100644", "+a", "-b", " c", "", "\r", "x",
+        "```diff", "```", "````patch", "-- ", "2.43.0", "\\ No newline at end of file", "--- x",
+        "+++ y", f"From {SHA} Mon Sep 17 00:00:00 2001", "From: a", "Subject: b", "---", '--- "a',
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(LINES | st.text(max_size=12), max_size=30))
+def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
+    try:
+        pieces, _ = read(document("\n".join(lines)))
+    except UnreadableEdit:
+        return
+    for piece in pieces:
+        assert all(first <= last <= piece.end for first, last in (e.at for e in piece.edits))
+
+
+SIGNED = st.lists(
+    st.tuples(
+        st.sampled_from(" -+"), st.sampled_from(["", "a", "-- x", "++ y", "```", "@@", "-- "])
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(SIGNED, st.booleans())
+def test_right_counts_are_believed(lines: list[tuple[str, str]], fenced: bool) -> None:
+    old = [text for sign, text in lines if sign != "+"]
+    new = [text for sign, text in lines if sign != "-"]
+    body = "".join(f"{sign}{text}\n" for sign, text in lines)
+    text = f"{HEADS}@@ -1,{len(old)} +1,{len(new)} @@\n{body}{HEADS}{HUNK}"
+    op = edits(fence(text) if fenced else text)[0][1]
+    assert isinstance(op, PatchHunk)
+    assert (op.old.split("\n")[:-1], op.new.split("\n")[:-1]) == (old, new)
+
+
+LONG = {
+    "one hunk": HEADS + "@@ -1,15000 +1,15000 @@\n" + "-a\n+b\n" * 15_000,
+    "wrong counts": HEADS + "@@ -1,9 +1,9 @@\n" + "-a\n+b\n\n" * 10_000,
+    "many hunks": HEADS + "@@ -1 +1 @@\n-a\n+b\n" * 7_500,
+    "many files": fence((HEADS + "@@\n-a\n+b\n\n") * 5_000),
+    "many fences": fence(HEADS + HUNK) * 2_500,
+    "fences without a diff": "```diff\n" * 15_000,
+    "open fences": "````diff\n```\n" * 7_500,
+    "many diffs": (HEADS + "@@ -1 +1 @@\n-a\n+b\n\nx\n") * 2_500,
+    "a long line": "--- " + "a " * 300_000 + " 2024\n+++ " + " " * 600_000 + "b\n@@\n-a\n",
+    "headers of mails": "From: a\n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_reading_is_linear(text: str) -> None:
+    def reading() -> None:
+        with suppress(UnreadableEdit):
+            read(document(text))
+
+    assert effort(reading) < 500 * (text.count("\n") + 100)

@@ -1,0 +1,288 @@
+"""What V4A patches parse to, and which of them refuse the response."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.formats import v4a
+from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
+from tests.helpers.effort import effort
+
+BASE = {"a.py", "src/b.py", "a/own.py"}
+
+
+def read(text: str) -> list[Piece]:
+    """The pieces of a text, asked for line by line."""
+    doc = Document(text.split("\n"), BASE.__contains__)
+    pieces: list[Piece] = []
+    i = 0
+    while i < len(doc.lines):
+        piece = v4a.read(doc, i)
+        if piece is None:
+            i += 1
+            continue
+        pieces.append(piece)
+        doc.low = i = piece.end
+    return pieces
+
+
+def patch(*lines: str) -> str:
+    return "\n".join(("*** Begin Patch", *lines, "*** End Patch", ""))
+
+
+def update(*lines: str, path: str = "a.py") -> str:
+    return patch(f"*** Update File: {path}", *lines)
+
+
+def edits(text: str) -> list[tuple[str, Op]]:
+    return [(edit.path, edit.op) for piece in read(text) for edit in piece.edits]
+
+
+A_TO_B = ("a.py", PatchHunk("a\n", "b\n"))
+
+PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
+    "a chunk": (
+        update("@@", " one", "-two", "+TWO", " three"),
+        [("a.py", PatchHunk("one\ntwo\nthree\n", "one\nTWO\nthree\n"))],
+    ),
+    "several chunks": (
+        update("@@", "-a", "+b", "@@", "-c"),
+        [A_TO_B, ("a.py", PatchHunk("c\n", ""))],
+    ),
+    "no first @@": (update("-a", "+b"), [A_TO_B]),
+    "blank lines before the first chunk": (update("", "@@", "-a", "+b"), [A_TO_B]),
+    "a scope": (
+        update("@@ class A:", "-a", "+b"),
+        [("a.py", PatchHunk("a\n", "b\n", scopes=("class A:",)))],
+    ),
+    "stacked scopes": (
+        update("@@ class A:", "@@     def f(self):", "-a", "+b"),
+        [("a.py", PatchHunk("a\n", "b\n", scopes=("class A:", "def f(self):")))],
+    ),
+    "a diff's numbers": (
+        update("@@ -12,2 +12,3 @@ class A:", "-a", "+b"),
+        [("a.py", PatchHunk("a\n", "b\n", line=12))],
+    ),
+    "@@ @@ and dots say nothing": (
+        update("@@ @@", "-a", "+b", "@@ ... @@", "-a", "+b"),
+        [A_TO_B, A_TO_B],
+    ),
+    "the end of the file": (
+        update("@@", "-a", "+b", "*** End of File"),
+        [("a.py", PatchHunk("a\n", "b\n", at_end=True))],
+    ),
+    "a chunk behind the end of the file": (
+        update("-a", "+b", "*** End of File", "", "@@", "-a", "+b"),
+        [("a.py", PatchHunk("a\n", "b\n", at_end=True)), A_TO_B],
+    ),
+    "only added lines": (
+        update("@@ def f():", "+b", ""),
+        [("a.py", PatchHunk("", "b\n", scopes=("def f():",)))],
+    ),
+    "a blank line is context": (
+        update("@@", " a", "", "-b"),
+        [("a.py", PatchHunk("a\n\nb\n", "a\n\n"))],
+    ),
+    "a chunk without a change is a place, one of blanks is none": (
+        update("@@", " a", "@@", "", "@@", "-a", "+b"),
+        [("a.py", PatchHunk("a\n", "a\n")), A_TO_B],
+    ),
+    "the only context line lacks its space": (
+        update("@@", "one", "-two", "+TWO"),
+        [("a.py", PatchHunk("one\ntwo\n", "one\nTWO\n"))],
+    ),
+    "some context lines lack their space": (
+        update("@@", "one", " two", "-x", "@@", " three", "-y", "@@", "-z"),
+        [
+            (
+                "a.py",
+                PatchHunk("one\ntwo\nx\n", "one\ntwo\n", bare=("one\n two\nx\n", "one\n two\n")),
+            ),
+            ("a.py", PatchHunk("three\ny\n", "three\n", bare=(" three\ny\n", " three\n"))),
+            ("a.py", PatchHunk("z\n", "")),
+        ],
+    ),
+    "an indented marker is context": (
+        update("@@", " *** End Patch", "-a", "+b"),
+        [("a.py", PatchHunk("*** End Patch\na\n", "*** End Patch\nb\n"))],
+    ),
+    "an indented marker without another": (
+        "*** Begin Patch\n*** Update File: a.py\n-a\n+b\n *** End Patch\n",
+        [A_TO_B],
+    ),
+    "indented markers without another": (
+        "*** Begin Patch\n*** Update File: a.py\n-a\n+b\n *** Delete File: x\n *** End Patch\n",
+        [A_TO_B, ("x", DeleteFile())],
+    ),
+    "an indented marker before the chunks": (
+        "*** Begin Patch \n  *** Update File: a.py \n@@\n-a\n+b\n*** End Patch\t\n",
+        [A_TO_B],
+    ),
+    "indented markers between files": (
+        patch("*** Add File: n", "+x", "  *** Delete File: a.py", "  *** Update File: a.py", "-a"),
+        [("n", Create("x\n")), ("a.py", DeleteFile()), ("a.py", PatchHunk("a\n", ""))],
+    ),
+    "a signed marker is text": (
+        update("@@", "-*** End Patch", "+*** Begin Patch"),
+        [("a.py", PatchHunk("*** End Patch\n", "*** Begin Patch\n"))],
+    ),
+    "a new file": (
+        patch("*** Add File: n/x.py", "+one", "+", "+  two"),
+        [("n/x.py", Create("one\n\n  two\n"))],
+    ),
+    "a new file with @@ and lost signs of blank lines": (
+        patch("*** Add File: x", "@@", "+one", "", "+two", ""),
+        [("x", Create("one\n\ntwo\n"))],
+    ),
+    "an empty new file": (patch("*** Add File: x/__init__.py"), [("x/__init__.py", Create(""))]),
+    "a deletion": (patch("*** Delete File: a.py", ""), [("a.py", DeleteFile())]),
+    "a deletion that quotes": (
+        patch("*** Delete File: a.py", "-a", "-b"),
+        [("a.py", DeleteFile("a\nb\n"))],
+    ),
+    "a move": (
+        update("*** Move to: src/new.py", "@@", "-a", "+b"),
+        [("a.py", Rename("src/new.py")), A_TO_B],
+    ),
+    "a move alone": (update("*** Move to: n.py"), [("a.py", Rename("n.py"))]),
+    "a move to where it is": (update("*** Move to: a.py", "-a", "+b"), [A_TO_B]),
+    "dressed paths": (
+        patch(
+            "*** Delete File: `a.py`", "*** Delete File: **src/b.py**", "*** Delete File: b/a.py"
+        ),
+        [("a.py", DeleteFile()), ("src/b.py", DeleteFile()), ("a.py", DeleteFile())],
+    ),
+    "a directory of that name": (patch("*** Delete File: a/own.py"), [("a/own.py", DeleteFile())]),
+    "several patches": (update("-a", "+b") + "and\n" + update("-a", "+b"), [A_TO_B, A_TO_B]),
+    "carriage returns": (
+        update("@@", " one", "", "-a", "+b").replace("\n", "\r\n"),
+        [("a.py", PatchHunk("one\r\n\r\na\r\n", "one\r\n\r\nb\r\n"))],
+    ),
+    "prose": ("**Add File:** `x.py`\n***\n@@count = 1\nuse *** Begin Patch\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PARSES.values(), ids=PARSES.keys())
+def test_parses(text: str, expected: list[tuple[str, Op]]) -> None:
+    assert edits(text) == expected
+
+
+MALFORMED = {
+    "no edit": (patch(), "response.unreadable_edit", 1),
+    "not closed": ("x\n*** Begin Patch\n*** Update File: a.py\n-a\n", "response.truncated", 2),
+    "cut behind its first line": ("*** Begin Patch\n", "response.truncated", 1),
+    "closed by the next": (
+        "*** Begin Patch\n*** Delete File: a.py\n" + update("-a"),
+        "response.truncated",
+        1,
+    ),
+    "unknown marker": (patch("*** Frobnicate File: foo"), "response.unreadable_edit", 2),
+    "unknown marker behind a chunk": (
+        update("-a", "+b", "*** Rename File: a.py"),
+        "response.unreadable_edit",
+        5,
+    ),
+    "not opened": ("*** Update File: a.py\n-a\n+b\n", "response.unreadable_edit", 1),
+    "closed and not opened": ("\n*** End Patch\n", "response.unreadable_edit", 2),
+    "misspelt": ("**Begin Patch**\n", "response.unreadable_edit", 1),
+    "quoted": ("> *** Begin Patch\n", "response.unreadable_edit", 1),
+    "no path": (patch("*** Update File:", "-a"), "response.unreadable_edit", 2),
+    "text before the first file": (patch("Hi"), "response.unreadable_edit", 2),
+    "an update without a change": (update("@@", " a"), "response.unreadable_edit", 2),
+    "an update indented as a whole": (update("  @@", "  -a"), "response.unreadable_edit", 2),
+    "a new file's line without +": (
+        patch("*** Add File: x", "+a", "b"),
+        "response.unreadable_edit",
+        4,
+    ),
+    "text under a deletion": (
+        patch("*** Delete File: a.py", "gone"),
+        "response.unreadable_edit",
+        3,
+    ),
+    "a move behind a chunk": (update("-a", "*** Move to: b"), "response.unreadable_edit", 4),
+    "the end of the file without lines": (
+        update("*** End of File"),
+        "response.unreadable_edit",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "line"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_refuses(text: str, code: str, line: int) -> None:
+    with pytest.raises(UnreadableEdit) as caught:
+        read(text)
+    assert (caught.value.problem.code, caught.value.problem.line) == (code, line)
+    assert caught.value.problem.hint
+
+
+def test_an_edit_knows_its_lines() -> None:
+    text = "Hi\n" + patch(
+        "*** Add File: x", "+1", "", "*** Update File: a.py", "@@ f", "-a", "", "@@", "-b"
+    )
+    assert [edit.at for edit in read(text)[0].edits] == [(3, 4), (7, 8), (10, 11)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("apply_patch <<'EOF'\n", "EOF\n"),
+        ("bash -lc \"apply_patch <<'PATCH'\n", 'PATCH"\n'),
+        ("$ cat <<-EOF | apply_patch\n\n", "\nEOF\n)\n"),
+    ],
+)
+def test_a_heredoc_is_taken_off(before: str, after: str) -> None:
+    text = f"Now:\n{before}{update('-a', '+b')}{after}Done.\n"
+    (piece,) = read(text)
+    lines = text.split("\n")
+    assert piece.top == 1
+    assert lines[piece.end :] == ["Done.", ""]
+
+
+def test_what_stands_behind_a_patch_is_not_taken() -> None:
+    (piece,) = read(f"```\n{update('-a')}```\n")
+    assert (piece.top, piece.end) == (None, 5)
+
+
+LINES = st.sampled_from(
+    [
+        "*** Begin Patch", "*** End Patch", " *** End Patch", "*** Update File: a.py",
+        "*** End of File", "*** Add File: x", "  *** Delete File: a.py", "*** Move to: y",
+        "*** Foo File: z", "@@", "@@ f", "+a", "-b", " c", "d", "", "\r", "```", "EOF",
+        "apply_patch <<EOF", "@@ -1,2 +1,3 @@",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(LINES | st.text(max_size=12), max_size=30))
+def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
+    try:
+        pieces = read("\n".join(lines))
+    except UnreadableEdit:
+        return
+    for piece in pieces:
+        assert piece.edits
+        assert all(first <= last <= piece.end for first, last in (e.at for e in piece.edits))
+
+
+@given(st.lists(LINES, max_size=12))
+def test_no_line_of_an_added_file_is_lost(lines: list[str]) -> None:
+    (piece,) = read(patch("*** Add File: x", *("+" + line for line in lines)))
+    assert piece.edits[0].op == Create("".join(line + "\n" for line in lines))
+
+
+LONG = {
+    "one chunk": update(*["-a", "+b", " *** End Patch"] * 7_500),
+    "many patches": update("-a", "+b") * 5_000,
+    "blank lines": "\n" * 25_000 + update("-a") * 2,
+    "a long line": " " * 1_000_000 + "*** x" + " *" * 300_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_reading_is_linear(text: str) -> None:
+    assert effort(lambda: read(text)) < 100 * (text.count("\n") + 100)

@@ -1,0 +1,339 @@
+"""Whole files: which forms write, which may only quote, and what refuses them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.formats import find_replace, parse, whole_file
+from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.whole_file import read, read_quoting
+from patchq.core.model.ops import Write
+from patchq.core.model.values import Problem
+from tests.helpers.line_by_line import BASE, Read, edits_of, effort_of, read_or_refused, refusal
+
+SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
+CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
+
+
+def said(text: str, *forms: Read) -> list[tuple[str, str]]:
+    edits = edits_of(text, *(forms or (read,)))
+    written = [(edit.path, edit.op) for edit in edits]
+    return [(path, op.text) for path, op in written if isinstance(op, Write)]
+
+
+# ---------------------------------------------------------------- the forms that write
+
+
+def test_a_fence_with_a_path_behind_a_colon() -> None:
+    (edit,) = edits_of("Intro.\n\n```python:src/a.py\nx = 1\n\n```\nBye.\n", read)
+    assert (edit.format, edit.path, edit.op) == ("whole_file", "src/a.py", Write("x = 1\n\n"))
+    assert edit.at == (3, 6)
+
+
+def test_a_file_line_over_a_fence() -> None:
+    (edit,) = edits_of("FILE: src/a.py\n\n```python\nx = 1\n```\n\nEND FILE\nBye.", read)
+    assert (edit.path, edit.op) == ("src/a.py", Write("x = 1\n"))
+    assert edit.at == (1, 7)
+
+
+def test_a_file_line_over_text() -> None:
+    text = "FILE: src/a.py\n\nx = 1\n\ny = 2\n\nFILE: src/b.py\n\nz\n\nEND FILE\n"
+    edits = edits_of(text, read)
+    assert [edit.op for edit in edits] == [Write("x = 1\n\ny = 2\n"), Write("\nz\n\n")]
+    assert [edit.at for edit in edits] == [(1, 5), (7, 11)]
+
+
+def test_the_instructions_hold_a_file() -> None:
+    assert said(whole_file.INSTRUCTIONS) == [("path/to/file.py", "all lines of the file\n")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("```text:Makefile\na\n```", [("Makefile", "a\n")], id="word"),
+        pytest.param("```:src/a.py\na\n```", [("src/a.py", "a\n")], id="no-language"),
+        pytest.param("~~~python: `src/a.py`\na\n~~~", [("src/a.py", "a\n")], id="dressed"),
+        pytest.param("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")], id="diff-prefix"),
+        pytest.param("```python:src/a.py\n```", [("src/a.py", "")], id="empty"),
+        pytest.param("~~~py:src/a.py\r\na\r\n~~~\r", [("src/a.py", "a\r\n")], id="crlf"),
+        pytest.param("src/a.py\n```py:src/a.py\na\n```", [("src/a.py", "a\n")], id="named-twice"),
+        pytest.param("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")], id="blank"),
+        pytest.param("FILE: my notes\n```\na\n```", [("my notes", "a\n")], id="rest-of-the-line"),
+        pytest.param("FILE: src/n.py (new)\n```\na\n```", [("src/n.py", "a\n")], id="note"),
+        pytest.param("**FILE:** `src/a.py`\n```\na\n```", [("src/a.py", "a\n")], id="bold"),
+        pytest.param("### FILE: src/a.py\n```\na\n```", [("src/a.py", "a\n")], id="heading"),
+        pytest.param("FILE: src/a.py\nEND FILE", [("src/a.py", "")], id="empty-unfenced"),
+        pytest.param(
+            "```\nFILE: src/a.py\na\nEND FILE\n```\n", [("src/a.py", "a\n")], id="in-a-fence"
+        ),
+        pytest.param(
+            "```py:src/a.py\na\n```\n```py:src/b.py\nb\n```",
+            [("src/a.py", "a\n"), ("src/b.py", "b\n")],
+            id="two",
+        ),
+        pytest.param(
+            "````md:README.md\na\n```\nb\n```\n````\n\nDone:\n\n```sh\nmake\n```",
+            [("README.md", "a\n```\nb\n```\n")],
+            id="longer-fence",
+        ),
+        pytest.param(
+            "```md:README.md\na\n```sh\nb\n```\n```\n",
+            [("README.md", "a\n```sh\nb\n```\n")],
+            id="nested-fence-with-info",
+        ),
+        pytest.param(
+            "`````\n```md:README.md\na\n```\n`````\n",
+            [("README.md", "a\n")],
+            id="in-a-longer-fence",
+        ),
+        pytest.param(
+            "```md:README.md\na\n```\n\nFILE: src/a.py\n```\nb\n```\n",
+            [("README.md", "a\n"), ("src/a.py", "b\n")],
+            id="next-path-ends-the-doubt",
+        ),
+        pytest.param(
+            "FILE: src/a.py\n```\na\n```\nFILE: src/b.py\n```\nb\n```\n",
+            [("src/a.py", "a\n"), ("src/b.py", "b\n")],
+            id="file-line-right-under-a-fence",
+        ),
+        pytest.param(
+            "FILE: README.md\n# A\n```sh\nmake\n```\nEND FILE",
+            [("README.md", "# A\n```sh\nmake\n```\n")],
+            id="markdown-up-to-end-file",
+        ),
+        pytest.param(
+            f"```markdown:docs/form.md\nSo:\n{SEARCH}```\n",
+            [("docs/form.md", f"So:\n{SEARCH}")],
+            id="blocks-as-text",
+        ),
+        pytest.param(
+            "````md:docs/form.md\n*** Add this\n```\n*** Begin Patch\n```\n````\n",
+            [("docs/form.md", "*** Add this\n```\n*** Begin Patch\n```\n")],
+            id="patch-as-text",
+        ),
+        pytest.param("<source>\n```\n</source>", [], id="tag-without-path"),
+    ],
+)  # fmt: skip
+def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
+    assert said(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("```python\nx\n```", id="no-path"),
+        pytest.param("src/a.py\n```python\nx\n```", id="path-line"),
+        pytest.param("File: src/a.py\n```python\nx\n```", id="file-line-in-lower-case"),
+        pytest.param("```python src/a.py\nx\n```", id="info-without-colon"),
+        pytest.param("```python title=src/a.py\nx\n```", id="attribute"),
+        pytest.param("```12:15:src/a.py\nx\n```", id="citation"),
+        pytest.param("```python:src/a.py:12-15\nx\n```", id="lines"),
+        pytest.param("## FILE: src/a.py\n\nIt greets.", id="heading-over-prose"),
+        pytest.param(f"FILE: src/a.py\n{SEARCH}", id="search"),
+        pytest.param(f"FILE: src/a.py\n```python\n{SEARCH}```", id="search-in-a-fence"),
+        pytest.param(f"```python:src/a.py\n{SEARCH}```", id="search-in-a-fence-with-path"),
+        pytest.param("FILE: src/a.py\n```diff\n-a\n+b\n```", id="diff-in-a-fence"),
+        pytest.param("```diff:src/a.py\n@@ -1 +1 @@\n-a\n+b\n```", id="diff-with-path"),
+        pytest.param("FILE: src/a.py\n*** Begin Patch\n*** End Patch", id="patch"),
+        pytest.param(f"FILE: src/a.py\n\nIt greets.\n\n{CHANGE}", id="find-replace"),
+        pytest.param(f"````python:src/a.py\n{CHANGE}````\n", id="find-replace-in-a-fence"),
+    ],
+)
+def test_what_does_not_write(text: str) -> None:
+    assert said(text) == []
+
+
+def test_find_replace_is_asked_first() -> None:
+    text = f"FILE: src/a.py\n\n{CHANGE}\nFILE: src/b.py\n```\nb\n```\n"
+    edits = edits_of(text, find_replace.read, read)
+    assert [(edit.format, edit.path) for edit in edits] == [
+        ("find_replace", "src/a.py"),
+        ("whole_file", "src/b.py"),
+    ]
+
+
+# ---------------------------------------------------------------- the forms that may quote
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("```python src/a.py\nx\n```", [("src/a.py", "x\n")], id="info"),
+        pytest.param("```src/new.py\nx\n```", [("src/new.py", "x\n")], id="info-path-alone"),
+        pytest.param("src/a.py\n```python\nx\n```", [("src/a.py", "x\n")], id="path-line"),
+        pytest.param("### `src/a.py`\n\n```\nx\n```", [("src/a.py", "x\n")], id="dressed"),
+        pytest.param("File: src/a.py\n```\nx\n```", [("src/a.py", "x\n")], id="file-line"),
+        pytest.param("Makefile\n```\nx\n```", [("Makefile", "x\n")], id="word-of-the-base"),
+        pytest.param("Bakefile\n```\nx\n```", [], id="word"),
+        pytest.param("```python\n# src/n.py\nx\n```", [("src/n.py", "# src/n.py\nx\n")], id="hash"),
+        pytest.param("```js\n// src/n.js\r\nx\n```", [("src/n.js", "// src/n.js\r\nx\n")], id="//"),
+        pytest.param("src/a.py\n<source>\n```\n</source>", [("src/a.py", "```\n")], id="tag"),
+        pytest.param("```python\n# and/or\nx\n```", [], id="comment-without-ending"),
+        pytest.param("```python\n# see src/a.py\nx\n```", [], id="comment-of-words"),
+        pytest.param("```python\n# 3.11\nx\n```", [], id="comment-with-a-number"),
+        pytest.param("```sh\n#!/bin/sh\n```", [], id="shebang"),
+        pytest.param("```python\nx\n```", [], id="no-path"),
+        pytest.param("Create `src/n.py`:\n```py\nx\n```", [("src/n.py", "x\n")], id="sentence"),
+        pytest.param("```\nls\nsrc/a.py\n```\n", [], id="path-as-the-last-line-of-a-fence"),
+        pytest.param("```\nx\n```\n# src/n.py\n", [], id="comment-behind-a-fence"),
+        pytest.param("Run `src/a.py`:\n```sh\nsrc/a.py\n```", [], id="command"),
+        pytest.param(
+            "````\nsrc/a.py\n```py\nx\n```\n````\n", [("src/a.py", "x\n")], id="in-a-longer-fence"
+        ),
+    ],
+)
+def test_what_may_quote(text: str, expected: list[tuple[str, str]]) -> None:
+    parsed = parse(text, BASE.__contains__)
+    assert [(edit.path, edit.op) for edit in parsed.edits] == [
+        (path, Write(written, quoting=True)) for path, written in expected
+    ]
+
+
+# ---------------------------------------------------------------- refusals
+
+
+UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        pytest.param("```python:src/a.py\nx\n", TRUNCATED, 1, id="cut"),
+        pytest.param("```python:src/a.py", TRUNCATED, 1, id="cut-behind-the-fence"),
+        pytest.param("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2, id="cut-behind-file"),
+        pytest.param("FILE: src/a.py\n```\nx\n", TRUNCATED, 2, id="cut-in-the-fence"),
+        pytest.param("```md:README.md\n```sh\nx\n```\ny", TRUNCATED, 1, id="cut-behind-inner"),
+        pytest.param("```md:README.md\n```sh\nx\n```\n", UNREADABLE, 1, id="inner-closed-only"),
+        pytest.param(
+            "```md:README.md\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 1, id="bare-fence-inside"
+        ),
+        pytest.param(
+            "```\n```md:README.md\na\n```\n```\n", UNREADABLE, 2, id="in-a-fence-of-its-length"
+        ),
+        pytest.param(
+            "```py:src/a.py\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 1, id="bare-fence-in-code"
+        ),
+        pytest.param(
+            "```md:README.md\na\n```\nsrc/a.py\n```\nb\n```\n", UNREADABLE, 1, id="tree-inside"
+        ),
+        pytest.param(
+            "FILE: a.rst\n```md\na\n```\n\nSee:\n\n```sh\nb\n```\n", UNREADABLE, 2, id="two-ends"
+        ),
+        pytest.param("FILE: src/a.py\nx\n", UNREADABLE, 1, id="unfenced-to-the-end"),
+        pytest.param("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1, id="list-of-files"),
+        pytest.param(
+            "FILE: src/a.py\nHere:\n```\nx\n```\nEND FILE", UNREADABLE, 1, id="text-above-the-fence"
+        ),
+        pytest.param("FILE:\n```\nx\n```", UNREADABLE, 1, id="no-path"),
+        pytest.param("FILE: src/a.py (lines 1-9)\n```\nx\n```", UNREADABLE, 1, id="path-and-more"),
+        pytest.param("FILE: src/a.py\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths"),
+        pytest.param("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths-above"),
+        pytest.param("```py:src/a.py (new)\nx\n```", UNREADABLE, 1, id="info-and-more"),
+        pytest.param("x\nEND FILE", UNREADABLE, 2, id="stray-end"),
+        pytest.param("```suggestion:-0+1\nx\n```", UNREADABLE, 1, id="suggestion"),
+        pytest.param(
+            "```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5, id="lost-search"
+        ),
+        pytest.param(f"FILE: src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4, id="text-and-block"),
+        pytest.param(f"FILE: src/a.py\nx\n{SEARCH}END FILE", UNREADABLE, 3, id="unfenced-block"),
+    ],
+)  # fmt: skip
+def test_refusals(text: str, code: str, line: int) -> None:
+    assert refusal(text, read) == (code, line)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        pytest.param("src/a.py\n```python\nx\n", TRUNCATED, 2, id="cut"),
+        pytest.param("src/a.py\n```py src/b.py\nx\n```", UNREADABLE, 2, id="two-paths"),
+        pytest.param(f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4, id="text-and-block"),
+        pytest.param(
+            "README.md\n```\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 2, id="bare-fence-inside"
+        ),
+    ],
+)  # fmt: skip
+def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
+    assert refusal(text, read_quoting) == (code, line)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("```python\n# src/a.py\nx\n```", 1, id="comment-names-a-file"),
+        pytest.param("```python\n# n.py\nx\n```", 1, id="comment-without-a-directory"),
+        pytest.param("```py\n# src/n.py\nx\n```\n```\ny\n```", 1, id="comment-and-a-fence"),
+        pytest.param("See `src/n.py`.\n```py\nx\n```", 2, id="sentence-without-colon"),
+        pytest.param("- src/a.py\n- src/b.py\n\n```py\nx\n```", 4, id="list"),
+        pytest.param("```12:15:src/a.py\nx\n```", 1, id="citation"),
+        pytest.param("src/n.py\n```bash\npython src/n.py\n```", 2, id="command"),
+    ],
+)
+def test_a_response_of_nothing_but_quotations(text: str, line: int) -> None:
+    parsed = parse(text, BASE.__contains__)
+    (problem,) = parsed.problems
+    assert (problem.code, problem.line) == ("response.unreadable_edit", line)
+    assert parsed.edits == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["FILE: src/a.py\n```\nx\ny\n```", "FILE: src/a.py\nx\ny\nEND FILE", "```:a.py\nx\n```"]
+)
+def test_a_cut_response_never_writes_a_part(text: str) -> None:
+    for length in range(text.index("x"), len(text)):
+        with pytest.raises(UnreadableEdit):
+            edits_of(text[:length], read)
+    assert len(edits_of(text, read)) == 1
+
+
+# ---------------------------------------------------------------- every text
+
+
+LINES = [
+    "FILE: src/a.py", "FILE:", "File: src/b.py", "END FILE", "### FILE: src/b.py", "FIND:", "```",
+    "````", "```python", "```python:src/a.py", "```md README.md", "~~~", "<source>", "</source>",
+    "src/a.py", "In `src/b.py`:", "# src/n.py", "// a.js", "<<<<<<< SEARCH", ">>>>>>> REPLACE",
+    "*** Begin Patch", "old", "", "\r", "FILE: " + " (" * 60, "```a:" + "`" * 60,
+]  # fmt: skip
+any_line = st.one_of(
+    st.sampled_from(LINES), st.text(max_size=12), st.text(alphabet="`~FILE:/#.() \r", max_size=20)
+)
+any_text = st.one_of(st.text(), st.lists(any_line, max_size=40).map("\n".join))
+
+
+@given(any_text, st.sampled_from([read, read_quoting]))
+def test_every_text_is_read_or_refused(text: str, form: Read) -> None:
+    result = read_or_refused(text, form)
+    if isinstance(result, Problem):
+        assert refusal(text, form)[0] in (UNREADABLE, TRUNCATED)
+    else:
+        ops = [edit.op for edit in result]
+        assert all(isinstance(op, Write) and not op.quoting for op in ops)
+
+
+plain_lines = st.lists(
+    st.text(alphabet="`~FILE:/#.() \r\n", max_size=20).map(lambda line: line.replace("\n", "")),
+    max_size=8,
+).map(lambda lines: "".join(f"{line}\n" for line in lines))
+
+
+@given(plain_lines)
+def test_what_is_written_in_a_longer_fence_is_read_again(text: str) -> None:
+    fence = "`" * (max(len(text), 2) + 1)
+    assert said(f"{fence}md:README.md\n{text}{fence}\n\nBye.") == [("README.md", text)]
+    assert said(f"FILE: README.md\n{fence}\n{text}{fence}\n") == [("README.md", text)]
+
+
+@pytest.mark.parametrize("form", [read, read_quoting])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "```\nsrc/b.py\n```\n", "src/b.py\n```\n", "src/b.py\n\n", "```\n# src/n.py\n",
+        "FILE: src/a.py\n```x\n", "## FILE: src/a.py\n", "```md:README.md\nx\n```\n\nsrc/b.py\n",
+        "In `src/b.py`:\n", "FILE: src/a.py\n\nx\n", "FILE: a\n```diff\n",
+    ],
+)  # fmt: skip
+def test_time_is_linear(unit: str, form: Read) -> None:
+    assert effort_of(unit * 1000, form) < 5 * effort_of(unit * 250, form) + 2_000

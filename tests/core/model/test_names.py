@@ -1,0 +1,342 @@
+"""Paths and ids, compared with git's own verdict: patchq never accepts what git refuses."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.model.look_alikes import told_apart
+from patchq.core.model.names import (
+    batch_id,
+    check_path,
+    collision_key,
+    name_key,
+    nearest,
+    spells_git,
+)
+from tests.helpers.gitrepo import git, make_repo
+
+GOOD = [
+    "a",
+    "src/app.py",
+    ".gitignore",
+    ".github/x",
+    "a b/c d.txt",
+    "a/-rf",
+    "~tilde",
+    "a~1",
+    "git~",
+    "git~x",
+    "x.git/y",
+    ".gitx",
+    "a..b",
+    "...a",
+    "déjà/vu.txt",
+    "日本/語.txt",
+    "emoji-😀.md",
+    "console.py",
+    "aux-file",
+    "comx",
+    "com10",
+    "nul_",
+    "c/" * 39 + "x",
+    "x" * 255,
+    "@{u}",
+    "a'b",
+    "#a",
+    "$HOME",
+    "a,b;c",
+    "%2e%2e",
+]
+OUTSIDE = [
+    "../x",
+    "a/../b",
+    "a/..",
+    "..",
+    "/abs",
+    "//srv/x",
+    "/",
+    "~/x",
+    "~",
+    "~ada/x",
+    "C:\\x",
+    "C:/x",
+    "c:x",
+    "\\x",
+    "\\\\srv\\x",
+    "a\\..\\.git\\config",
+    "..\\x",
+]
+GIT_SPELLINGS = [
+    ".git",
+    ".git/x",
+    ".GIT/x",
+    ".Git/hooks/pre-commit",
+    "a/.git/x",
+    "a/.git",
+    ".git./x",
+    ".git /x",
+    ".git.../x",
+    ".git . ./x",
+    "git~1/x",
+    "GIT~1",
+    "GIT~2/x",
+    "git~12/x",
+    ".git::$INDEX_ALLOCATION/x",
+    ".git:x",
+    ".git\\config",
+    "a\\.git\\x",
+    ".g\u200cit/x",
+    ".gi\ufefft/x",
+    "\u200e.git/x",
+    ".git\u202e/x",
+    "．ｇｉｔ/x",
+    "．git/x",
+    ".g\u0131t/x",
+    ".g\u0130t/x",
+    ".\uff47it/x",
+    "a\uff0f.git/x",
+]
+MALFORMED = [
+    "",
+    ".",
+    "./a",
+    "a/./b",
+    "a/.",
+    "a//b",
+    "a/",
+    "x\0y",
+    "a\udcff",
+]
+UNPORTABLE = [
+    "-rf",
+    "--",
+    "-d/x",
+    "e\u0301",
+    "x\r",
+    "x\n",
+    "a\tb",
+    "a\x1bb",
+    "a\x7fb",
+    "a\x85b",
+    "a\u200bb",
+    "a\u202eb",
+    "a\u2028b",
+    "a\ue000b",
+    "a\uffffb",
+    "a\\b",
+    "dir/a:b",
+    "x" * 256,
+    "é" * 128,
+    "d/" * 40 + "x",
+    "xyz/" * 30 + "y" * 200 + "/" + "z" * 255 + "/" + "w" * 255 + "/" + "v" * 255,
+    "a.",
+    "a ",
+    "a./b",
+    "a /b",
+    "a<b",
+    "a>b",
+    'a"b',
+    "a|b",
+    "a?b",
+    "a*b",
+    "CON",
+    "con.txt",
+    "dir/PRN",
+    "aux.tar.gz",
+    "NUL",
+    "com1",
+    "COM\u00b9",
+    "lpt9.log",
+    "CONIN$",
+    "nul .txt",
+]
+ALL = GOOD + OUTSIDE + GIT_SPELLINGS + MALFORMED + UNPORTABLE
+
+
+def short(path: str) -> str:
+    return ascii(path)[:40]
+
+
+@pytest.mark.parametrize("path", GOOD, ids=short)
+def test_good_path(path: str) -> None:
+    assert check_path(path) is None
+    assert check_path(path, exists=True) is None
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=short)
+def test_path_outside(path: str) -> None:
+    flaw = check_path(path)
+    assert flaw is not None
+    assert flaw.code == "path.outside"
+
+
+@pytest.mark.parametrize("path", GIT_SPELLINGS, ids=short)
+def test_spelling_of_git(path: str) -> None:
+    assert spells_git(path)
+    for flaw in (check_path(path), check_path(path, exists=True)):
+        assert flaw is not None
+        assert flaw.code == "path.invalid"
+        assert "`.git`" in flaw.reason
+
+
+@pytest.mark.parametrize("path", MALFORMED, ids=short)
+def test_malformed_path(path: str) -> None:
+    for flaw in (check_path(path), check_path(path, exists=True)):
+        assert flaw is not None
+        assert flaw.code == "path.invalid"
+
+
+@pytest.mark.parametrize("path", UNPORTABLE, ids=short)
+def test_path_that_may_exist_but_not_be_added(path: str) -> None:
+    flaw = check_path(path)
+    assert flaw is not None
+    assert flaw.code == "path.invalid"
+    assert check_path(path, exists=True) is None
+
+
+@pytest.mark.parametrize("path", ["../x", "a/..", "/abs", "\\x", "a\\..\\b"], ids=short)
+def test_no_path_that_exists_leads_outside(path: str) -> None:
+    flaw = check_path(path, exists=True)
+    assert flaw is not None
+    assert flaw.code == "path.outside"
+
+
+def test_patchq_never_accepts_what_git_refuses(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    git("config", "core.protectHFS", "true", cwd=repo)
+    git("config", "core.protectNTFS", "true", cwd=repo)
+    blob = git("hash-object", "-w", "--stdin", cwd=repo, stdin="x")
+    refused = set()
+    paths = [path for path in ALL if "\0" not in path]
+    for path in paths:
+        entry = f"100644 {blob}\t{path}\0".encode("utf-8", "surrogateescape")
+        done = subprocess.run(
+            ["git", "update-index", "-z", "--index-info"], cwd=repo, input=entry, check=False,
+            capture_output=True,
+        )  # fmt: skip
+        if done.returncode or b"Ignoring path" in done.stderr:
+            refused.add(path)
+    assert len(paths) >= 120
+    assert len(refused) >= 25, "git's verdict was not heard"
+    assert refused.isdisjoint(GOOD)
+    assert [path for path in refused if check_path(path) is None] == []
+    assert [path for path in refused if check_path(path, exists=True) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("component", "key"),
+    [
+        (".GITMODULES", ".gitmodules"),
+        ("gitmod~1", ".gitmodules"),
+        ("GI7EBA~1", ".gitmodules"),
+        ("gi7d29~9", ".gitattributes"),
+        ("gi250a~1", ".gitignore"),
+        ("MABA30~1", ".mailmap"),
+        (".gitattributes. .", ".gitattributes"),
+        (".gitmodule\u017f", ".gitmodules"),
+        (".git\u200dignore", ".gitignore"),
+        ("Stra\u00dfe", "strasse"),
+        ("plain.py", "plain.py"),
+    ],
+)
+def test_name_key(component: str, key: str) -> None:
+    assert name_key(component) == key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("README.md", "readme.MD"), ("e\u0301/x", "\u00e9/x"), ("STRASSE", "stra\u00dfe")],
+)
+def test_collision_key(one: str, other: str) -> None:
+    assert collision_key(one) == collision_key(other)
+    assert collision_key(one) != collision_key(other + "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("fix-login-42", "fix-login-42"),
+        ("Fix login!", "Fix-login"),
+        ("a/b\\c", "a-b-c"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("--force", "force"),
+        (".hidden", "hidden"),
+        ("a..b", "a.b"),
+        ("a.lock", "a-lock"),
+        ("a.LOCK.lock", "a-LOCK-lock"),
+        ("a.report", "a-report"),
+        ("a.report.json", "a-report.json"),
+        ("a.report.md", "a-report.md"),
+        ("a.reported", "a.reported"),
+        ("x@{1}~^:?*[", "x-1"),
+        ("x" * 200, "x" * 100),
+        ("x" * 94 + ".report", "x" * 94 + "-repor"),
+        ("1", "1"),
+    ],
+    ids=lambda v: v[:24],
+)
+def test_batch_id(text: str, id: str) -> None:
+    assert batch_id(text) == id
+
+
+@pytest.mark.parametrize("text", ["", "..", "---", "日本語", "\udcff", "@", ".", "___"])
+def test_a_text_of_which_nothing_remains_gets_a_name(text: str) -> None:
+    assert batch_id(text).startswith("batch-")
+    assert batch_id(text) != batch_id(text + "é")
+
+
+@given(
+    st.text() | st.from_regex(r"[a.\-]{0,6}(\.lock|\.report|\.|x{98})*(\.json)?", fullmatch=True)
+)
+def test_every_batch_id_is_safe(text: str) -> None:
+    id = batch_id(text)
+    assert batch_id(id) == id
+    assert 0 < len(id.encode()) <= 100
+    assert not id.startswith((".", "-"))
+    assert not id.lower().endswith((".lock", ".report", ".report.json", ".report.md", "."))
+
+
+def test_git_takes_every_batch_id(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo")
+    ids = {batch_id(text) for text in ALL}
+    updates = "".join(f"create refs/heads/patchq/{id} HEAD\n" for id in ids)
+    git("update-ref", "--stdin", cwd=repo, stdin=updates)
+    listed = git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/heads/patchq", cwd=repo)
+    assert set(listed.splitlines()) == ids
+
+
+def test_nearest_suggests_only_what_is_near() -> None:
+    assert nearest("Tagret", ["mode", "model", "target"]) == "target"
+    assert nearest("zzz", ["mode", "model", "target"]) is None
+    assert nearest("x", []) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ("src/a.py", "src/\u0430.py", ("src/a.py", "src/\\u0430.py")),
+        ("caf\u00e9", "cafe\u0301", ("caf\\u00e9", "cafe\\u0301")),
+        ("a\u200bb", "ab", ("a\\u200bb", "ab")),
+        ("a\u00a0b", "a b", ("a\\u00a0b", "a b")),
+        ("a\u2011b", "a-b", ("a\\u2011b", "a-b")),
+        ("\uff41.py", "a.py", ("\\uff41.py", "a.py")),
+        ("\U0001d41a", "a", ("\\U0001d41a", "a")),
+        ("cafe.py", "caf\u00e9.py", ("cafe.py", "caf\u00e9.py")),
+        (
+            "r\u00e9sum\u00e9/a.py",
+            "r\u00e9sum\u00e9/b.py",
+            ("r\u00e9sum\u00e9/a.py", "r\u00e9sum\u00e9/b.py"),
+        ),
+        ("Src/a.py", "src/a.py", ("Src/a.py", "src/a.py")),
+        ("\u4e2d.py", "\u6587.py", ("\u4e2d.py", "\u6587.py")),
+        ("a" * 5000, "\u0430" * 5000, ("a" * 5000, "\u0430" * 5000)),
+    ],
+)
+def test_names_that_look_alike_are_told_apart(one: str, other: str, shown: tuple[str, str]) -> None:
+    assert told_apart(one, other) == shown
+    assert told_apart(other, one) == shown[::-1]

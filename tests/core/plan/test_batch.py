@@ -1,0 +1,487 @@
+"""A batch becomes a plan: order, dependence, overlap, and what happens to whole files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from random import Random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, Replace, ReplaceText
+from patchq.core.model.values import FileChange, Plan
+from patchq.core.plan import batch as apply
+from patchq.core.text.lines import Text
+from patchq.core.text.unified import unified
+from tests.helpers.line_hunks import assert_lead
+from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+
+
+def states(plan: Plan) -> list[str]:
+    return [edit.state for edit in plan.edits]
+
+
+# ------------------------------------------------------------ order and dependence
+
+
+def test_disjoint_edits_of_the_base_commute() -> None:
+    ops = [("a\n", "A\n"), ("c\n", ""), ("d\n", "d\nx\n"), ("b\n", "y\nb\n")]
+    results = {written("a\nb\nc\nd\n", *order) for order in permutations(ops)}
+    assert results == {b"A\ny\nb\nd\nx\n"}
+
+
+def test_an_edit_that_needs_an_earlier_one_says_so() -> None:
+    plan = planned("a\nb\n", edits(("b\n", "b\nnew\n"), ("new\n", "newer\n")))
+    assert plan.changes[0].after == b"a\nb\nnewer\n"
+    assert [edit.needs for edit in plan.edits] == [(), ("1",)]
+    assert [edit.lines for edit in plan.edits] == [(2, 2), None]
+
+
+def test_an_edit_cannot_need_a_later_one() -> None:
+    assert told(planned("a\n", edits(("new\n", "newer\n"), ("a\n", "new\n")))) == ["match.none"]
+
+
+def test_what_is_ambiguous_on_the_base_stays_so() -> None:
+    plan = planned("a\nx\na\ny\n", edits(("a\ny\n", "b\ny\n"), ("a\n", "c\n")))
+    assert told(plan) == ["match.ambiguous"]
+    assert states(plan) == ["ready", "failed"]
+    assert plan.changes == ()
+
+
+def test_ambiguity_on_what_earlier_edits_wrote_shows_their_lines() -> None:
+    plan = planned("a\n", edits(("a\n", "a\nn\nb\nn\n"), ("n\n", "m\n")))
+    (problem,) = plan.problems
+    assert [candidate.line for candidate in problem.candidates] == [2, 4]
+    assert "as earlier edits leave it" in problem.message
+
+
+def test_an_edit_there_already_still_follows_what_an_earlier_one_writes() -> None:
+    # Its new text stands elsewhere, but its old one comes from the first edit.
+    before = "k\nnew\n\nend\n"
+    plan = planned(before, edits(("end\n", "k\nold\nend\n"), ("k\nold\n", "k\nnew\n")))
+    assert plan.changes[0].after == b"k\nnew\n\nk\nnew\nend\n"
+    assert states(plan) == ["applied", "applied"]
+
+
+def test_what_an_earlier_edit_writes_does_not_show_that_another_is_there() -> None:
+    plan = planned("a\n", edits(("a\n", "a\nk\nnew\n"), ("k\nold\n", "k\nnew\n")))
+    assert told(plan) == ["match.none"]
+
+
+@pytest.mark.parametrize(
+    ("before", "ops", "after"),
+    [
+        ("a\nb\n", [("a\n", "x\n"), ("a\nb\n", "a\ny\nb\n")], "x\ny\nb\n"),
+        ("a\nb\n", [("a\n", "x\n"), ("b\n", "y\nb\n")], "x\ny\nb\n"),
+        ("a\nb", [("a\n", "x\n"), ("b\n", "")], "x"),
+        ("a\nb", [("b\n", ""), ("a\n", "")], ""),
+        ("a\nb", [("b\n", "b\nc\n"), ("a\n", "")], "b\nc"),
+        ("a\nb\n", [("a\n", "a\n1\n"), ("b\n", "2\nb\n")], "a\n1\n2\nb\n"),
+        ("a\nb\n", [("b\n", "2\nb\n"), ("a\n", "a\n1\n")], "a\n2\n1\nb\n"),
+        ("a\nb\nc\nd\n", [("a\nb\nc\n", "a\nB\nc\n"), ("B\nc\nd\n", "B\nc\nD\n")], "a\nB\nc\nD\n"),
+        ("a\nb\nc\nd\n", [("a\nb\nc\n", "a\nB\nc\n"), ("b\nc\nd\n", "b\nc\nD\n")], "a\nB\nc\nD\n"),
+        ("a\nb\nc\n", [("a\nb\nc\n", "A\nb\nC\n"), ("b\n", "B\n")], None),
+        ("a\nb\nc\n", [("a\nb\nc\n", "A\nB\nc\n"), ("a\nb\nc\n", "A\nB\nC\n")], None),
+        ("a\nb\nc\n", [("a\n...\nc\n", "A\n...\nC\n"), ("b\n", "B\n")], "A\nB\nC\n"),
+        ("a\nb\n", [("a\n", "b\n"), ("b\n", "c\n")], "b\nc\n"),
+        ("a\n", [("a\n", "b\n"), ("b\n", "a\n"), ("a\n", "b\n")], None),
+        ("a\n", [("a\n", "x\n"), ("x\n", "y\n"), ("a\n", "a\nz\n")], "y\nz\n"),
+    ],
+    ids=[
+        "insertion behind a replaced line", "insertion before the next line",
+        "the last line goes", "both lines go", "behind the last line",
+        "two insertions at one point", "two insertions in the other order",
+        "a quote of what another wrote", "overlapping quotes", "between two changes",
+        "one goes on where the other ends", "in what is left out", "each finds the base",
+        "there and back and there", "the border of a folded edit",
+    ],
+)  # fmt: skip
+def test_borders(before: str, ops: list[tuple[str, str]], after: str | None) -> None:
+    result = written(before, *ops)
+    assert result == (None if after is None else after.encode())
+
+
+def test_overlap_names_both_edits_and_their_lines() -> None:
+    (problem,) = planned("a\nb\nc\n", edits(("a\nb\n", "x\n"), ("b\nc\n", "y\n"))).problems
+    assert problem.code == "conflict.overlap"
+    assert problem.conflicts_with is not None
+    assert (problem.edit, problem.conflicts_with.edit) == ("2", "1")
+    assert (problem.line, problem.conflicts_with.lines) == (2, (1, 2))
+
+
+def test_insertions_at_one_point_from_two_formats_are_a_conflict() -> None:
+    one, other = edits(("a\n", "a\nx\n"), ("b\n", "y\nb\n"))
+    assert told(planned("a\nb\n", [one, replace(other, format="diff")])) == ["conflict.overlap"]
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a\nb\n", ("a\n", "A\n"), "A\nb\n"),
+        ("a\nb\n", ("a\n", "a\nx\n"), "a\nx\nb\n"),
+        ("a\nb\n", ("a\n", ""), "b\n"),
+        ("a\nb\nc\n", ("a\n...\nc\n", "A\n...\nC\n"), "A\nb\nC\n"),
+    ],
+)
+@pytest.mark.parametrize("format", ["search_replace", "diff"])
+def test_identical_edits_count_once(
+    format: str, before: str, op: tuple[str, str], after: str
+) -> None:
+    one, other = edits(op, op)
+    plan = planned(before, [one, replace(other, format=format)])
+    assert states(plan) == ["applied", "applied"]
+    assert [edit.format for edit in plan.edits] == ["search_replace", format]
+    assert plan.changes[0].after == after.encode()
+
+
+def test_identical_edits_of_what_an_earlier_one_wrote_count_once() -> None:
+    plan = planned("a\n", edits(("a\n", "b\n"), ("b\n", "c\n"), ("b\n", "c\n")))
+    assert plan.changes[0].after == b"c\n"
+    assert [edit.needs for edit in plan.edits] == [(), ("1",), ("1",)]
+
+
+def test_the_same_line_from_two_quotes_may_be_meant_once_or_twice() -> None:
+    ops = [("a\n", "a\nx\n"), ("b\n", "x\nb\n")]
+    assert told(planned("a\nb\n", edits(*ops))) == ["conflict.overlap"]
+
+
+def test_a_batch_that_changes_nothing_is_refused_unless_it_was_delivered() -> None:
+    assert told(planned("a\n", edits(("a\n", "a\n")))) == ["match.identical"]
+    delivered = planned("a\nx\n", edits(("a\n", "a\nx\n")))
+    assert (told(delivered), delivered.changes, states(delivered)) == ([], (), ["already_applied"])
+
+
+def test_an_assertion_must_hold() -> None:
+    good, bad = ("a\n", "a\n"), ("c\n", "c\n")
+    change = ("b\n", "B\n")
+    assert written("a\nb\n", good, change) == b"a\nB\n"
+    assert told(planned("a\nb\n", edits(bad, change))) == ["match.none"]
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        (("a\n", "b\n"), "replace"),
+        (("a\n", "a\nb\n"), "insert"),
+        (("a\n", ""), "delete"),
+        (("a\n", "b\na\n"), "insert"),
+    ],
+)
+def test_operations_are_named(op: tuple[str, str], name: str) -> None:
+    assert [edit.op for edit in planned("a\nc\n", edits(op)).edits] == [name]
+
+
+# ------------------------------------------------------------ whole files
+
+
+def test_a_created_file_is_edited_under_its_path() -> None:
+    batch = edits(("n.py", Create("a\nb\n")), ("n.py", Replace("b\n", "c\n")))
+    plan = planned({}, batch)
+    assert plan.changes == (FileChange("n.py", None, b"a\nc\n"),)
+    assert plan.edits[1].needs == ("1",)
+
+
+def test_an_empty_file_that_is_created_keeps_its_executable_bit() -> None:
+    tree = DictTree({"run.sh": ""}, executable={"run.sh"})
+    plan = apply.plan(edits(("run.sh", Create("#!/bin/sh\n"))), tree, RULES)
+    assert plan.changes == (FileChange("run.sh", b"", b"#!/bin/sh\n", executable=True),)
+
+
+def test_a_renamed_file_keeps_its_bytes_and_its_executable_bit() -> None:
+    tree = DictTree({"a.png": b"\x89PNG\0"}, executable={"a.png"})
+    plan = apply.plan(edits(("a.png", Rename("b.png"))), tree, RULES)
+    data = b"\x89PNG\0"
+    assert plan.changes == (FileChange("b.png", data, data, executable=True, renamed_from="a.png"),)
+
+
+def test_a_binary_file_can_be_deleted_but_not_edited() -> None:
+    tree = {"a.png": b"\x89PNG\0"}
+    assert planned(tree, edits(("a.png", DeleteFile()))).changes[0].after is None
+    assert told(planned(tree, edits(("a.png", Replace("P\n", "Q\n"))))) == ["file.binary"]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_renamed_file_is_edited_under_either_name(order: tuple[int, int, int]) -> None:
+    batch = edits(("a", Rename("b")), ("a", Replace("1\n", "I\n")), ("b", Replace("2\n", "II\n")))
+    plan = planned({"a": "1\n2\n"}, [batch[i] for i in order])
+    assert plan.changes == (FileChange("b", b"1\n2\n", b"I\nII\n", renamed_from="a"),)
+
+
+def test_the_same_edit_under_both_names_counts_once() -> None:
+    insertion = Replace("1\n", "1\nx\n")
+    plan = planned({"a": "1\n"}, edits(("a", Rename("b")), ("a", insertion), ("b", insertion)))
+    assert plan.changes[0].after == b"1\nx\n"
+
+
+@pytest.mark.parametrize(
+    ("ops", "codes"),
+    [
+        ([("b", Rename("c")), ("a", Rename("b"))], ["conflict.overlap"]),
+        ([("a", Rename("b")), ("a", Rename("c"))], ["conflict.overlap"]),
+        ([("a", Rename("b")), ("x", Rename("b"))], ["conflict.overlap"]),
+        ([("a", Rename("x"))], ["path.exists"]),
+        ([("a", Rename("a"))], ["path.exists"]),
+        ([("a", Rename("b")), ("b", Create("2\n"))], ["conflict.overlap"]),
+        ([("b", Create("2\n")), ("a", Rename("b"))], ["conflict.overlap"]),
+        ([("a", DeleteFile()), ("a", Replace("1\n", "2\n"))], ["conflict.overlap"]),
+        ([("a", Replace("1\n", "2\n")), ("a", DeleteFile())], ["conflict.overlap"]),
+        ([("a", DeleteFile()), ("a", Rename("b"))], ["conflict.overlap"]),
+        ([("a", Rename("b")), ("b", DeleteFile())], ["conflict.overlap"]),
+        ([("n", Create("1\n")), ("n", DeleteFile())], ["conflict.overlap"]),
+        ([("n", Create("1\n")), ("n", Create("2\n"))], ["conflict.overlap"]),
+        ([("n", Create("1\n")), ("N", Create("2\n"))], ["path.exists"]),
+        ([("n", Create("1\n")), ("n/m", Create("2\n"))], ["path.not_a_file"]),
+        ([("n/m", Create("1\n")), ("n", Create("2\n"))], ["path.not_a_file"]),
+        ([("n/m", Create("1\n")), ("N/o", Create("2\n"))], ["path.exists"]),
+        ([("n/m", Create("1\n")), ("a", Rename("n"))], ["path.not_a_file"]),
+        ([("a", Create("2\n"))], ["path.exists"]),
+        ([("x", Replace("3\n", "4\n")), ("a", Rename("x"))], ["path.exists"]),
+        ([("q", DeleteFile())], ["path.not_found"]),
+        ([("q", Replace("1\n", "2\n"))], ["path.not_found"]),
+    ],
+)  # fmt: skip
+def test_files_that_collide(ops: list[tuple[str, Op]], codes: list[str]) -> None:
+    plan = planned({"a": "1\n", "x": "3\n"}, edits(*ops))
+    assert told(plan) == codes
+    assert plan.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("ops", "changed"),
+    [
+        ([("n", Create("1\n")), ("n", Create("1\n"))], ["n"]),
+        ([("a", DeleteFile()), ("a", DeleteFile())], ["a"]),
+        ([("a", Rename("b")), ("a", Rename("b"))], ["b"]),
+        ([("a", Create("1\n")), ("x", Replace("3\n", "4\n"))], ["x"]),
+        ([("d/n", Create("1\n")), ("a", Rename("d/a"))], ["d/n", "d/a"]),
+        ([("e", Create("1\n"))], ["e"]),
+        ([("n", Create(""))], ["n"]),
+    ],
+    ids=["created twice", "deleted twice", "renamed twice", "there already", "into one directory",
+         "an empty file", "to be empty"],
+)  # fmt: skip
+def test_files_that_do_not_collide(ops: list[tuple[str, Op]], changed: list[str]) -> None:
+    plan = planned({"a": "1\n", "x": "3\n", "e": ""}, edits(*ops))
+    assert told(plan) == []
+    assert [change.path for change in plan.changes] == changed
+
+
+def test_a_collision_names_the_other_edit() -> None:
+    batch = edits(("a", Replace("1\n", "2\n")), ("a", DeleteFile()))
+    (problem,) = planned({"a": "1\n"}, batch).problems
+    assert problem.conflicts_with is not None
+    assert (problem.edit, problem.conflicts_with.edit) == ("2", "1")
+
+
+def test_every_problem_is_told() -> None:
+    plan = planned("a\n", edits(("q\n", "r\n"), ("zzz", DeleteFile()), ("a\n", "b\n")))
+    assert told(plan) == ["match.none", "path.not_found"]
+    assert states(plan) == ["failed", "failed", "ready"]
+
+
+# ------------------------------------------------------------ escapes and encodings
+
+
+def test_a_created_file_is_unescaped_if_an_edit_had_to_be() -> None:
+    create: tuple[str, Op] = ("n.py", Create('import os\\n\\nprint(\\"a\\")\\n\n'))
+    escaped: tuple[str, Op] = ("a.py", Replace('say(\\"a\\")\n', 'say(\\"b\\")\n'))
+    for batch in ([create, escaped], [escaped, create]):
+        plan = planned({"a.py": 'say("a")\n'}, edits(*batch))
+        assert {c.path: c.after for c in plan.changes} == {
+            "a.py": b'say("b")\n',
+            "n.py": b'import os\n\nprint("a")\n',
+        }
+    assert told(planned({}, edits(create))) == ["response.unreadable_edit"]
+
+
+def test_a_created_file_of_several_lines_is_as_it_stands() -> None:
+    text = 'print("a\\n")\nprint("b")\n'
+    escaped = ("a.py", Replace('say(\\"a\\")\n', 'say(\\"b\\")\n'))
+    plan = planned({"a.py": 'say("a")\n'}, edits(escaped, ("n.py", Create(text))))
+    assert plan.changes[1].after == text.encode()
+
+
+def test_a_file_that_is_not_utf8_takes_ascii_and_its_own_lines() -> None:
+    latin = b"caf\xe9 \na\nb\n"
+    assert written(latin, ("a\n", "A\n")) == b"caf\xe9 \nA\nb\n"
+    assert told(planned(latin, edits(("a\n", "é\n")))) == ["file.encoding"]
+    assert written("é\na\n", ("a\n", "ü\n")) == "é\nü\n".encode()
+
+
+# ------------------------------------------------------------ properties
+
+WORDS = ("alpha", "beta", "gamma", "delta", "return x", 'say("it\'s")', "}", "x = [1, 2]", "")
+INDENTS = ("", "    ", "\t", "        ")
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[str]:
+    """Lines, every second of which is unlike all others."""
+    count = draw(st.integers(4, 24))
+    rng = Random(draw(st.integers(0, 10**6)))
+    words = [f"line_{i} = " * (i % 2) + rng.choice(WORDS) for i in range(count)]
+    return [rng.choice(INDENTS) + word.rstrip() for word in words]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[bytes, str, str, bytes]:
+    """A file, an edit of some of its lines as the two halves, and the file after it."""
+    lines = draw(files())
+    start = draw(st.integers(0, len(lines) - 3))
+    end = draw(st.integers(start + 2, min(start + 7, len(lines))))
+    assume(any(line.strip() for line in lines[start:end]))
+    new = list(lines[start:end])
+    at = draw(st.integers(0, len(new) - 1))
+    indent = new[at][: len(new[at]) - len(new[at].lstrip())]
+    fresh = [f"{indent}fresh_{k}" for k in range(draw(st.integers(1, 2)))]
+    new[at : at + draw(st.integers(0, 1))] = fresh
+    line_end = draw(st.sampled_from(["\n", "\r\n"]))
+    final = draw(st.booleans())
+
+    def data(of: list[str]) -> bytes:
+        text = "".join(line + line_end for line in of)
+        return (text if final or not of[-1] else text.removesuffix(line_end)).encode()
+
+    assume(lines[-1])
+    old = "".join(line + "\n" for line in lines[start:end])
+    after = lines[:start] + new + lines[end:]
+    assume(after[-1])
+    return data(lines), old, "".join(line + "\n" for line in new), data(after)
+
+
+@given(cases())
+def test_an_exact_edit_gives_exactly_its_result(case: tuple[bytes, str, str, bytes]) -> None:
+    before, old, new, after = case
+    result = written(before, (old, new))
+    assert result in (after, None)
+    if result is not None:
+        assert written(result, (new, old)) in (before, None)
+        assert written(result, (old, new)) in (result, None)
+
+
+@given(cases())
+def test_bytes_outside_of_the_quote_never_change(case: tuple[bytes, str, str, bytes]) -> None:
+    before, old, new, _ = case
+    plan = planned(before, edits((old, new)))
+    if plan.changes:
+        lines, span = Text(before), plan.edits[0].lines
+        assert span is not None
+        head, tail = lines.starts[span[0] - 1], len(lines.whole) - lines.starts[span[1]]
+        after = plan.changes[0].after
+        assert after is not None
+        whole = after if len(lines.whole) == len(before) else after + lines.line_end
+        assert whole[:head] == before[:head]
+        assert whole[len(whole) - tail :] == lines.whole[len(lines.whole) - tail :]
+
+
+@given(files(), st.data())
+def test_disjoint_edits_commute(lines: list[str], data: st.DataObject) -> None:
+    before = "".join(line + "\n" for line in lines)
+    ops: list[tuple[str, str]] = []
+    at = 0
+    while at < len(lines) - 2:
+        old = lines[at : at + 2]
+        new = [f"new_{at}"] if data.draw(st.booleans()) else [old[0], f"new_{at}", old[1]]
+        ops.append(("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new)))
+        at += data.draw(st.integers(2, 4))
+    order = data.draw(st.permutations(ops))
+    assert written(before, *ops) == written(before, *order)
+
+
+SLIPS = ("trailing", "dedent", "indent", "blank", "curly", "numbers", "elide", "escape", "crlf")
+
+
+def damaged(old: list[str], new: list[str], slip: str, rng: Random) -> tuple[list[str], list[str]]:
+    """The halves as a model may have written them; what they share is damaged alike."""
+
+    def both(change: dict[str, str]) -> tuple[list[str], list[str]]:
+        return [change.get(x, x) for x in old], [change.get(x, x) for x in new]
+
+    match slip:
+        case "trailing":
+            return both({x: x + rng.choice(["", " ", "\t"]) for x in old})
+        case "curly":
+            return both({x: x.replace('"', "“").replace("'", "’") for x in old})
+        case "indent":
+            return ["  " + x if x.strip() else x for x in old], [
+                "  " + x if x.strip() else x for x in new
+            ]
+        case "dedent":
+            told = [x for x in (*old, *new) if x.strip()]
+            indent = next((i for i in INDENTS[::-1] if all(x.startswith(i) for x in told)), "")
+            return [x.removeprefix(indent) for x in old], [x.removeprefix(indent) for x in new]
+        case "blank":
+            return ["", *old], ["", *new]
+        case "numbers":
+            return [f"{n} | {x}" for n, x in enumerate(old, 7)], [
+                f"{n} | {x}" for n, x in enumerate(new, 7)
+            ]
+        case "elide":
+            keep = [k for k in range(1, len(old) - 1) if old[: k + 1] == new[: k + 1]]
+            k = keep[-1] if keep else 0
+            if k and k + 1 < len(old):
+                return [*old[:k], "...", *old[k + 1 :]], [*new[:k], "...", *new[k + 1 :]]
+            return old, new
+        case "escape":
+            return [x.replace('"', '\\"') for x in old], [x.replace('"', '\\"') for x in new]
+        case _:
+            return [x + "\r" for x in old], [x + "\r" for x in new]
+
+
+@given(files(), st.booleans(), st.data())
+def test_a_plan_has_the_hunks_that_it_is_made_of(
+    lines: list[str], final: bool, data: st.DataObject
+) -> None:
+    before = "".join(line + "\n" for line in lines).removesuffix("" if final else "\n")
+    ops: list[Op] = []
+    for at in sorted(data.draw(st.sets(st.integers(0, len(lines) - 2), max_size=5))):
+        old = "".join(line + "\n" for line in lines[at : at + 2])
+        new = data.draw(st.sampled_from(["", "new\n", f"{old}new\n", f"\n{old}", "}\nnew\n"]))
+        letters = ReplaceText(lines[at].strip()[:5], data.draw(st.sampled_from(["", "x", "y\n"])))
+        ended = PatchHunk(old, new, final_newline=data.draw(st.booleans()))
+        forms: list[Op] = [Replace(old, new), ended, letters]
+        ops.append(data.draw(st.sampled_from(forms)))
+    made = [plan for op in ops if not (plan := planned(before, edits(op))).refused]
+    for plan in (planned(before, edits(*ops)), *made):
+        for change in plan.changes:
+            assert change.before is not None
+            assert change.after is not None
+            assert_lead(change.before, change.hunks, change.after)
+            assert unified([change]) == unified([replace(change, hunks=None)])
+
+
+@given(
+    cases(),
+    st.lists(st.sampled_from(SLIPS), min_size=1, max_size=3, unique=True),
+    st.integers(0, 10**6),
+)
+def test_a_damaged_quote_gives_the_exact_result_or_a_refusal(
+    case: tuple[bytes, str, str, bytes], slips: list[str], seed: int
+) -> None:
+    before, old, new, _ = case
+    undamaged = written(before, (old, new))
+    assume(undamaged is not None)
+    halves = old.split("\n")[:-1], new.split("\n")[:-1]
+    for slip in slips:
+        halves = damaged(*halves, slip, Random(seed))
+    quote = tuple("".join(line + "\n" for line in half) for half in halves)
+    result = written(before, (quote[0], quote[1]))
+    assert result in (undamaged, None)
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_each_slip_alone_is_read_as_meant(slip: str) -> None:
+    old = ['    say("a")', "    b = 'x'", "    c", "    d"]
+    new = [*old[:3], "    e", "    f"]
+    lines = ["def f():", *old, "    return"]
+    halves = damaged(old, new, slip, Random(1))
+    quote = ["".join(line + "\n" for line in half) for half in halves]
+    after = ["def f():", *new, "    return"]
+    before = "".join(line + "\n" for line in lines)
+    assert written(before, (quote[0], quote[1])) == "".join(x + "\n" for x in after).encode()
+
+
+def test_the_path_of_an_outcome_is_the_one_that_the_edit_names() -> None:
+    assert [edit.path for edit in planned("a\n", edits(("a\n", "b\n"))).edits] == [PATH]

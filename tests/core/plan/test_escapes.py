@@ -1,0 +1,91 @@
+r"""New text that is escaped although its quote is not: told from whether the result parses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from patchq.core.model.ops import Create, Occurrences, Op, Replace, ReplaceText
+from patchq.core.model.values import Edit
+from patchq.core.plan import batch
+from tests.helpers.trees import RULES, DictTree
+
+BASE = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+ONE = "    return 1\n"
+LOST = ReplaceText(ONE, '    x = \\"one\\"\\n    return x\\n')
+MADE = BASE.replace(ONE, '    x = "one"\n    return x\n')
+
+
+def planned(*ops: Op, path: str = "f.py", base: str = BASE, judged: bool = True) -> str:
+    """The file's new text; none where the edits are refused."""
+    edits = [Edit(str(i), "edit_calls", (1, 1), path, op) for i, op in enumerate(ops, 1)]
+    rules = replace(RULES, judged=lambda path: judged)
+    (change,) = batch.plan(edits, DictTree({path: base}), rules).changes
+    assert change.after is not None
+    return change.after.decode()
+
+
+@pytest.mark.parametrize(
+    ("op", "result"),
+    [
+        pytest.param(LOST, MADE, id="a call"),
+        pytest.param(Occurrences(LOST.old, LOST.new, (1,)), MADE, id="indexed"),
+        pytest.param(Replace(LOST.old, LOST.new + "\n"), MADE, id="whole lines"),
+        pytest.param(
+            ReplaceText(ONE, '    x = \\"a\\\\n\\"\\n    return x\\n'),
+            BASE.replace(ONE, '    x = "a\\n"\n    return x\n'),
+            id="one level",
+        ),
+        pytest.param(
+            ReplaceText(ONE, "    return '\\n'\n"), BASE.replace("1", "'\\n'"), id="it parses"
+        ),
+        pytest.param(
+            ReplaceText(ONE, '    return ("\\n"\n'),
+            BASE.replace("1", '("\\n"'),
+            id="neither parses",
+        ),
+        pytest.param(
+            ReplaceText(ONE, '    x = \\"a\\"\\n    return "\\t"\n'),
+            BASE.replace(ONE, '    x = \\"a\\"\\n    return "\\t"\n'),
+            id="not every quote is escaped",
+        ),
+    ],
+)
+def test_new_text_is_unescaped_where_only_that_parses(op: Op, result: str) -> None:
+    assert planned(op) == result
+
+
+def test_only_the_edit_that_breaks_the_file_is_unescaped() -> None:
+    kept = ReplaceText("    return 2\n", "    return '\\t'\n")
+    result = MADE.replace("2", "'\\t'")
+    assert planned(LOST, kept) == planned(kept, LOST) == result
+
+
+def test_edits_that_break_the_file_together_are_unescaped_together() -> None:
+    other = ReplaceText("    return 2\n", '    y = \\"two\\"\\n    return y\\n')
+    assert planned(LOST, other) == MADE.replace("    return 2", '    y = "two"\n    return y')
+
+
+@pytest.mark.parametrize(
+    ("path", "judged"), [("f.txt", True), ("f.py", False)], ids=["no language", "not to be judged"]
+)
+def test_nothing_is_unescaped_where_nobody_judges(path: str, judged: bool) -> None:
+    assert planned(LOST, path=path, judged=judged) == BASE.replace(ONE, LOST.new)
+
+
+def test_nothing_is_unescaped_in_a_file_that_did_not_parse_before() -> None:
+    base = BASE + "(\n"
+    assert planned(LOST, base=base) == base.replace(ONE, LOST.new)
+
+
+def test_report_names_the_rung() -> None:
+    tree = DictTree({"f.py": BASE})
+    plan = batch.plan([Edit("1", "edit_calls", (1, 1), "f.py", LOST)], tree, RULES)
+    assert [outcome.match for outcome in plan.edits] == ["unescaped"]
+
+
+def test_created_file_is_not_unescaped_for_its_syntax() -> None:
+    edit = Edit("1", "edit_calls", (1, 1), "n.py", Create('x = \\"a\\"\n'))
+    (change,) = batch.plan([edit], DictTree({}), RULES).changes
+    assert change.after == b'x = \\"a\\"\n'

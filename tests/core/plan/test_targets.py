@@ -1,0 +1,206 @@
+"""Which file an edit speaks of, and whether it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
+from patchq.core.plan import batch
+from patchq.core.plan.targets import NewPaths, Refused, likely_path
+from tests.helpers.trees import RULES, DictTree, edits, told
+
+TREE = DictTree(
+    {
+        "src/app.py": "a\n",
+        "README": "r\n",
+        "bin.dat": b"\0",
+        "lfs.bin": "pointer\n",
+        "x.txt": "x\n",
+    },
+    others={"link": "link", "vendor": "submodule"},
+    filters={"lfs.bin": "lfs", "new.bin": "lfs", "moved.bin": "lfs"},
+)
+EDIT = Replace("a\n", "b\n")
+DENYING = replace(RULES, denied=lambda path: "by test" if path.endswith(".env") else None)
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "code"),
+    [
+        ("../x", EDIT, "path.outside"),
+        ("/etc/passwd", EDIT, "path.outside"),
+        ("a/../../x", Create("x\n"), "path.outside"),
+        (".git/config", EDIT, "path.invalid"),
+        ("a//b", Create("x\n"), "path.invalid"),
+        ("", EDIT, "path.invalid"),
+        ("COM1", Create("x\n"), "path.invalid"),
+        ("a.env", Create("x\n"), "path.denied"),
+        ("a.env", EDIT, "path.denied"),
+        ("x.txt", Rename("b.env"), "path.denied"),
+        ("nowhere.py", EDIT, "path.not_found"),
+        ("nowhere.py", DeleteFile(), "path.not_found"),
+        ("src", EDIT, "path.not_a_file"),
+        ("link", EDIT, "path.not_a_file"),
+        ("link", Create("x\n"), "path.not_a_file"),
+        ("vendor", DeleteFile(), "path.not_a_file"),
+        ("vendor/x", Create("x\n"), "path.not_a_file"),
+        ("README/x", Create("x\n"), "path.not_a_file"),
+        ("README/x", EDIT, "path.not_a_file"),
+        ("x.txt", Rename("src"), "path.not_a_file"),
+        ("x.txt", Rename("README/x"), "path.not_a_file"),
+        ("bin.dat", EDIT, "file.binary"),
+        ("lfs.bin", EDIT, "path.filtered"),
+        ("lfs.bin", DeleteFile(), "path.filtered"),
+        ("new.bin", Create("x\n"), "path.filtered"),
+        ("x.txt", Rename("moved.bin"), "path.filtered"),
+        ("README", Create("x\n"), "path.exists"),
+        ("readme", Create("x\n"), "path.exists"),
+        ("SRC/new.py", Create("x\n"), "path.exists"),
+        ("x.txt", Rename("src/app.py"), "path.exists"),
+        ("-rf", Create("x\n"), "path.invalid"),
+        ("--/x", Create("x\n"), "path.invalid"),
+        ("x.txt", Rename("-x.txt"), "path.invalid"),
+        ("x.txt", Rename("RE\u0410DME"), "path.exists"),
+    ],
+)
+def test_refused(path: str, op: Op, code: str) -> None:
+    plan = batch.plan(edits((path, op)), TREE, DENYING)
+    assert told(plan) == [code]
+    assert plan.problems[0].hint
+    assert plan.changes == ()
+
+
+def test_a_large_file_is_not_edited() -> None:
+    plan = batch.plan(edits(("x.txt", EDIT)), TREE, replace(RULES, file_bytes=1))
+    assert told(plan) == ["file.unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"), [("lib/n.py", True), ("src/n.py", False), ("n", False)]
+)
+def test_new_directories_may_be_forbidden(path: str, refused: bool) -> None:
+    rules = replace(RULES, new_directories=False)
+    plan = batch.plan(edits((path, Create("x\n"))), TREE, rules)
+    assert told(plan) == (["path.new_directory"] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "likely"),
+    [
+        ("app.py", "src/app.py"),
+        ("project/src/app.py", "src/app.py"),
+        ("lib/app.py", "src/app.py"),
+        ("src/ap.py", "src/app.py"),
+        ("zzzzzzzz", None),
+    ],
+)
+def test_likely_path(path: str, likely: str | None) -> None:
+    assert likely_path(TREE, path) == likely
+
+
+def test_a_wrong_path_is_told_the_likely_one() -> None:
+    (problem,) = batch.plan(edits(("app.py", EDIT)), TREE, RULES).problems
+    assert problem.hint == "did you mean src/app.py?"
+
+
+TWINS = [
+    ("README", "RE\u0410DME", "\\u0410"),
+    ("README", "\uff32EADME", "\\uff32"),
+    ("README", "README\u3164", "\\u3164"),
+    ("README\u200b", "README", "\\u200b"),
+    ("readme", "R\u0435adme", "\\u0435"),
+    ("src", "s\u1d26c", "\\u1d26"),
+    ("module.py", "moduIe.py", "moduIe.py"),
+    ("v0.md", "vO.md", "vO.md"),
+    ("a-b", "a\u2010b", "\\u2010"),
+    ("\u0441\u043e\u0440", "cop", "\\u0441"),
+    ("file.txt", "\ufb01le.txt", "\\ufb01"),
+    ("caf\u00e9", "c\u0430f\u00e9", "\\u0430"),
+]
+
+
+@pytest.mark.parametrize(("there", "new", "shown"), TWINS)
+@pytest.mark.parametrize("frame", ["{}", "lib/{}", "{}/n.txt"])
+def test_look_alike_twins_are_refused_and_named(
+    there: str, new: str, shown: str, frame: str
+) -> None:
+    old, path = frame.format(there), frame.format(new)
+    plan = batch.plan(edits((path, Create("z\n"))), DictTree({old: "x\n"}), RULES)
+    assert told(plan) in (["path.exists"], ["path.invalid"])
+    (problem,) = plan.problems
+    assert problem.hint
+    if problem.code == "path.exists":
+        assert shown in problem.message
+        assert there in problem.message or not there.isascii()
+    batch_of_two = NewPaths()
+    batch_of_two.add(old)
+    with pytest.raises(Refused):
+        batch_of_two.add(path)
+
+
+@pytest.mark.parametrize(
+    ("there", "new"),
+    [("l1.py", "ll.py"), ("am.po", "arn.po"), ("\u0441\u043e\u0440", "\u0442\u043e\u0440"),
+     ("cafe", "caf\u00e9"), ("a-b", "a_b"), ("AI.md", "AL.md"), ("\u65e5", "\u66f0"),
+     ("\u03c3\u03b1", "\u03b4\u03b1")],
+)  # fmt: skip
+def test_names_that_can_be_told_apart_stand_side_by_side(there: str, new: str) -> None:
+    plan = batch.plan(edits((new, Create("z\n"))), DictTree({there: "x\n"}), RULES)
+    assert told(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        ("a", "A", "path.exists"),
+        ("d/a", "D/b", "path.exists"),
+        ("a", "a/b", "path.not_a_file"),
+        ("a/b", "a", "path.not_a_file"),
+        ("é", "e\u0301", "path.exists"),
+    ],
+)
+def test_new_paths_that_stand_in_each_others_way(first: str, second: str, code: str) -> None:
+    new = NewPaths()
+    new.add(first)
+    with pytest.raises(Refused) as refusal:
+        new.add(second)
+    assert refusal.value.problem.code == code
+
+
+def test_new_paths_side_by_side() -> None:
+    new = NewPaths()
+    for path in ("d/a", "d/b", "e", "d/a"):
+        new.add(path)
+    with pytest.raises(Refused):
+        new.add("e/x")
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "says"),
+    [
+        ("src/app.py", EDIT, "there is no file src/app.py in the base"),
+        ("src/app.py", EDIT, "did you mean src/\u0430pp.py? (written out: src/\\u0430pp.py)"),
+        ("cafe\u0301.py", EDIT, "there is no file cafe\\u0301.py in the base"),
+        ("cafe\u0301.py", EDIT, "did you mean caf\u00e9.py? (written out: caf\\u00e9.py)"),
+        ("cafe\u0301/new.py", Create("x\n"), "the path 'cafe\\u0301/new.py' is not in Unicode's"),
+        ("cafe\u0301/new.py", Create("x\n"), "write it as caf\u00e9/new.py"),
+    ],
+)
+def test_a_name_that_looks_like_another_is_shown_by_its_difference(
+    path: str, op: Op, says: str
+) -> None:
+    tree = DictTree({"src/\u0430pp.py": "a\n", "caf\u00e9.py": "c\n"})
+    (problem,) = batch.plan(edits((path, op)), tree, RULES).problems
+    assert says in f"{problem.message}\n{problem.hint}"
+
+
+def test_so_many_wrong_paths_are_compared_with_all() -> None:
+    """A path costs a comparison with many; behind the bound the hint says no less than is true."""
+    plan = batch.plan(
+        edits(*((f"src/ap{i}.py", Replace("x\n", "y\n")) for i in range(60))), TREE, RULES
+    )
+    assert told(plan) == ["path.not_found"] * 60
+    named = [problem.hint == "did you mean src/app.py?" for problem in plan.problems]
+    assert named == [True] * 50 + [False] * 10

@@ -1,0 +1,157 @@
+"""Edits at an anchor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from patchq.core.model.ops import Anchored
+from patchq.core.resolve import anchors
+from patchq.core.resolve.ladder import Missed
+from patchq.core.text.lines import Text
+from tests.helpers.ops import batch, plan, result
+from tests.helpers.trees import PATH
+
+CODE = """\
+import os
+
+
+class A:
+    @property
+    def f(self):
+        # why
+        return 1
+
+    def g(self): return 2
+"""
+DEF, LINE = "function_definition", "line_pattern"
+
+
+def anchored(action: Any, kind: Any, content: str = "", **said: Any) -> Anchored:
+    return Anchored(
+        action, kind, said.pop("selected", None), said.pop("name", None), content, **said
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "old", "new"),
+    [
+        (anchored("insert_after", "import_statement", "import re\n", selected="import os"),
+         "import os\n", "import os\nimport re\n"),
+        (anchored("insert_before", DEF, "    x = 1\n", name="f"),
+         "    @property\n", "    x = 1\n    @property\n"),
+        (anchored("insert_after", DEF, "\n    x = 1\n", name="f"),
+         "        return 1\n", "        return 1\n\n    x = 1\n"),
+        (anchored("insert_after", DEF, "        y = 1\n", name="f", scope="line"),
+         "(self):\n        #", "(self):\n        y = 1\n        #"),
+        (anchored("replace", DEF, "    def f(self, x):\n", name="f"), "f(self)", "f(self, x)"),
+        (anchored("replace", DEF, "    def f(self):\n        x()\n        return 1\n", name="f"),
+         "    @property\n    def f(self):\n        # why\n",
+         "    def f(self):\n        x()\n"),
+        (anchored("replace", DEF, "    h = 1\n", name="f", scope="definition"),
+         "    @property\n    def f(self):\n        # why\n        return 1\n", "    h = 1\n"),
+        (anchored("delete", DEF, name="f"),
+         "    @property\n    def f(self):\n        # why\n        return 1\n", ""),
+        (anchored("delete", "decorator", selected="@property"), "    @property\n", ""),
+        (anchored("insert_after", LINE, "x()\n", selected="# why"),
+         "# why\n", "# why\n        x()\n"),
+        (anchored("insert_after", LINE, "  x()\n", selected="# why"), "# why\n", "# why\n  x()\n"),
+        (anchored("insert_after", LINE, "x()\n", selected="        # why"),
+         "# why\n", "# why\nx()\n"),
+        (anchored("replace", "class_definition", "class B:\n", selected="class A:"),
+         "class A", "class B"),
+        (anchored("insert_after", LINE, "\n\n", selected="# why"), "# why\n", "# why\n\n\n"),
+    ],
+    ids=[
+        "an import", "before the decorators", "behind the whole definition", "behind the header",
+        "a header", "a definition that repeats its last line", "a definition by its scope",
+        "a deletion", "a decorator", "shifted with its anchor", "with its own indentation",
+        "the anchor has its own", "a class's header", "blank lines",
+    ],
+)  # fmt: skip
+def test_anchor(op: Anchored, old: str, new: str) -> None:
+    assert CODE.count(old) == 1
+    assert result(CODE, op, path="m.py") == CODE.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "op", "code"),
+    [
+        ("m.py", CODE, anchored("replace", DEF, "    x = 1\n", name="f"), "anchor.ambiguous"),
+        ("m.py", CODE, anchored("delete", DEF, name="z"), "anchor.none"),
+        ("m.py", CODE, anchored("delete", LINE, selected="\n"), "anchor.none"),
+        ("m.c", "f() {\n}\n", anchored("delete", DEF, selected="f() {"), "anchor.ambiguous"),
+        ("m.py", "def f(:\n", anchored("delete", DEF, selected="def f(:"), "anchor.ambiguous"),
+        ("f.txt", "a\na\n", anchored("delete", LINE, selected="a"), "anchor.ambiguous"),
+        ("f.txt", "a\na\n", anchored("delete", LINE, selected="a", line=3), "anchor.ambiguous"),
+        ("f.txt", "a\n", anchored("delete", LINE, selected="a", candidates=("b",)),
+         "anchor.invented"),
+    ],
+    ids=[
+        "header or definition", "no such name", "a blank line", "unknown language",
+        "no source that parses", "two lines", "a line that neither is", "not among the candidates",
+    ],
+)  # fmt: skip
+def test_refused(path: str, before: str, op: Anchored, code: str) -> None:
+    assert result(before, op, path=path) == code
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a\nb\na\n", anchored("delete", LINE, selected="a", line=3), "a\nb\n"),
+        (" a \n", anchored("insert_before", LINE, " b\n", selected="\ta"), " b\n a \n"),
+        ("a\nb\nc\n", anchored("replace", LINE, "d\n", selected="a\nb"), "d\nc\n"),
+        ("a\r\nb", anchored("insert_after", LINE, "c", selected="b"), "a\r\nb\r\nc"),
+        ("a\n", anchored("insert_after", LINE, "a\n", selected="a"), "a\na\n"),
+        ("a\nb\n", anchored("insert_after", LINE, "b\n", selected="a"), "already"),
+        ("a\nb\n", anchored("insert_before", LINE, "a\n", selected="b"), "already"),
+        ("a\nb\n", anchored("insert_after", LINE, "a\n", selected="b"), "a\nb\na\n"),
+    ],
+    ids=[
+        "its line decides",
+        "indentation and trailing blanks aside",
+        "several lines",
+        "line ends stay",
+        "doubled",
+        "it follows already",
+        "it stands before already",
+        "the other side proves nothing",
+    ],
+)
+def test_lines(before: str, op: Anchored, after: str) -> None:
+    assert result(before, op) == after
+
+
+def test_an_anchor_that_only_its_line_tells_from_others_is_blind() -> None:
+    by_line = anchored("delete", LINE, selected="a", line=2)
+    assert plan("a\na\n", batch(by_line)).blind == (PATH,)
+    assert plan("b\na\n", batch(by_line)).blind == ()
+
+
+def test_an_ambiguous_anchor_tells_its_places() -> None:
+    problem = plan("a\na\n", batch(anchored("delete", LINE, selected="a"))).problems[0]
+    assert [candidate.line for candidate in problem.candidates] == [1, 2]
+
+
+def test_a_lone_carriage_return_moves_no_line() -> None:
+    op = anchored("insert_after", DEF, "y = 1\n", name="f")
+    before = "s = 'a'  # \r x\ndef f():\n    return 1\n"
+    assert result(before, op, path="m.py") == before + "y = 1\n"
+
+
+def test_a_file_is_parsed_once_for_all_its_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parts = anchors.parts
+
+    def counted(path: str, source: str) -> list[anchors.Part] | None:
+        parsed.append(path)
+        return parts(path, source)
+
+    monkeypatch.setattr(anchors, "parts", counted)
+    text = Text(b"def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    for name in ("one", "two", "three"):
+        op = Anchored("delete", "function_definition", None, name, "")
+        assert isinstance(anchors.resolve(text, op, "a.py"), Missed) == (name == "three")
+    assert parsed == ["a.py"]

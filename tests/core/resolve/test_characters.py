@@ -1,0 +1,197 @@
+"""Edits that quote characters: calls, indexed and contextual edits."""
+
+from __future__ import annotations
+
+import pytest
+
+from patchq.core.model.ops import InContext, Occurrences, Op, ReplaceText
+from tests.helpers.ops import batch, plan, result
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a b c\n", ReplaceText("b", "B"), "a B c\n"),
+        ("x x\n", ReplaceText("x", "y"), "match.ambiguous"),
+        ("aaa\n", ReplaceText("aa", "b"), "match.ambiguous"),
+        ("x x\n", ReplaceText("x", "y", 2, stated=True), "y y\n"),
+        ("x x x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),
+        ("x\n", ReplaceText("x", "y", 2, stated=True), "match.count"),
+        ("z\n", ReplaceText("x", "y", 2, stated=True), "match.none"),
+        ("x x\n", ReplaceText("x", "y", 1, stated=True), "match.count"),
+        ("x x x\n", ReplaceText("x", "y", None), "y y y\n"),
+        ("aaa\n", ReplaceText("aa", "b", None), "ba\n"),
+        ("z\n", ReplaceText("x", "y", None), "match.none"),
+        ("a\n a\n", ReplaceText("a\n", "b\n", None), "b\n b\n"),
+        ("x \ny\nx\ny \n", ReplaceText("x\ny\n", "x\nz\n", 2, stated=True), "x \nz\nx\nz\n"),
+        ("x\nx\ny\n", ReplaceText("x\n", ""), "x\ny\n"),
+    ],
+    ids=[
+        "a part of a line", "two places", "places that overlap", "as many as stated",
+        "more than stated", "fewer than stated", "none where some are stated", "one is stated",
+        "every one", "every one without overlap", "every one, of none", "every one, in any line",
+        "as many as stated, leniently", "two places with one result",
+    ],
+)  # fmt: skip
+def test_counts(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+@pytest.mark.parametrize(
+    ("op", "after"),
+    [
+        (Occurrences("x", "y", (2,)), "x y x\n"),
+        (Occurrences("x", "y", (3, 1)), "y x y\n"),
+        (Occurrences("x", "y", (1, 1)), "y x x\n"),
+        (Occurrences("x", "!", (1, 3), insert=True), "x! x x!\n"),
+        (Occurrences("x", "", (2,)), "x  x\n"),
+        (Occurrences("x", "y", (4,)), "match.none"),
+        (Occurrences("x", "y", (0,)), "match.none"),
+        (Occurrences("x", "y"), "match.ambiguous"),
+    ],
+)
+def test_occurrences(op: Op, after: str) -> None:
+    assert result("x x x\n", op) == after
+
+
+def test_a_missing_occurrence_tells_how_many_there_are() -> None:
+    problem = plan("x x\n", batch(Occurrences("x", "y", (3,)))).problems[0]
+    assert "2 times" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ('say("a")\n', ReplaceText("say(“a”)", "tell('a')"), "tell('a')\n"),
+        ('say("a")\n', ReplaceText("say(“a”)", "say(“b”)"), "match.none"),
+        ('f("a")\n', ReplaceText('f(\\"a\\")', 'f(\\"b\\")'), 'f("b")\n'),
+        ("a b\n", ReplaceText("a b  ", "c"), "match.none"),
+        ("  a\n", ReplaceText("\ta", "\tb"), "match.none"),
+        ("a  b\n", ReplaceText("a b", "c"), "match.none"),
+        ("1 | x\n", ReplaceText("x", "y"), "1 | y\n"),
+        ("x\n", ReplaceText("1 | x", "1 | y"), "match.none"),
+    ],
+    ids=[
+        "typography", "curly quotes in the new text too", "unescaped", "trailing blanks",
+        "indentation", "blanks inside", "to the letter", "line numbers",
+    ],
+)  # fmt: skip
+def test_less_than_a_line_is_not_stretched(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a \nb\n", ReplaceText("a\nb", "a\nc"), "a \nc\n"),
+        ("  a\n  b\n", ReplaceText("a\nb\n", "a\nc\n"), "  a\n  c\n"),
+        ("x\n  a\n  b", ReplaceText("a\nb", "a\nc"), "x\n  a\n  c"),
+        ("a\r\nb\r\n", ReplaceText("a\nb", "a\nc\nd"), "a\r\nc\r\nd\r\n"),
+        ("    a\nb\n", ReplaceText("a", "c\n    d"), "    c\n    d\nb\n"),
+        ("    a\nb\n", ReplaceText("a", "c\nd"), "match.none"),
+        ("    a\nb\n", ReplaceText("a\n", "c\na\n"), "match.none"),
+        ("    a\n    b\n", ReplaceText("a\n", ""), "        b\n"),
+        ("    a\n\n", ReplaceText("a\n\n", "\n"), "    \n"),
+        ("    a\n        a\n", ReplaceText("      a\n", "      b\n"), "    a\n        b\n"),
+        ("    a\nb\n", ReplaceText("a\nb", "c\nd\nb"), "    c\nd\nb\n"),
+        ("    a\n    b\n", ReplaceText("a\n    b", "c\nd"), "    c\nd\n"),
+        ("\ta\n", ReplaceText("a", "b\n        c"), "match.none"),
+        ("    a\n", ReplaceText("  a\n", "  b\n  a\n"), "    b\n    a\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb\\n", ""), "c\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb", ""), "\nc\n"),
+        ("a\nb\nc\n", ReplaceText("a\\nb\\n", "d\\n"), "d\nc\n"),
+        ("a\nb\nc\n", Occurrences("a\n...\nc\n", "d\n...\nc\n", (1,)), "d\nb\nc\n"),
+        ("a\nb\nc\n", Occurrences("a\n...\nc\n", "d\n...\nc\n", (2,)), "match.none"),
+    ],
+    ids=[
+        "without the last newline", "shifted", "at an end without newline", "carriage returns",
+        "behind the indentation", "a line that lacks it", "a moved line that lacks it",
+        "a line but its indentation", "a line but its indentation, a blank one behind",
+        "inside one of two indentations", "below the line it begins in, as the quote",
+        "as many lines, one of them further out", "another kind of indentation",
+        "inside the indentation", "escaped and gone",
+        "escaped and gone but for its last newline", "escaped", "elided, the first occurrence",
+        "elided, another occurrence",
+    ],
+)  # fmt: skip
+def test_several_lines(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a\r\nb\r\n", ReplaceText("b", "c\nd"), "a\r\nc\r\nd\r\n"),
+        ("a\r\nb\n", ReplaceText("a\nb", "a\nc"), "a\r\nc\n"),
+        ("a\r\nb\r\n", ReplaceText("\nb", "\nc"), "a\r\nc\r\n"),
+        ("a\r\nb\r\n", ReplaceText("\nb", "c"), "ac\r\n"),
+        ("\ufeffa\nb\n", ReplaceText("a", "c"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa\n", "\ufeffc\n"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa \nb\n", "\ufeffa \nc\n"), "\ufeffa\nc\n"),
+        ("\ufeffa\nb\n", ReplaceText("a\n", "\ufeffc\n"), "\ufeffc\nb\n"),
+        ("\ufeffa\nb\n", ReplaceText("\ufeffa\n", "c\n"), "c\nb\n"),
+        ("a\nb", ReplaceText("b", "c"), "a\nc"),
+        ("a\nb", ReplaceText("b\n", "c\n"), "a\nc"),
+        ("a\nb", ReplaceText("b", ""), "a\n"),
+        ("a\rb\rc", ReplaceText("b\nc", "d\nc"), "a\rd\rc"),
+    ],
+    ids=[
+        "CRLF", "mixed", "from a line's end on", "a line's end goes", "BOM", "BOM quoted",
+        "BOM quoted in lines", "BOM written alone", "BOM taken away", "no final newline",
+        "no final newline, quoted with one", "the last line goes", "a lone carriage return",
+    ],
+)  # fmt: skip
+def test_bytes_of_the_file_stay(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "op"),
+    [
+        ("a = 10\n", ReplaceText("a = 1", "a = 10")),
+        ("a\r\nb\r\n", ReplaceText("a", "a\nb")),
+        ("a\nx\nb\n", ReplaceText("a\nb\n", "a\nx\nb\n")),
+        ("a\nx\nb", ReplaceText("a\nb", "a\nx\nb")),
+        ("x y\n", ReplaceText("x", "x y", None)),
+        ("f(a, b)\n", InContext("f(a", "", "", ", b")),
+        ("a\n\nb\n", ReplaceText("a", "a\n")),
+    ],
+)
+def test_already_there(before: str, op: Op) -> None:
+    assert result(before, op) == "already"
+
+
+def test_a_line_end_that_the_old_text_stands_before_is_not_the_new_one() -> None:
+    assert result("a\nb\n", ReplaceText("a", "a\n")) == "a\n\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("f(a) g(a)\n", InContext("g(", "a", ")", "b"), "f(a) g(b)\n"),
+        ("f(a) f(a)\n", InContext("f(", "a", ")", "b"), "match.ambiguous"),
+        ("f(a) f(a)\n", InContext("f(", "a", ")", "b", every=True), "f(b) f(b)\n"),
+        ("a\na\n", InContext("", "a", "", "b", window=(2, 3)), "a\nb\n"),
+        ("a\na\n", InContext("", "a", "", "b", window=(1, 2)), "match.ambiguous"),
+        ("a\na\n", InContext("", "a", "", "b", window=(3, 4)), "match.ambiguous"),
+        ("f(a)\n", InContext("f(", "", "a", "b, "), "f(b, a)\n"),
+        ('"a" x\n', InContext("“a” ", "x", "", "y"), '"a" y\n'),
+        ("  a\n  b\n  c\n", InContext("a\n", "b\n", "c\n", "d\n"), "  a\n  d\n  c\n"),
+        ("a\nb\n", InContext("x", "a", "", "b"), "match.none"),
+    ],
+    ids=[
+        "the context decides", "two places", "all", "the window decides", "two in the window",
+        "none in the window", "an addition", "the context keeps its bytes", "by lines", "no place",
+    ],
+)  # fmt: skip
+def test_in_context(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
+
+
+def test_contexts_may_overlap() -> None:
+    ops = InContext("", "a", " b", "A"), InContext("a ", "b", "", "B")
+    assert result("a b\n", *ops) == "A B\n"
+
+
+def test_twenty_thousand_places_are_replaced() -> None:
+    assert result("x\n" * 20_000, ReplaceText("x", "y", None)) == "y\n" * 20_000

@@ -1,0 +1,171 @@
+"""Hunks of diffs and chunks of V4A patches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from patchq.core.model.ops import InsertAt, PatchHunk
+from patchq.core.resolve import hunks
+from patchq.core.resolve.ladder import Found, Missed, replaced
+from patchq.core.text.lines import Text
+from tests.helpers.effort import effort
+from tests.helpers.ops import batch, plan, result
+
+TWICE = "class A\n  x\nclass B\n  x\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class B",)), TWICE[:-2] + "y\n"),
+        (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class A",)), "match.ambiguous"),
+        (TWICE, PatchHunk("  x\n", "  y\n", scopes=("class C",)), "match.ambiguous"),
+        (TWICE, PatchHunk("  x\n", "  y\n", at_end=True), TWICE[:-2] + "y\n"),
+        ("a\nb\n", PatchHunk("a\n", "c\n", at_end=True), "match.none"),
+        ("a\nb\na\nc\nb\n", PatchHunk("b\n", "x\n", scopes=("a", "c")), "match.ambiguous"),
+        ("a\nb\nc\nb\n", PatchHunk("b\n", "x\n", scopes=(" a ", "c")), "a\nb\nc\nx\n"),
+        ("a\nb\n", PatchHunk("", "x\n", scopes=("a",)), "a\nx\nb\n"),
+        ("a\nb\n", PatchHunk("", "x\n", at_end=True), "a\nb\nx\n"),
+        ("", PatchHunk("", "x\n"), "x\n"),
+        ("a\nb\n", PatchHunk("", "x\n"), "match.none"),
+        ("a\na\n", PatchHunk("", "x\n", scopes=("a",)), "match.none"),
+        ("a\nx\n", PatchHunk("", "x\n", scopes=("a",)), "already"),
+        ("* a\nb\n", PatchHunk(" * a\nb\n", " * a\nc\n", bare=("* a\nb\n", "* a\nc\n")),
+         "* a\nc\n"),
+        ("a\nb", PatchHunk("b\n", "c\n"), "a\nc\n"),
+        ("a\nb", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),
+        ("a\nb\n", PatchHunk("b\n", "c\n", final_newline=False), "a\nc"),
+        ("a\nb", PatchHunk("a\n", "c\n"), "c\nb"),
+        ("a\r\nb", PatchHunk("b\n", "b\nc\n"), "a\r\nb\r\nc\r\n"),
+        ("a\nc\n", PatchHunk("a\nb\n", "a\nc\n"), "already"),
+    ],
+    ids=[
+        "behind its scope", "two behind its scope", "an unknown scope", "at the end",
+        "not at the end", "a scope that is not unique", "stacked scopes", "added behind the scope",
+        "added at the end", "added to an empty file", "added nowhere", "an ambiguous scope",
+        "added already", "context as it stands", "a newline at the end", "none as before",
+        "none any more", "another line changes", "added behind the last line", "already there",
+    ],
+)  # fmt: skip
+def test_hunk(before: str, op: PatchHunk, after: str) -> None:
+    assert result(before, op) == after
+
+
+@pytest.mark.parametrize(
+    ("ops", "declared", "after"),
+    [
+        ((PatchHunk("a\n", "b\n", line=3),), True, "a\nx\nb\n"),
+        ((PatchHunk("a\n", "b\n", line=3),), False, "match.ambiguous"),
+        ((PatchHunk("a\n", "b\n", line=2),), True, "match.ambiguous"),
+        ((PatchHunk("a\n", "b\n", line=3), PatchHunk("x\n", "y\n", line=2)), True, "a\ny\nb\n"),
+        ((PatchHunk("a\n", "b\n", line=3), PatchHunk("x\n", "y\n", line=1)), True,
+         "match.ambiguous"),
+    ],
+    ids=["on a declared base", "not declared", "not nearest", "others agree", "one contradicts"],
+)  # fmt: skip
+def test_stated_lines(ops: tuple[PatchHunk, ...], declared: bool, after: str) -> None:
+    assert result("a\nx\na\n", *ops, declared=declared) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"),
+        ("a\nb", InsertAt(2, "x\n"), "a\nb\nx"),
+        ("a\r\n", InsertAt(0, "x\n\n"), "x\r\n\r\na\r\n"),
+        ("a\n", InsertAt(2, "x\n"), "match.none"),
+        ("a\nx\n", InsertAt(1, "x\n"), "already"),
+    ],
+)
+def test_insert_at(before: str, op: InsertAt, after: str) -> None:
+    assert result(before, op) == after
+
+
+def test_an_insertion_by_number_is_blind() -> None:
+    assert plan("a\n", batch(InsertAt(1, "x\n"))).blind == ("f.txt",)
+    assert plan("a\n", batch(PatchHunk("a\n", "b\n"))).blind == ()
+
+
+def chunks(dice: random.Random) -> list[PatchHunk]:
+    """Chunks of few different lines, most of which write a line of their own."""
+
+    def rows(most: int) -> list[str]:
+        return dice.choices("ab", k=dice.randint(0, most))
+
+    made = []
+    for n in range(dice.randint(2, 4)):
+        lead, gone, tail = rows(1), rows(2), rows(1)
+        new = [*lead, *([f"new {n}"] if dice.randint(0, 4) else []), *tail]
+        old = [*lead, *gone, *tail]
+        if old and old != new:
+            made.append(PatchHunk("".join(x + "\n" for x in old), "".join(x + "\n" for x in new)))
+    return made
+
+
+def results_of_all_chains(lines: list[str], ops: list[PatchHunk]) -> set[tuple[str, ...]]:
+    """What every chain of places, each change behind the one before, makes of the lines."""
+    found: set[tuple[str, ...]] = set()
+    halves = [(op.old.splitlines(), op.new.splitlines()) for op in ops]
+    spans = []
+    for old, new in halves:
+        least = min(len(old), len(new))
+        lead = next((i for i in range(least) if old[i] != new[i]), least)
+        rest = least - lead
+        tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+        spans.append((lead, tail))
+    places = [[i for i in range(len(lines)) if lines[i : i + len(old)] == old] for old, _ in halves]
+    for starts in product(*places):
+        last, before, result, copied = 0, -1, list[str](), 0
+        for start, (old, new), (lead, tail) in zip(starts, halves, spans, strict=True):
+            first, end = start + lead, start + len(old) - tail
+            if first < last or start <= before:
+                break
+            result += [*lines[copied:first], *new[lead : len(new) - tail]]
+            last, before, copied = end, start, end
+        else:
+            found.add((*result, *lines[copied:]))
+    return found
+
+
+def test_hunks_are_certain_where_all_chains_give_the_same() -> None:
+    dice, certain, doubtful = random.Random(1), 0, 0
+    for _ in range(3000):
+        lines, ops = dice.choices("aab", k=dice.randint(1, 9)), chunks(dice)
+        text = Text("".join(line + "\n" for line in lines).encode())
+        alone = [hunks.resolve(text, [op], ("exact",))[0] for op in ops]
+        found = hunks.resolve(text, ops, ("exact",)) if ops else []
+        placed = [one for one in found if isinstance(one, Found)]
+        if not any(isinstance(one, Missed) and one.why == "ambiguous" for one in alone) or any(
+            isinstance(one, Found) and one.already for one in (*alone, *found)
+        ):
+            continue
+        results = results_of_all_chains(lines, ops)
+        if len(placed) < len(found):
+            assert len(results) != 1, (lines, ops)
+            doubtful += 1
+            continue
+        merged = [hunk for one in placed for hunk in one.hunks]
+        after = replaced(text.whole, merged, 0, len(text.whole)).decode().splitlines()
+        assert results == {tuple(after)}, (lines, ops)
+        certain += 1
+    assert min(certain, doubtful) > 50
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_many_places_are_told_apart_in_linear_time(count: int) -> None:
+    """Hundreds of chunks, each of which has hundreds of places."""
+    unit = "def f():\n    work()\n"
+
+    def placed(n: int) -> Callable[[], object]:
+        text = Text(unit.encode() * n)
+        ops = [PatchHunk(unit, f"def f():\n    work({k})\n") for k in range(n - count)]
+        return lambda: hunks.resolve(text, ops, ("exact",))
+
+    found = placed(120)()
+    assert isinstance(found, list)
+    assert all(isinstance(one, Missed if count else Found) for one in found)
+    assert effort(placed(240)) < 3 * effort(placed(120))

@@ -1,0 +1,388 @@
+"""Where a quote stands, by which rung, and when it is certain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.model.ops import Replace
+from patchq.core.resolve import search
+from patchq.core.resolve.ladder import Found, Missed, present, resolve
+from patchq.core.resolve.readings import (
+    RUNGS,
+    Lines,
+    Quote,
+    levels,
+    rewritten,
+    unescape_text,
+    unescaped,
+    without_numbers,
+)
+from patchq.core.resolve.search import Shift, ways
+from patchq.core.text import lines as text_module
+from patchq.core.text.lines import Text
+from tests.helpers.trees import RULES, edits, planned, written
+
+# ------------------------------------------------------------ every rung
+
+
+@pytest.mark.parametrize(
+    ("rung", "before", "old", "new", "after"),
+    [
+        ("exact", "a\nb\nc\n", "b\n", "B\n", "a\nB\nc\n"),
+        ("exact", "a\r\nb\r\n", "b\r\n", "B\r\n", "a\r\nB\r\n"),
+        ("line_endings", "a\r\nb\r\n", "b\n", "B\n", "a\r\nB\r\n"),
+        ("line_endings", "a\nb\n", "b\r\n", "B\r\n", "a\nB\n"),
+        ("trailing_whitespace", "a \nb\t\nc\n", "a\nb\n", "a\nB\n", "a \nB\nc\n"),
+        ("trailing_whitespace", "a\nb\nc\n", "a  \nb \n", "a  \nB\n", "a\nB\nc\n"),
+        ("indentation", "if x:\n    a\n    b\n", "a\nb\n", "a\nB\n", "if x:\n    a\n    B\n"),
+        ("indentation", "  a\n\n  b\n", "    a\n\n    b\n", "    a\n\n    B\n", "  a\n\n  B\n"),
+        ("indentation", "\ta\n\t\tb\n", "a\n\tb\n", "a\n\tB\n\tC\n", "\ta\n\t\tB\n\t\tC\n"),
+        ("edge_blank_lines", "a\nb\n", "\nb\n", "\nB\n", "a\nB\n"),
+        ("edge_blank_lines", "a\nb\nc\n", "\n\nb\n\n", "\n\nB\n\n", "a\nB\nc\n"),
+        ("edge_blank_lines", "a\nb\n", "\na\n", "", "b\n"),
+        ("typography", 'say("a")\nb\n', "say(“a”)\nb\n", "say(“a”)\nB\n", 'say("a")\nB\n'),
+        ("typography", "“a”\nb\n", '"a"\nb\n', '"a"\nB\n', "“a”\nB\n"),
+        ("typography", "a\u00a0b\nc\n", "a b\nc\n", "a b\nC\n", "a\u00a0b\nC\n"),
+        ("line_numbers", "a\nb\n", "1 | a\n2 | b\n", "1 | a\n2 | B\n", "a\nB\n"),
+        ("line_numbers", "a\n  b\n", "1→a\n2→  b\n", "a\n  B\n", "a\n  B\n"),
+        ("line_numbers", "a\n  b\n", " 9|a\n10|  b\n", " 9|a\n10|  B\n", "a\n  B\n"),
+        ("line_numbers", " a\nb\n", "1 |  a\n2 | b\n", "a\nc\n", "a\nc\n"),
+        ("line_numbers", "a\nb\n", "\n1 | a\n2 | b\n\n", "\n1 | a\n2 | B\n\n", "a\nB\n"),
+        ("exact", "\ufeffa\nb\n", "\ufeffa\nb\n", "\ufeffA\nb\n", "\ufeffA\nb\n"),
+        ("trailing_whitespace", "\ufeffa\nb\n", "\ufeffa \nb\n", "\ufeffa \nB\n", "\ufeffa\nB\n"),
+        ("exact", "\ufeffa\nb\n", "a\nb\n", "\ufeffA\nb\n", "\ufeffA\nb\n"),
+        ("unescaped", 'say("a")\n', 'say(\\"a\\")\n', 'say(\\"b\\")\n', 'say("b")\n'),
+        ("unescaped", "a\n\tb\nc\n", "a\\n\\tb\n", "a\\n\\tB\n", "a\n\tB\nc\n"),
+        ("unescaped", "a\n\nb\n", "a\\n\n", "", "\nb\n"),
+        ("elided", "a\nb\nc\nd\n", "a\n...\nd\n", "A\n...\nD\n", "A\nb\nc\nD\n"),
+    ],
+)  # fmt: skip
+def test_rung(rung: str, before: str, old: str, new: str, after: str) -> None:
+    plan = planned(before, edits((old, new)))
+    assert [(e.state, e.match) for e in plan.edits] == [("applied", rung)]
+    assert plan.changes[0].after == after.encode()
+    without = replace(RULES, rungs=tuple(r for r in RUNGS if r != rung))
+    if rung not in ("exact", "line_endings"):  # trailing whitespace covers the line ends
+        assert planned(before, edits((old, new)), without).refused
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new"),
+    [
+        ("a b\n", "a  b\n", "c\n"),
+        ("\tx\n\ty\n", "    x\n    y\n", "z\n"),
+        ("  a\n   b\n", "a\nb\n", "c\n"),
+        ("  a\n", "    a\n", "    a\nb\n"),
+        ("b\nx\n", "\nb\n", "c\n"),
+        ("a\n", "\n\n\n\n\na\n", "\n\n\n\n\nb\n"),
+        ("x\n", "\nx\n\n", "\n"),
+        ("x\n", "\nx\n", "y\n\n"),
+        ("if x:\n    y\n", "7 | if x:\n9 |     y\n", "7 | z\n"),
+        ("a\nb\n", "1 | a\n2 | b\n", "1 | a\nB\n"),
+        ("a\nb\n", "1|a\n2| b\n", "1|a\n2| c\n"),
+        ("a\nb\n", "    1 | a\n    2 | b\n", "    a\n    c\n"),
+        ("\ufeffa\nb\n", "\ufeffa\nb\n", "a\nb\n"),
+        ("a\\nb\n", "a\\\\n\n", "c\n"),
+        ("a\nb\nc\n", "a\n...\n", "a\n...\nd\n"),
+        ("a\nb\nc\n", "a\n...\nc\n", "d\n"),
+        ("a\nb\nc\n", "c\n...\na\n", "C\n...\na\n"),
+        ("say('a')\n", "say(‘a’)\n", "say(‘b’)\n"),
+        ("abc\n", "b\n", "c\n"),
+        ("a\n", "A\n", "b\n"),
+    ],
+    ids=[
+        "blanks inside a line", "tabs are not blanks", "the shift is not uniform",
+        "a new line lacks what comes off", "blank lines unpaired", "too many blank lines",
+        "one blank line is not given up twice", "blank lines at different edges",
+        "numbers that leave lines out", "numbers on some new lines", "bars with and without blanks",
+        "numbers on the old lines, and the new ones shifted", "the byte order mark goes",
+        "escaped at another level", "dots at the end", "dots in one half", "pieces out of order",
+        "curly quotes in a new line too", "part of a line", "case",
+    ],
+)  # fmt: skip
+def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
+    plan = planned(before, edits((old, new)))
+    assert plan.refused
+    assert plan.changes == ()
+    assert plan.problems[0].code in ("match.none", "match.ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("rungs", "refused"),
+    [
+        (("exact",), True),
+        (("exact", "line_endings", "indentation"), True),
+        (("exact", "trailing_whitespace"), True),
+        (("exact", "trailing_whitespace", "indentation"), False),
+    ],
+)
+def test_only_what_is_enabled_is_ignored(rungs: tuple[str, ...], refused: bool) -> None:
+    result = written("  a\r\n  b \r\n", ("a\nb\n", "a\nc\n"), rules=replace(RULES, rungs=rungs))
+    assert result == (None if refused else b"  a\r\n  c\r\n")
+
+
+def test_line_ends_count_where_their_rung_is_off() -> None:
+    rules = replace(RULES, rungs=("exact", "indentation"))
+    assert written("  a\r\n", ("a\n", "b\n"), rules=rules) is None
+    assert written("  a\n", ("a\n", "b\n"), rules=rules) == b"  b\n"
+
+
+# ------------------------------------------------------------ ambiguity
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        ("x\nx\nx\n", "x\n", "", "x\nx\n"),
+        ("x\nx\n", "x\nx\n", "x\n", "x\n"),
+        ("x\nx\ny\n", "x\n", "x\nz\n", None),
+        ("x\nx\n" + "a\n" * 60 + "x\n", "x\n", "", None),
+        ("x\n" * 51, "x\n", "", None),
+        ("a\nb\na\nc\n", "a\n", "d\n", None),
+        ("  a\n    a\n", "a\n", "b\n", None),
+    ],
+    ids=[
+        "one of equal neighbours goes", "both are quoted", "different neighbours",
+        "one stands apart",
+        "too many to tell", "two places", "two shifts",
+    ],
+)  # fmt: skip
+def test_ambiguity_is_judged_by_the_result(
+    before: str, old: str, new: str, after: str | None
+) -> None:
+    assert written(before, (old, new)) == (None if after is None else after.encode())
+
+
+def test_more_places_than_are_compared_are_never_taken_for_one() -> None:
+    same = "x\n" * search.MOST_PLACES
+    assert written(same + "y\nx\n", ("x\n", "x\nx\n")) is None
+
+
+def test_an_assertion_holds_wherever_its_lines_stand() -> None:
+    found = resolve(Text(b"x\n" * 99), Replace("x\n", "x\n"), RUNGS)
+    assert isinstance(found, Found)
+    assert found.hunks == ()
+
+
+def test_a_later_rung_does_not_settle_what_an_earlier_one_leaves_open() -> None:
+    result = resolve(Text(b"a\na\n  b\n"), Replace("a\n", "c\n"), RUNGS)
+    assert isinstance(result, Missed)
+    assert (result.why, result.rung) == ("ambiguous", "exact")
+    assert [place.start for place in result.places] == [0, 1]
+
+
+# ------------------------------------------------------------ already there
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "already"),
+    [
+        ("a\nx\nb\n", "a\nb\n", "a\nx\nb\n", True),
+        ("if x:\n    y\n", "y\n", "if x:\n    y\n", True),
+        ("a\nb\n", "a\n", "a\nb\n", True),
+        ("x\nx\n", "x\n", "x\nx\n", True),
+        ("    a\n", "a\n", "    a\n", True),
+        ("a\n", "a  \n", "a\n", True),
+        ("a\nx\nb\n", "a\nb\n", "a\nb\n", False),
+        ("new\n", "old\n", "new\n", False),
+        ("a\n}\n", "a\nb\n", "a\n}\n", False),
+        ("a\né\n", "a\nb\n", "a\né\n", True),
+        ("a\nx\na\nx\n", "a\nb\n", "a\nx\n", False),
+        ("x\ny\n", "x\nz\ny\n", "x\ny\n", False),
+        ("a\n", "a\nb\n", "", False),
+        ("a\n\n\nk\nx\n", "k\ny\n", "k\nx\n", True),
+        ("a \nx\n", "a\nb\n", "a\nx\n", True),
+        ("x\n  a\n", "b\n...\na\n", "x\n...\na\n", False),
+        ("x\nm\na\n", "b\n...\na\n", "x\n...\na\n", True),
+        ("1\nx\nm\na\n2\n", "x\n...\na\n", "1\nx\n...\na\n2\n", True),
+    ],
+    ids=[
+        "an insertion", "a wrapping", "a line behind", "a doubled line", "an indentation",
+        "a trailing blank", "halves alike", "nothing kept", "nothing said", "a letter beyond ASCII",
+        "at two places", "nothing new", "empty replacement", "a changed line", "under lenience",
+        "another indentation", "elided", "inside its own elided replacement",
+    ],
+)  # fmt: skip
+def test_already_there(before: str, old: str, new: str, already: bool) -> None:
+    seen, op = Text(before.encode()), Replace(old, new)
+    found = resolve(seen, op, RUNGS)
+    if isinstance(found, Missed):
+        assert found.why == "none"
+        found = present(seen, op, RUNGS) or found
+    assert (isinstance(found, Found) and found.already) == already
+
+
+def test_the_new_text_standing_elsewhere_proves_nothing() -> None:
+    assert written("a\nb\nc\n\nx\n", ("b\n", "x\n")) == b"a\nx\nc\n\nx\n"
+
+
+def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
+    # Found at two blanks: neither what it was (none) nor what it shall be (four).
+    result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), RUNGS)
+    assert isinstance(result, Missed)
+    assert result.why == "unwritable"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("y\n", "if x:\n    y\n"), ("a\nb\n", "a\nx\nb\n"), ("x\n", "x\nx\n"), ("y\n", "  y\n")],
+)
+def test_a_second_delivery_changes_nothing(old: str, new: str) -> None:
+    first = written(f"0\n{old}1\n", (old, new))
+    assert first == f"0\n{new}1\n".encode()
+    assert written(first, (old, new)) == first
+
+
+# ------------------------------------------------------------ rewritten quotes
+
+
+def lines(text: str) -> Lines:
+    return text.encode().split(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bare"),
+    [
+        ("1 | a\n2 | b", "1 | c", (["a", "b"], ["c"])),
+        ("1 |\n2 |  b", "", (["", " b"], [])),
+        ("9\ta\n10\tb", "c", (["a", "b"], ["c"])),
+        ("9→a\n10→ b", "9→a", (["a", " b"], ["a"])),
+        ("1|a\n2| b", "1|a", (["a", " b"], ["a"])),
+        ("1 | a\n...\n7 | b", "1 | a\n...\n7 | c", (["a", "...", "b"], ["a", "...", "c"])),
+        ("1 | a\n...\n1 | b", "c", None),
+        ("1 | a\nb", "c", None),
+        ("...", "c", None),
+        ("12345678901 | a", "c", None),
+    ],
+)
+def test_line_numbers_come_off(
+    old: str, new: str, bare: tuple[list[str], list[str]] | None
+) -> None:
+    quote = without_numbers(Quote(lines(old), lines(new) if new else []))
+    if bare is None:
+        assert quote is None
+    else:
+        assert quote is not None
+        assert quote.flaw is None
+        assert ([b.decode() for b in quote.old], [b.decode() for b in quote.new]) == bare
+
+
+def test_numbers_on_some_new_lines_are_a_flaw_only_where_the_quote_stands() -> None:
+    op = Replace("1 | a\n2 | b\n", "1 | a\nb\n")
+    found, nowhere = (resolve(Text(data), op, RUNGS) for data in (b"a\nb\n", b"c\n"))
+    assert isinstance(found, Missed)
+    assert isinstance(nowhere, Missed)
+    assert (found.why, nowhere.why) == ("unwritable", "none")
+
+
+def test_both_halves_are_unescaped_by_one_level() -> None:
+    quote = unescaped(Quote([rb"say(\"a\\n\")"], [rb"say('\\t')\n"]))
+    assert quote is not None
+    assert quote.old == [rb'say("a\n")']
+    assert quote.new == [rb"say('\t')"]
+
+
+def test_a_quote_without_escapes_is_not_rewritten() -> None:
+    assert [quote.rung for quote in rewritten(Quote([b"a"], [rb"\"b\""]), RUNGS)] == [None]
+
+
+def test_rewritings_add_up() -> None:
+    quote = Quote([rb"1 | say(\"a\")"], [rb"1 | say(\"b\")"])
+    told = [(q.rung, q.old) for q in rewritten(quote, RUNGS)]
+    assert told[1:] == [
+        ("line_numbers", [rb"say(\"a\")"]),
+        ("unescaped", [b'1 | say("a")']),
+        ("unescaped", [b'say("a")']),
+    ]
+
+
+def test_an_escaped_text_becomes_lines() -> None:
+    assert unescape_text("a\\n\\tb\\n\n") == "a\n\tb\n"
+
+
+# ------------------------------------------------------------ against an independent oracle
+
+INDENTS = st.sampled_from([b"", b" ", b"  ", b"\t", b" \t"])
+WORDS = st.sampled_from([b"a", b"b", b"}", b"a b"])
+ENDS = st.sampled_from([b"", b"", b" ", b"\r", b"\t\r"])
+LINES = st.lists(
+    st.one_of(st.builds(lambda *p: b"".join(p), INDENTS, WORDS, ENDS), ENDS), max_size=9
+)
+SHIFTS = st.sampled_from([b"", b" ", b"\t"])
+
+
+@st.composite
+def texts_and_quotes(draw: st.DrawFn) -> tuple[Lines, Lines]:
+    """A text, and a quote that most often is a part of it, damaged."""
+    there = draw(LINES)
+    start = draw(st.integers(0, len(there)))
+    quote = there[start : start + draw(st.integers(1, 4))] or draw(LINES.filter(bool))
+    added, removed = draw(SHIFTS), draw(SHIFTS)
+    quote = [added + line.removeprefix(removed) if line.strip() else line for line in quote]
+    quote = [line.rstrip(b"\r") + draw(ENDS) if draw(st.booleans()) else line for line in quote]
+    return there, quote
+
+
+def oracle(there: Lines, quote: Lines, rung: str) -> set[tuple[int, Shift]]:
+    """Every place, found by comparing line by line; a shift is tried out, not computed."""
+
+    def read(line: bytes) -> bytes:
+        if rung == "exact":
+            return line
+        if rung == "line_endings":
+            return line[:-1] if line.endswith(b"\r") else line
+        return line.rstrip()
+
+    ours, theirs = list(map(read, quote)), list(map(read, there))
+    prefixes = {
+        line[:k] for line in (*ours, *theirs) for k in range(len(line)) if line[:k].isspace()
+    }
+    shifts = [Shift()]
+    if rung == "indentation" and any(ours):
+        shifts += [Shift(added=p) for p in prefixes] + [Shift(removed=p) for p in prefixes]
+    found = set()
+    for start in range(len(theirs) - len(ours) + 1):
+        part = theirs[start : start + len(ours)]
+        for s in shifts:
+            if all(
+                (not a and not b) or (bool(a) and bool(b) and s.added + a == s.removed + b)
+                for a, b in zip(ours, part, strict=True)
+            ):
+                found.add((start, s))
+    return found
+
+
+@given(texts_and_quotes())
+@pytest.mark.parametrize("one_by_one", [1, 64])
+@pytest.mark.parametrize("scans", [0, 8])
+def test_places_are_those_that_comparing_line_by_line_finds(
+    scans: int, one_by_one: int, drawn: tuple[Lines, Lines]
+) -> None:
+    there, quote = drawn
+    seen = Text(b"".join(line + b"\n" for line in there))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "SCANS", scans)
+        patch.setattr(search, "_CHECKED_ONE_BY_ONE", one_by_one)
+        for level in levels(RUNGS[:4]):
+            found = [(p.start, p.shift) for (p,) in ways(seen, Quote(quote, []), level)]
+            assert found == sorted(found, key=lambda place: place[0])
+            assert set(found) == oracle(there, quote, level.rung), level.rung
+
+
+@given(texts_and_quotes())
+def test_a_rung_finds_what_the_one_before_it_found(drawn: tuple[Lines, Lines]) -> None:
+    there, quote = drawn
+    seen = Text(b"".join(line + b"\n" for line in there))
+    before: set[int] = set()
+    for rung, group in groupby(levels(RUNGS[:6]), attrgetter("rung")):
+        places = (ways(seen, Quote(quote, []), level) for level in group)
+        found = {place.start for of_level in places for (place,) in of_level}
+        # Blank lines that were given up count again, for as long as the quote stands with them.
+        assert before <= found or (rung == "typography" and found), rung
+        before = found

@@ -1,0 +1,272 @@
+"""What a report says of a quote without a certain place."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from patchq.core.model.ops import (
+    Anchored,
+    InsertAt,
+    Occurrences,
+    Op,
+    PatchHunk,
+    Replace,
+    ReplaceText,
+)
+from patchq.core.model.values import Edit, Problem
+from patchq.core.plan import batch
+from patchq.core.resolve import refusals
+from patchq.core.resolve.effort import STEPS, Effort
+from patchq.core.resolve.ladder import Missed
+from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.refusals import Scene, nearest_place, symbol_at
+from patchq.core.resolve.search import Place
+from patchq.core.text.lines import Text
+from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+
+PLACES = Place(2, 3, [b"a"], [b"b"]), Place(4, 5, [b"a"], [b"b"])
+ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
+
+FILE = """\
+import os
+
+class Login:
+    def check(self, name):
+        if name in self.users:
+            return True
+        return False
+
+    def leave(self):
+        if name in self.users:
+            return None
+        return False
+"""
+
+
+def problem(old: str, new: str = "new\n", files: dict[str, str] | None = None) -> Problem:
+    (found,) = planned({PATH: FILE, **(files or {})}, edits((old, new))).problems
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "files", "cause"),
+    [
+        ("    def  check(self, name):\n", "x\n", {}, "whitespace"),
+        ("def check(self,\tname):\n", "x\n", {}, "whitespace"),
+        ("def check(self\n", "x\n", {}, "partial line"),
+        ("import os\\n\\nclass Login:\n    def check\n", "x\n", {}, "escaped"),
+        ('say(\\"name\\n\n', "x\n", {}, "not in this repository"),
+        ("        if name in self.guests:\n            return True\n", "x\n", {}, "stale"),
+        ("class Login:\n    ...\n    def stay(self):\n", "x\n", {}, "elided"),
+        ("class Login:\n    # ... existing code ...\n", "x\n", {}, "elided"),
+        ("    def enter(self):\n", "    def leave(self):\n", {}, "already applied"),
+        ("def other():\n    pass\n", "x\n", {"g.txt": "def other():\n    pass\n"}, "other file"),
+        ("other = 12\n", "x\n", {"g.txt": "another = 123\n"}, "not in this repository"),
+        ("def other():\n    pass\n", "x\n", {"g.py": "def other():\n"}, "not in this repo"),
+        ("nothing of this kind\n", "x\n", {}, "not in this repository"),
+    ],
+)  # fmt: skip
+def test_cause(old: str, new: str, files: dict[str, str], cause: str) -> None:
+    found = problem(old, new, files)
+    assert found.code == "match.none"
+    assert f"({cause}" in found.message
+    assert found.hint
+
+
+def test_an_escaped_quote_is_told_apart() -> None:
+    (found,) = planned('a\nsay("x")\n', edits(('a\nsay(\\"x\\") or so\n', "b\n"))).problems
+    assert "(stale)" in found.message
+    (found,) = planned('so say("x")\n', edits(('say(\\"x\\")\n', "b\n"))).problems
+    assert "(escaped)" in found.message
+
+
+def test_the_other_file_is_named() -> None:
+    found = problem("def other():\n", files={"lib/g.txt": "def other():\n"})
+    assert "lib/g.txt" in found.message
+    assert found.hint == "name lib/g.txt as the path"
+
+
+def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
+    found = problem(
+        "  def check(self, name):\n      if name of self.users:\n          return True\n"
+    )
+    assert found.line == 4
+    assert "the nearest place is line 4, the first difference at line 5" in found.message
+    assert "`······if name of self.users:`" in found.message
+    assert "`········if name in self.users:`" in found.message
+    assert found.excerpt is not None
+    first, lines = found.excerpt
+    assert (first, lines[3]) == (1, "    def check(self, name):")
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "told"),
+    [
+        ("\ta = 1\n", "\ta  = 1\n", ("`→a··=·1`", "`→a·=·1`")),
+        ("a\u00a0= 1 # x\n", "a\u00a0= 2 # x\n", ("`a\u00a0= 2 # x`",)),
+        ("one line\nsecond\n", "one line\n\nthird\n", ("an empty line", "`second`")),
+        ("only line\n", "only line\nand more\n", ("file ends", "`and more`")),
+    ],
+    ids=["all blanks where nothing else differs", "not otherwise", "an empty line", "the end"],
+)
+def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> None:
+    (found,) = planned(before, edits((old, "x\n"))).problems
+    assert all(part in found.message for part in told), found.message
+
+
+@pytest.mark.parametrize(
+    ("quote", "line"),
+    [
+        (["zzz", "    def leave(self):"], 7),
+        (["import os"], 0),
+        (["    def chekc(self, name):"], 3),
+        (["?"], None),
+        (["x" * 40], None),
+    ],
+)
+def test_nearest_place(quote: list[str], line: int | None) -> None:
+    assert nearest_place(Text(FILE.encode()), [q.encode() for q in quote], Effort()) == line
+
+
+def test_an_unwritable_edit_says_why() -> None:
+    found = problem("      def leave(self):\n", "      def leave(self):\nx = 1\n")
+    assert found.code == "match.none"
+    assert "at line 9" in found.message
+    assert "lacks the indentation" in found.message
+
+
+def test_candidates_have_line_symbol_text_and_disambiguator() -> None:
+    found = problem("        if name in self.users:\n")
+    assert found.code == "match.ambiguous"
+    assert [(c.line, c.symbol, c.text, c.disambiguate) for c in found.candidates] == [
+        (5, "Login.check", "        if name in self.users:", "    def check(self, name):"),
+        (10, "Login.leave", "        if name in self.users:", "    def leave(self):"),
+    ]
+
+
+def test_many_places_are_counted() -> None:
+    (found,) = planned("x\n" * 99, edits(("x\n", "y\n"))).problems
+    assert "and 31 or more others" in found.message
+    assert len(found.candidates) == 20
+
+
+def test_pieces_that_stand_in_several_ways_are_no_candidates() -> None:
+    (found,) = planned("a\nb\nc\nb\n", edits(("a\n...\nb\n", "a\n...\nB\n"))).problems
+    assert found.code == "match.ambiguous"
+    assert found.candidates == ()
+    assert found.hint == "quote every line, without `...`"
+
+
+@pytest.mark.parametrize("slip", ["none", "dedent", "indent", "trailing"])
+def test_a_disambiguator_in_front_of_both_halves_makes_the_edit_certain(slip: str) -> None:
+    rng, certain = Random(7), 0
+    for _ in range(60):
+        lines = [
+            " " * 4 * rng.randrange(1, 3) + rng.choice(["a", "b", "x = 1", "return"])
+            for _ in range(rng.randrange(6, 30))
+        ]
+        start = rng.randrange(len(lines) - 2)
+        quote = lines[start : start + rng.randrange(1, 3)]
+        if slip == "dedent":
+            quote = [line.removeprefix("    ") for line in quote]
+        elif slip == "indent":
+            quote = ["  " + line for line in quote]
+        elif slip == "trailing":
+            quote = [line + " " for line in quote]
+        indent = quote[0][: len(quote[0]) - len(quote[0].lstrip())]
+        data = "".join(line + "\n" for line in lines)
+        op = ("".join(q + "\n" for q in quote), f"{indent}NEW\n")
+        plan = planned(data, edits(op))
+        if told(plan) != ["match.ambiguous"]:
+            continue
+        for candidate in plan.problems[0].candidates:
+            if candidate.disambiguate is None:
+                continue
+            certain += 1
+            front = candidate.disambiguate + "\n"
+            result = written(data, (front + op[0], front + op[1]))
+            assert result is not None
+            after = result.decode().split("\n")
+            at = candidate.line - 1
+            assert after[at].strip() == "NEW"
+            assert [*after[:at], *after[at + 1 :]] == [*lines[:at], *lines[at + len(quote) :], ""]
+    assert certain > 40
+
+
+def test_only_the_first_place_of_a_file_lacks_a_disambiguator() -> None:
+    (found,) = planned("a\nb\na\nc\na\n", edits(("a\n", "x\n"))).problems
+    assert [c.disambiguate for c in found.candidates] == [None, "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "symbol"),
+    [(1, None), (3, "Login"), (4, "Login.check"), (7, "Login.check"), (11, "Login.leave")],
+)
+def test_symbol_at(line: int, symbol: str | None) -> None:
+    assert symbol_at(Text(FILE.encode()), line - 1, Effort()) == symbol
+
+
+def test_many_misses_are_all_told() -> None:
+    batch = edits(("x = 1\n", "x = 2\n"), *[(f"no such line {i}\n", "y\n") for i in range(60)])
+    plan = planned("x = 1\n", batch)
+    assert told(plan) == ["match.none"] * 60
+    # Only as many as are looked into may be said to be nowhere in the repository.
+    claimed = ["(not in this repository)" in problem.message for problem in plan.problems]
+    assert claimed == [True] * 10 + [False] * 50
+    unsearched = "(stale; other files were not searched for it)"
+    assert all(unsearched in problem.message for problem in plan.problems[10:])
+
+
+def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:
+    """Beyond the bound on files the report says how many were searched, and finds none there."""
+    others = {f"b{i:04}.txt": f"{i}\n" for i in range(1500)} | {"z.txt": "only here\n"}
+    plan = batch.plan(edits(("only here\n", "new\n")), DictTree({PATH: "x\n", **others}), RULES)
+    (found,) = plan.problems
+    assert "(stale; only 999 other files were searched for it)" in found.message
+
+
+@pytest.mark.parametrize(
+    ("op", "missed", "code", "line"),
+    [
+        (Replace("a\n", "b\n"), Missed("none"), "match.none", None),
+        (Replace("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
+        (Replace("a\n", "b\n"), Missed("unwritable", places=PLACES), "match.none", 3),
+        (ReplaceText("a", "b", 2, True), Missed("count", detail="3"), "match.count", None),
+        (ReplaceText("a", "b"), Missed("count", detail="3"), "match.none", None),
+        (Occurrences("a", "b", (9,)), Missed("count", detail="3"), "match.none", None),
+        (PatchHunk("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
+        (InsertAt(9, "a\n"), Missed("none"), "match.none", None),
+        (ANCHORED, Missed("none"), "anchor.none", None),
+        (ANCHORED, Missed("invented"), "anchor.invented", None),
+        (ANCHORED, Missed("ambiguous", places=PLACES), "anchor.ambiguous", 3),
+        (ANCHORED, Missed("unwritable", detail="why"), "anchor.ambiguous", None),
+    ],
+)
+@pytest.mark.parametrize("left", [0, STEPS])
+def test_an_edit_that_is_not_looked_into_keeps_its_code_and_line(
+    op: Op, missed: Missed, code: str, line: int | None, left: int
+) -> None:
+    edit = Edit("7", "search_replace", (12, 20), PATH, op)
+    scene = Scene(PATH, Text(b"x\ny\na\nz\na\n"), RUNGS, Effort(left))
+    found = refusals.problem(edit, scene, missed)
+    assert found.code == code
+    if left:
+        return
+    assert found.line == line
+    assert "edit 7, at line 12 of the response" in found.message
+    assert "was not looked into" in found.message
+    assert ("it may mean lines 3, 5" in found.message) == (missed.why == "ambiguous")
+
+
+def test_what_diagnosis_may_cost_has_a_bound() -> None:
+    """However many edits are missed: the effort ends, and those behind it are told plainly."""
+    text = "".join(f"    x = {i % 50}\n" for i in range(4000))
+    many = edits(*((f"    x = {i % 50}\n", f"    y = {i}\n") for i in range(400)))
+    problems = planned(text, many).problems
+    plain = ["was not looked into" in problem.message for problem in problems]
+    assert {problem.code for problem in problems} == {"match.ambiguous"}
+    assert all(problem.line for problem in problems)
+    assert plain == sorted(plain)
+    assert 0 < plain.count(True) < 400

@@ -1,0 +1,72 @@
+"""Anchor candidates: which there are, and which come first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patchq.core.resolve.anchors import ranked
+from tests.helpers.command import patchq
+
+SOURCE = """\
+import os
+from a import (
+    b,
+)
+
+
+@decorated(1)
+class Login:
+    def check(self, name):
+        user = self.users.get(name)
+        return user
+
+    def forget(self, name):
+        user = self.users.get(name)
+"""
+
+
+def test_python_gives_definitions_imports_decorators_and_lines() -> None:
+    found = {(c.type, c.name, c.lineno, c.end_lineno) for c in ranked("a.py", SOURCE)}
+    assert {
+        ("import_statement", "import os", 1, 1),
+        ("import_statement", "from a import b", 2, 4),
+        ("decorator", "decorated(1)", 7, 7),
+        ("class_definition", "Login", 8, 14),
+        ("function_definition", "check", 9, 11),
+        ("line_pattern", None, 11, 11),
+    } <= found
+
+
+def test_unique_lines_come_before_repeated_ones() -> None:
+    order = [c.line for c in ranked("a.txt", "same\nsame\nonce\nsame\n")]
+    assert order == ["once", "same", "same", "same"]
+
+
+def test_lines_near_the_target_come_first() -> None:
+    source = "\n".join(f"line number {i}" for i in range(1, 41))
+    best = ranked("a.txt", source, 20)
+    assert best[0].lineno == 20
+    assert {c.lineno for c in best} == set(range(10, 31))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.js", "noname"])
+@pytest.mark.parametrize("target", [None, 1, 20, 40, 400])
+def test_any_file_with_a_unique_line_gives_one(name: str, target: int | None) -> None:
+    lines = ["\n"] * 40
+    lines[2] = "only = here\n"
+    lines[20] = lines[21] = "}\n"
+    found = ranked(name, "".join(lines), target)
+    assert ("only = here", 3, 1) in {(c.line, c.lineno, c.count) for c in found}
+
+
+def test_a_file_that_does_not_parse_gives_lines() -> None:
+    assert {c.type for c in ranked("a.py", "def broken(:\n    x\n")} == {"line_pattern"}
+
+
+def test_the_command_prints_them_as_json(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(SOURCE)
+    done = patchq("anchors", "a.py", "--line", "9", cwd=tmp_path)
+    first = done.json()[0]
+    assert (first["line"], first["lineno"]) == ("def check(self, name):", 9)

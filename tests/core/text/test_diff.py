@@ -1,0 +1,235 @@
+"""Line diffs are longest common subsequences; unified diffs are what `git apply` makes of them."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patchq.core.model.values import FileChange
+from patchq.core.text.line_diff import line_diff
+from patchq.core.text.unified import size, unified
+from tests.helpers.effort import effort
+
+# ---------------------------------------------------------------- line_diff
+
+
+def common_lines(a: list[bytes], b: list[bytes]) -> int:
+    """How many lines the blocks leave as common; fails if what they leave is not equal."""
+    i = j = kept = 0
+    for a0, a1, b0, b1 in line_diff(a, b):
+        assert a0 < a1 or b0 < b1, "an empty block"
+        assert a[i:a0] == b[j:b0]
+        assert a0 > i or (i, j) == (0, 0), "two blocks that touch"
+        kept += a0 - i
+        i, j = a1, b1
+    assert a[i:] == b[j:]
+    return kept + len(a) - i
+
+
+def longest(a: list[bytes], b: list[bytes]) -> int:
+    """The length of a longest common subsequence, by the textbook."""
+    above = [0] * (len(b) + 1)
+    for line in a:
+        row = [0]
+        for j, other in enumerate(b):
+            row.append(above[j] + 1 if line == other else max(row[j], above[j + 1]))
+        above = row
+    return above[-1]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "blocks"),
+    [
+        pytest.param("", "", [], id="nothing"),
+        pytest.param("abc", "abc", [], id="equal"),
+        pytest.param("", "ab", [(0, 0, 0, 2)], id="all-new"),
+        pytest.param("ab", "", [(0, 2, 0, 0)], id="all-gone"),
+        pytest.param("abc", "axc", [(1, 2, 1, 2)], id="one-line"),
+        pytest.param("abc", "xyz", [(0, 3, 0, 3)], id="nothing-in-common"),
+        pytest.param("aaa", "aaaa", [(3, 3, 3, 4)], id="front-first"),
+        pytest.param("abcd", "bcde", [(0, 1, 0, 0), (4, 4, 3, 4)], id="shifted"),
+        pytest.param("abcabba", "cbabac", None, id="myers"),
+    ],
+)
+def test_blocks(a: str, b: str, blocks: list[tuple[int, int, int, int]] | None) -> None:
+    if blocks is not None:
+        assert line_diff(a, b) == blocks
+    x, y = [c.encode() for c in a], [c.encode() for c in b]
+    assert common_lines(x, y) == longest(x, y)
+
+
+LINES = st.lists(st.sampled_from([b"a", b"b", b"c", b"", b"d"]), max_size=25)
+
+
+@given(LINES, LINES)
+def test_small_diffs_are_exact(a: list[bytes], b: list[bytes]) -> None:
+    assert common_lines(a, b) == longest(a, b)
+
+
+def test_500_lines_without_order_are_still_exact() -> None:
+    luck = random.Random(7)
+    a, b = ([b"%d" % luck.randrange(9) for _ in range(250)] for _ in "ab")
+    assert common_lines(a, b) == longest(a, b)
+
+
+NUMBERED = [b"line %d" % i for i in range(50_000)]
+
+
+def _random_lines(count: int, kinds: int) -> list[bytes]:
+    luck = random.Random(count)
+    return [b"%d" % luck.randrange(kinds) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param(NUMBERED, [*NUMBERED[:40_000], b"x", *NUMBERED[40_001:]], id="one-change"),
+        pytest.param(NUMBERED, NUMBERED[::-1], id="reversed"),
+        pytest.param(NUMBERED, [line + b"." for line in NUMBERED], id="nothing-in-common"),
+        pytest.param(_random_lines(3000, 3), _random_lines(2900, 3), id="repetitive"),
+        pytest.param([b"a", b"b"] * 1500, [b"b", b"b", b"a"] * 1000, id="periodic"),
+    ],
+)
+def test_large_diffs_are_bounded(a: list[bytes], b: list[bytes]) -> None:
+    assert effort(lambda: common_lines(a, b)) < 20 * (len(a) + len(b))
+
+
+def test_unique_lines_hold_a_diff_together_that_is_too_large_to_be_exact() -> None:
+    noise = [_random_lines(count, 3) for count in range(1000, 1200, 10)]
+    a = [line for i, part in enumerate(noise) for line in (b"section %d" % i, *part)]
+    b = [line for i, part in enumerate(noise[::-1]) for line in (b"section %d" % i, *part)]
+    assert common_lines(a, b) >= len(noise)
+
+
+# ---------------------------------------------------------------- unified
+
+
+def git(directory: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    done = subprocess.run(["git", *arguments], cwd=directory, input=stdin, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def applied(directory: Path, changes: list[FileChange]) -> dict[str, bytes]:
+    """The files that `git apply` leaves when it gets the diff of `changes`."""
+    for change in changes:
+        path = directory / (change.renamed_from or change.path)
+        if change.before is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(change.before)
+    patch = unified(changes).encode("utf-8", "surrogateescape")
+    if patch:
+        git(directory, "apply", "--whitespace=nowarn", "-", stdin=patch)
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+TEXTS = st.lists(
+    st.sampled_from([b"a\n", b"b\n", b"\n", b"\r\n", b"c\rd\n", b"\xff\n", b"-- x\n", b"end"]),
+    min_size=1,
+    max_size=30,
+).map(b"".join)
+
+
+@settings(max_examples=25)
+@given(TEXTS, TEXTS)
+def test_git_apply_makes_the_bytes_after(before: bytes, after: bytes) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        change = FileChange("dir/file.txt", before, after)
+        assert applied(Path(directory), [change]) == {"dir/file.txt": after}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(FileChange("new.txt", None, b"a\nb"), id="create"),
+        pytest.param(FileChange("new.sh", None, b"a\n", executable=True), id="create-executable"),
+        pytest.param(FileChange("new.txt", None, b""), id="create-empty"),
+        pytest.param(FileChange("old.txt", b"a\nb", None), id="delete"),
+        pytest.param(FileChange("old.txt", b"", None), id="delete-empty"),
+        pytest.param(FileChange("a.txt", b"a\n", b""), id="empty"),
+        pytest.param(FileChange("b.txt", b"a\n", b"a\n", renamed_from="d/a.txt"), id="rename"),
+        pytest.param(FileChange("b.txt", b"a\nb\n", b"a\nc\n", renamed_from="a"), id="rename-edit"),
+        pytest.param(FileChange("with blank.txt", b"a\n", b"b\n"), id="blank"),
+        pytest.param(FileChange("new blank.txt", None, b"b\n"), id="blank-new"),
+        pytest.param(FileChange("grün/ß.txt", b"a\n", b"b\n"), id="not-ascii"),
+        pytest.param(FileChange('q"u\\o\tt\x01e', b"a\n", b"b\n"), id="quoted"),
+        pytest.param(FileChange("same.txt", b"a\n", b"a\n"), id="no-change"),
+    ],
+)
+def test_git_apply_understands(tmp_path: Path, change: FileChange) -> None:
+    expected = {} if change.after is None else {change.path: change.after}
+    assert applied(tmp_path, [change]) == expected
+
+
+def test_several_files_and_hunks_look_as_git_writes_them(tmp_path: Path) -> None:
+    before = b"".join(b"%d\n" % i for i in range(40))
+    after = before.replace(b"\n5\n", b"\nfive\n").replace(b"\n30\n", b"\n30\n30.5\n") + b"end"
+    changes = [
+        FileChange("z.txt", before, after),
+        FileChange("o dd/ü.txt", b"a\r\nb", b"a\r\nc"),
+        FileChange("gone.txt", b"x\n", None),
+    ]
+    git(tmp_path, "init", "-q")
+    for path, data in (("z.txt", before), ("o dd/ü.txt", b"a\r\nb"), ("gone.txt", b"x\n")):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    git(tmp_path, "add", "-A")
+    (tmp_path / "z.txt").write_bytes(after)
+    (tmp_path / "o dd/ü.txt").write_bytes(b"a\r\nc")
+    (tmp_path / "gone.txt").unlink()
+    lines = git(tmp_path, "diff", "--no-color").decode().split("\n")
+    theirs = "\n".join(line for line in lines if not line.startswith("index "))
+    # Git adds a line of the file behind a hunk's header; it is a convenience for readers.
+    assert unified(changes).split("\n") == [
+        line[: line.rindex("@@") + 2] if line.startswith("@@") else line
+        for line in theirs.split("\n")
+    ]
+
+
+def test_binary_files_are_named_only() -> None:
+    change = FileChange("logo.png", b"\x89PNG\0", b"\x89PNG\0\1")
+    assert unified([change]) == (
+        "diff --git a/logo.png b/logo.png\nBinary files a/logo.png and b/logo.png differ\n"
+    )
+
+
+@given(TEXTS, TEXTS)
+def test_the_size_of_a_diff_is_the_number_of_its_lines(before: bytes, after: bytes) -> None:
+    old, new = (text.split(b"\n") for text in (before, after))
+    old, new = (lines[:-1] if lines[-1] == b"" else lines for lines in (old, new))
+    counted = size(unified([FileChange("a", before, after)]))
+    if before == after:
+        assert counted is None
+    else:
+        assert counted is not None
+        assert counted["files"] == 1
+        assert counted["added"] - counted["deleted"] == len(new) - len(old)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param([FileChange("a", None, b"")], (1, 0, 0), id="empty"),
+        pytest.param([FileChange("a", b"-- x\n\n\n", b"++ y\n\n\n")], (1, 1, 1), id="signs"),
+        pytest.param([FileChange("a", b"@@ -1 +1 @@\n", b" @@ -1 +1 @@")], (1, 1, 1), id="ranges"),
+        pytest.param([FileChange("a", b"\0", b"\1"), FileChange("b", b"x\n", None)], (2, 0, 1)),
+        pytest.param([FileChange("b", b"x", b"x", renamed_from="a")], (1, 0, 0), id="renamed"),
+        pytest.param([FileChange("a", b"x", b"x", True, was_executable=False)], (1, 0, 0)),
+        pytest.param([FileChange("diff --git a b", b"", b"diff --git \n")], (1, 1, 0), id="head"),
+    ],
+)
+def test_sizes(changes: list[FileChange], expected: tuple[int, int, int]) -> None:
+    counted = size(unified(changes))
+    assert counted is not None
+    assert (counted["files"], counted["added"], counted["deleted"]) == expected
+    diff = unified(changes, as_bytes={change.path for change in changes})
+    bare = size(diff)
+    assert bare is not None
+    assert tuple(bare.values()) == (len(changes), 0, 0)

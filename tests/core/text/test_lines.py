@@ -1,0 +1,126 @@
+"""Bytes as lines: nothing is lost, and every way to search finds the same."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patchq.core.text import lines as text
+from patchq.core.text.lines import BOM, Text, View, plain_typography, split_lines
+
+LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
+DATA = st.builds(
+    lambda bom, lines, end: bom + b"\n".join(lines) + end,
+    st.sampled_from([b"", BOM]),
+    LINES,
+    st.sampled_from([b"", b"\n", b"\r\n", b"\r"]),
+)
+
+
+@given(DATA)
+def test_lines_with_their_ends_are_the_whole_text(data: bytes) -> None:
+    seen = Text(data)
+    assert seen.whole[: seen.offset] + b"".join(seen.lines) == seen.whole
+    assert all(line.endswith(b"\n") for line in seen.lines)
+    assert seen.starts[0] == seen.offset
+    assert seen.starts[-1] == len(seen.whole)
+    assert len(seen.contents) == len(seen.lines)
+
+
+@given(DATA)
+def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
+    seen = Text(data)
+    assert seen.restored(seen.whole) == data
+    assert seen.whole.startswith(data)
+
+
+@given(st.binary(max_size=30))
+def test_split_lines_loses_nothing(data: bytes) -> None:
+    assert b"".join(split_lines(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        (b"", b"\n"),
+        (b"a", b"\n"),
+        (b"a\rb\r", b"\n"),
+        (b"a\r\nb\n", b"\n"),
+        (b"a\r\nb\r\nc\n", b"\r\n"),
+        (b"a\r\nb", b"\r\n"),
+    ],
+    ids=["empty", "one line", "lone CR", "a tie", "mostly CRLF", "CRLF and no final newline"],
+)
+def test_line_end_is_the_most_frequent(data: bytes, end: bytes) -> None:
+    assert Text(data).line_end == end
+
+
+def test_a_lone_carriage_return_is_content() -> None:
+    assert Text(b"a\rb\nc\r\n").contents == [b"a\rb", b"c"]
+
+
+def test_line_at_counts_from_one() -> None:
+    seen = Text(BOM + b"a\nb\n")
+    assert [seen.line_at(start) for start in seen.starts[:-1]] == [1, 2]
+
+
+@given(LINES, LINES.filter(bool))
+@pytest.mark.parametrize(("scans", "few"), [(10**6, 10**6), (10**6, 1), (0, 10**6), (0, 1)])
+def test_every_search_finds_what_a_naive_one_finds(
+    scans: int, few: int, lines: list[bytes], quote: list[bytes]
+) -> None:
+    expected = [i for i in range(len(lines)) if lines[i : i + len(quote)] == quote]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "SCANS", scans)
+        patch.setattr(text, "_FEW", few)
+        assert list(View.of_lines(lines).find(quote)) == expected
+        assert list(Text(b"".join(line + b"\n" for line in lines)).view().find(quote)) == expected
+
+
+@given(LINES, st.lists(st.tuples(LINES.filter(bool), st.integers(0, 4)), max_size=9))
+def test_a_quote_is_found_again_however_far_it_was_followed_before(
+    lines: list[bytes], sought: list[tuple[list[bytes], int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "SCANS", 0)
+        patch.setattr(text, "_MOST_KNOWN", 2)
+        view = View.of_lines(lines)
+        for quote, most in sought * 2:
+            expected = [i for i in range(len(lines)) if lines[i : i + len(quote)] == quote]
+            assert list(islice(view.find(quote), most)) == expected[:most]
+
+
+def test_overlapping_runs_are_all_found() -> None:
+    assert list(View.of_lines([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
+
+
+def test_a_view_is_made_once() -> None:
+    seen, made = Text(b"a\nb\n"), []
+
+    def upper(lines: list[bytes]) -> list[bytes]:
+        made.append(lines)
+        return [line.upper() for line in lines]
+
+    assert list(seen.view(upper).find([b"B"])) == [1]
+    assert list(seen.view(upper).find([b"A"])) == [0]
+    assert made == [[b"a", b"b"]]
+
+
+@pytest.mark.parametrize(
+    ("data", "plain"),
+    [
+        ("“a” ‘b’", b"\"a\" 'b'"),
+        ("a\u00a0– b — c", b"a - b - c"),
+        ("…", "…".encode()),
+    ],
+    ids=["quotes", "blanks and dashes", "others stay"],
+)
+def test_typography_becomes_plain(data: str, plain: bytes) -> None:
+    assert plain_typography(data.encode()) == plain
+
+
+def test_bytes_that_are_no_utf8_survive_plain_typography() -> None:
+    assert plain_typography(b"\xff\x93 \xe2\x80\x9c") == b'\xff\x93 "'

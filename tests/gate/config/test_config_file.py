@@ -1,0 +1,224 @@
+"""The configuration: every error at once with its place, and a sample that cannot rot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from patchq.core.resolve import readings
+from patchq.core.text import yamlio
+from patchq.gate.config import config_file
+from patchq.gate.config.config_file import ConfigError
+from patchq.gate.config.schema import RUNGS, Config, Rung
+from tests.helpers.plain_yaml import plain
+
+ROOT = Path(__file__).parents[3]
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        config_file.parse(text.encode())
+    return caught.value.problems
+
+
+def test_defaults() -> None:
+    c = Config()
+    assert (c.target, c.targets, c.mode, c.git_hooks, c.confirm) == (
+        None,
+        (),
+        "review",
+        False,
+        False,
+    )
+    assert (c.large_file.lines, c.large_file.bytes) == (500, 15_000)
+    assert (c.match.rungs, c.match.confidence) == (RUNGS, 0.7)
+    assert (c.validate_.syntax, c.validate_.elision, c.validate_.shrink) == (True, True, 0.5)
+    assert (c.limits.response_bytes, c.limits.file_bytes) == (2 << 20, 4 << 20)
+    assert (c.limits.edits, c.paths.new_directories) == (500, True)
+    assert (c.llm.model, c.llm.correct, c.llm.max_attempts, c.llm.auto_retry) == (None, True, 3, 0)
+    assert (c.commit.prose, c.commit.sign, c.commit.author_from_response) == (True, "auto", False)
+
+
+def test_a_missing_file_means_defaults(tmp_path: Path) -> None:
+    path = tmp_path / ".patchq.yaml"
+    assert config_file.load(path) == Config()
+    with pytest.raises(ConfigError, match="expected a file, got nothing"):
+        config_file.load(path, required=True)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected a file that can be read"):
+        config_file.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "value"),
+    [
+        ("target: no", lambda c: c.target, "no"),
+        ("target: 2024", lambda c: c.target, "2024"),
+        ("target:", lambda c: c.target, None),
+        ("targets: [release/*, 1.0]", lambda c: c.targets, ("release/*", "1.0")),
+        ("queue:\n  # path: x\n", lambda c: c.queue, Config().queue),
+        ("paths:\n  deny:\n", lambda c: c.paths.deny, ()),
+        ("queue: {poll_seconds: 1}", lambda c: c.queue.poll_seconds, 1.0),
+        ("match: {rungs: [exact, elided]}", lambda c: c.match.rungs, ("exact", "elided")),
+        ("validate: {shrink: 0}", lambda c: c.validate_.shrink, 0.0),
+        ("\ufeffmode: auto\r\n", lambda c: c.mode, "auto"),
+    ],
+    ids=lambda v: repr(v)[:30] if isinstance(v, str) else None,
+)
+def test_what_is_read(text: str, read: Any, value: object) -> None:
+    assert read(config_file.parse(text.encode())) == value
+
+
+def test_hooks_know_their_network() -> None:
+    text = "hooks:\n" + "".join(
+        f"- {{id: {id}, stage: {stage}, run: x{more}}}\n"
+        for id, stage, more in [
+            ("a", "pre-commit", ""),
+            ("b", "post-commit", ""),
+            ("c", "pre-apply", ", network: true"),
+            ("d", "post-reject", ", network: false"),
+        ]
+    )
+    hooks = config_file.parse(text.encode()).hooks
+    assert [hook.uses_network for hook in hooks] == [False, True, True, False]
+    assert hooks[0].timeout_seconds == 600
+
+
+HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "modus: auto",
+            "1:1 modus: expected a known key, got an unknown one; did you mean `mode`?",
+        ),
+        ("on: 1", "1:1 on: expected one of version, target, "),
+        ("version: 2", "1:10 version: expected 1, got `2`"),
+        ("version: '1'", "1:10 version: expected 1, got `1`"),
+        ("version: true", "1:10 version: expected 1, got `true`"),
+        ("mode: on", "1:7 mode: expected `review` or `auto`, got `on`"),
+        ("target: a b", "1:9 target: expected the name of a branch, got `a b`"),
+        ("target: -x", "1:9 target: expected the name of a branch, got `-x`"),
+        ("targets: main", "1:10 targets: expected a list, got `main`"),
+        ("mode: auto\nmode: auto", "2:1 mode: expected once, got it again after line 1"),
+        ("target: a\ntarget: -x", "2:9 target: expected the name of a branch, got `-x`"),
+        ("queue: []", "1:8 queue: expected keys and values, got a list"),
+        ("queue: {path: }", "1:15 queue.path: expected text, got nothing"),
+        ("queue: {watch: inotify}", "1:16 queue.watch: expected `auto` or `poll`, got `inotify`"),
+        ("queue: {poll_seconds: 0}", "1:23 queue.poll_seconds: expected more than 0, got `0`"),
+        ("queue: {poll_seconds: 1e10}", "1:23 queue.poll_seconds: expected 1000000000 or less"),
+        ("queue: {poll_seconds: 1m}", "1:23 queue.poll_seconds: expected a number, got `1m`"),
+        ("queue: {retention_days: -1}", "1:25 queue.retention_days: expected 0 or more, got `-1`"),
+        ("limits: {files: 1.5}", "1:17 limits.files: expected a whole number, got `1.5`"),
+        ("limits: {edits: true}", "1:17 limits.edits: expected a whole number, got `true`"),
+        ("confirm: yes", "1:10 confirm: expected true or false, got `yes`"),
+        ("paths: {deny: ['[z-a]']}", "1:16 paths.deny[0]: expected a gitignore pattern, got"),
+        ("paths: {deny: [{a: b}]}", "1:16 paths.deny[0]: expected text, got keys and values"),
+        ("match: {confidence: 1.1}", "1:21 match.confidence: expected 1 or less, got `1.1`"),
+        ("match: {rungs: [fuzzy]}", "1:17 match.rungs[0]: expected `exact`, "),
+        ("match: {rungs: [elided, exact]}", "1:16 match.rungs: expected `exact`, then others"),
+        ("match: {rungs: []}", "1:16 match.rungs: expected `exact`, then others"),
+        ("hooks:\n- {id: a}", "2:3 hooks[0].stage: expected a value, got nothing"),
+        ("hooks:\n- x", "2:3 hooks[0]: expected keys and values, got `x`"),
+        (HOOK.replace("pre-commit", "commit"), "2:18 hooks[0].stage: expected `pre-apply`, "),
+        (HOOK + HOOK[7:], "2:1 hooks: expected an `id` of its own for each hook (a is shared)"),
+        (
+            "hooks: [{id: a, stage: post-commit, run: x, fixes: true}]",
+            "1:52 hooks[0].fixes: expected false, as only `pre-commit` hooks see files, got `true`",
+        ),
+        (
+            "hooks: [{id: a, stage: pre-apply, run: x, env: [A=1]}]",
+            "1:49 hooks[0].env[0]: expected the name of a variable, got `A=1`",
+        ),
+        ("commit: {author: Ada}", "1:18 commit.author: expected `Name <mail@example.org>`, got"),
+        ("llm: {base_url: localhost}", "1:17 llm.base_url: expected an http(s) address, got"),
+        (
+            "llm: {api_key_env: a-b}",
+            "1:20 llm.api_key_env: expected the name of a variable, got `a-b`",
+        ),
+        (
+            "log: {level: loud}",
+            "1:14 log.level: expected `debug`, `info`, `warning` or `error`, got",
+        ),
+        ("- a", "1:1 the file: expected keys and values, got a list"),
+        ("just text", "1:1 the file: expected keys and values, got `just text`"),
+        ("a: b: c", "1:5 expected YAML, got: mapping values"),
+        ("target: !!python/name:os.system x", "1:9 expected YAML, got: the tag"),
+    ],
+    ids=lambda v: v[:40],
+)
+def test_what_is_refused(text: str, problem: str) -> None:
+    assert any(p.startswith(f".patchq.yaml:{problem}") for p in problems(text)), problems(text)
+
+
+def test_other_bytes_than_utf8_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"c\.yaml:2:4 expected UTF-8"):
+        config_file.parse(b"a: b\nx: \xff", "c.yaml")
+
+
+def test_everything_wrong_is_told_at_once_in_order() -> None:
+    text = "modus: auto\nqueue:\n  path: []\n  path: x\n  poll: 1\nmatch: {confidence: high}\n"
+    found = problems(text)
+    assert [p.split(": ")[0].removeprefix(".patchq.yaml:") for p in found] == [
+        "1:1 modus",
+        "4:3 path",
+        "5:3 queue.poll",
+        "6:21 match.confidence",
+    ]
+
+
+def schema_keys(schema: dict[str, Any], node: dict[str, Any], at: str = "") -> Iterator[str]:
+    """The dotted path of every key of the JSON Schema."""
+    for variant in node.get("anyOf", []):
+        yield from schema_keys(schema, variant, at)
+    if "$ref" in node:
+        definition = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        yield from schema_keys(schema, definition, at)
+    if "items" in node:
+        yield from schema_keys(schema, node["items"], f"{at}[]")
+    for key, value in node.get("properties", {}).items():
+        path = f"{at}.{key}".lstrip(".")
+        yield path
+        yield from schema_keys(schema, value, path)
+
+
+def used_keys(value: object, at: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            path = f"{at}.{key}".lstrip(".")
+            yield path
+            yield from used_keys(inner, path)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from used_keys(inner, f"{at}[]")
+
+
+def test_the_sample_is_the_defaults_and_the_gate() -> None:
+    sample = config_file.parse(config_file.sample().encode())
+    assert sample.but(hooks=()) == Config()
+    assert [(hook.stage, hook.run) for hook in sample.hooks] == [("pre-apply", "patchq:pre-apply")]
+
+
+def test_the_sample_shows_every_key_and_each_is_valid() -> None:
+    # `#key:` in place of `# words`; an example in a list stands two blanks behind the `#`.
+    text = re.sub(r"(?m)^( *)#(?! )", r"\1", config_file.sample())
+    text = re.sub(r"(?m)^#(?=  )", "", text)
+    config_file.parse(text.encode())
+    schema = config_file.json_schema()
+    assert set(used_keys(plain(yamlio.parse(text)))) == set(schema_keys(schema, schema))
+
+
+def test_the_example_is_the_sample() -> None:
+    assert (ROOT / ".patchq.yaml.example").read_text(encoding="utf-8") == config_file.sample()
+
+
+def test_the_rungs_are_those_of_the_ladder() -> None:
+    assert get_args(Rung) == RUNGS == readings.RUNGS

@@ -1,0 +1,359 @@
+"""One contract for where verdicts become true: refs of this repository, and a remote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from patchq.core.model.errors import Declined, Fault, InDoubt, Unreachable
+from patchq.gate.git import refs
+from patchq.gate.git.branches import Branches, BranchMove, Moved
+from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.branches.pushing import Done, redacted
+from patchq.gate.git.branches.remote import RemoteBranches
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+WHO = Identity("A", "a@example.org", 1_700_000_000)
+BOTH = pytest.mark.parametrize("kind", ["local", "remote"])
+
+
+@dataclass
+class Place:
+    """A repository with commits in a row on `main`, none of which its branches have but the first,
+    and the branches that are to move."""
+
+    repo: Path
+    home: Path
+    """Where the branches are."""
+    branches: Branches
+    commits: list[str]
+    noted: list[Fault | None] = field(default_factory=list)
+
+    def land(self, *moves: tuple[str, str | None, str | None]) -> list[Moved]:
+        """Branch, old and new commit of each; proposals stand on `main`."""
+        repo = Repository.open(self.repo)
+        values = {new: refs.stage(repo, new) for _, _, new in moves if new}
+        made = [
+            BranchMove(
+                branch,
+                old,
+                values[new] if new else None,
+                "log",
+                WHO,
+                behind="main" if branch.startswith("patchq/") else None,
+            )
+            for branch, old, new in moves
+        ]
+        try:
+            return self.branches.land(made)
+        finally:
+            for value in values.values():
+                value.drop()
+
+    def heads(self) -> dict[str, str]:
+        lines = git(
+            "for-each-ref", "refs/heads", "--format=%(refname) %(objectname)", cwd=self.home
+        )
+        return {
+            name.removeprefix("refs/heads/"): self.named(oid)
+            for name, oid in (line.split() for line in lines.splitlines())
+        }
+
+    def named(self, commit: str) -> str:
+        return str(self.commits.index(commit)) if commit in self.commits else commit
+
+
+def place(path: Path, kind: str) -> Place:
+    repo = make_repo(path / "repo", {"a.txt": "0\n"})
+    commits = [git("rev-parse", "HEAD", cwd=repo)]
+    commits += [
+        commit_files(repo, {"a.txt": f"{n}\n"}, f"Batch\n\nPatchq-Batch: b{n}\nPatchq-Source: s{n}")
+        for n in range(1, 4)
+    ]
+    git("checkout", "-q", "--detach", cwd=repo)
+    git("update-ref", "refs/heads/main", commits[0], cwd=repo)
+    if kind == "local":
+        return Place(repo, repo, LocalBranches(Repository.open(repo)), commits)
+    git("clone", "-q", "--bare", "repo", "hub.git", cwd=path)
+    git("remote", "add", "origin", str(path / "hub.git"), cwd=repo)
+    git("update-ref", "-d", "refs/heads/main", cwd=repo)
+    noted: list[Fault | None] = []
+    branches = RemoteBranches(Repository.open(repo), "origin", ("main",), 30, noted.append)
+    branches.refresh()
+    return Place(repo, path / "hub.git", branches, commits, noted)
+
+
+Step = tuple[str, int | None, int | None]
+CASES: dict[str, tuple[Sequence[Step], Sequence[bool], dict[str, str]]] = {
+    "one": ([("main", 0, 1)], [True], {"main": "1"}),
+    "two in a row": ([("main", 0, 1), ("main", 1, 2)], [True, True], {"main": "2"}),
+    "a new branch": ([("patchq/x", None, 1)], [True], {"main": "0", "patchq/x": "1"}),
+    "stale": ([("main", 1, 2)], [False], {"main": "0"}),
+    "what follows a stale one": ([("main", 1, 2), ("main", 2, 3)], [False, False], {"main": "0"}),
+    "one that is there already": (
+        [("patchq/x", None, 1), ("patchq/x", None, 2)],
+        [True, False],
+        {"main": "0", "patchq/x": "1"},
+    ),
+    "one that goes": ([("patchq/w", 1, None)], [True], {"main": "0"}),
+    "one that goes, stale": ([("patchq/w", 2, None)], [False], {"main": "0", "patchq/w": "1"}),
+    "made again": ([("patchq/w", 1, 3)], [True], {"main": "0", "patchq/w": "3"}),
+    "made again, backwards": ([("patchq/w", 1, 0)], [True], {"main": "0", "patchq/w": "0"}),
+    "what stands on a row with a gap": (
+        [("main", 0, 1), ("patchq/x", None, 1), ("main", 2, 3), ("patchq/y", None, 3)],
+        [True, True, False, False],
+        {"main": "1", "patchq/x": "1"},
+    ),
+    "what stands on a stale one": (
+        [("main", 1, 2), ("patchq/x", None, 2)],
+        [False, False],
+        {"main": "0"},
+    ),
+    "a gap in a row": ([("main", 0, 1), ("main", 2, 3)], [True, False], {"main": "1"}),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", CASES)
+def test_moves_are_compare_and_swap(tmp_path: Path, kind: str, name: str) -> None:
+    at = place(tmp_path, kind)
+    steps, made, heads = CASES[name]
+    if any(branch == "patchq/w" for branch, _, _ in steps):
+        git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/patchq/w", cwd=at.repo)
+        at.branches.refresh()
+    ids: dict[int | None, str | None] = {None: None, **dict(enumerate(at.commits))}
+    done = at.land(*((branch, ids[old], ids[new]) for branch, old, new in steps))
+    assert [one.made for one in done] == made
+    assert not any(one.fault for one in done)
+    assert at.heads() == heads
+    assert {name: at.named(tip) for name, tip in at.branches.tips("").items()} == heads
+    assert at.branches.tip("main") == at.commits[int(heads["main"])]
+    assert at.branches.tip("gone") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads"), [("local", {"main": "0", "next": "1"}), ("remote", {"main": "0"})]
+)
+def test_a_remote_moves_all_or_nothing(tmp_path: Path, kind: str, heads: dict[str, str]) -> None:
+    at = place(tmp_path, kind)
+    done = at.land(("main", at.commits[1], at.commits[2]), ("next", None, at.commits[1]))
+    assert [one.made for one in done] == [False, kind == "local"]
+    assert at.heads() == heads
+
+
+@BOTH
+def test_what_others_did_is_seen_after_a_refresh(tmp_path: Path, kind: str) -> None:
+    at = place(tmp_path, kind)
+    for spec in (f"{at.commits[3]}:refs/heads/main", f"{at.commits[1]}:refs/heads/patchq/y"):
+        git("push", "-q", str(at.home), spec, cwd=at.repo)
+    at.branches.refresh()
+    assert at.branches.tip("main") == at.commits[3]
+    assert at.branches.tips("patchq/") == {"patchq/y": at.commits[1]}
+    git("push", "-q", str(at.home), ":refs/heads/patchq/y", cwd=at.repo)
+    at.branches.refresh()
+    assert at.branches.tips("patchq/") == {}
+
+
+# ---------------------------------------------------------------- faults on the way
+
+ONCE = '#!/bin/sh\n[ -e "$GIT_DIR/met" ] && exit 0\n{when}touch "$GIT_DIR/met"\n{what}\n'
+NEVER = "#!/bin/sh\n{what}\n"
+
+
+def hook(at: Path, name: str, text: str, **words: str) -> None:
+    path = at / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text.format(**words))
+    path.chmod(0o755)
+
+
+DIES = "kill -9 $PPID; sleep 1"
+ON_THE_WAY = {
+    # The remote's process dies before anything moved, and once all has.
+    "it dies before the move": ("pre-receive", "", DIES),
+    "its answer is lost": ("reference-transaction", '[ "$1" = committed ] || exit 0\n', DIES),
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_WAY)
+def test_a_push_without_an_answer_lands_once(tmp_path: Path, name: str) -> None:
+    at = place(tmp_path, "remote")
+    where, when, what = ON_THE_WAY[name]
+    hook(at.home, where, ONCE, when=when, what=what)
+    (done,) = at.land(("main", at.commits[0], at.commits[1]))
+    assert done.made
+    assert at.heads() == {"main": "1"}
+    assert (at.home / "met").exists()
+
+
+def test_a_remote_that_dies_each_time_leaves_the_push_in_doubt(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    hook(at.home, "pre-receive", NEVER, what=DIES)
+    with pytest.raises(InDoubt, match="cannot be told"):
+        at.land(("main", at.commits[0], at.commits[1]))
+
+
+def test_somebody_who_is_quicker_wins(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    other = git(
+        "commit-tree", f"{at.commits[0]}^{{tree}}", "-p", at.commits[0], "-m", "Quick", cwd=at.repo
+    )
+    git("push", "-q", "origin", f"{other}:refs/heads/quick", cwd=at.repo)
+    move = f"env -u GIT_QUARANTINE_PATH git update-ref refs/heads/main {other}"
+    hook(at.home, "pre-receive", ONCE, when="", what=move)
+    (done,) = at.land(("main", at.commits[0], at.commits[1]))
+    assert (done.made, done.fault, dict(done.landed)) == (False, None, {})
+    assert at.branches.tip("main") == other
+
+
+def test_the_same_batch_from_another_process_has_landed(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    message = git("log", "-1", "--format=%B", at.commits[1], cwd=at.repo)
+    tree = f"{at.commits[1]}^{{tree}}"
+    twin = git("commit-tree", tree, "-p", at.commits[0], "-m", f"Twin: {message}", cwd=at.repo)
+    git("push", "-q", "origin", f"{twin}:refs/heads/main", cwd=at.repo)
+    (done,) = at.land(("main", at.commits[0], at.commits[1]))
+    assert not done.made
+    assert dict(done.landed) == {at.commits[1]: twin}
+
+
+def test_a_rewritten_branch_is_not_pushed_over(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    at.land(("main", at.commits[0], at.commits[2]))
+    git("push", "-q", "-f", "origin", f"{at.commits[1]}:refs/heads/main", cwd=at.repo)
+    (done,) = at.land(("main", at.commits[2], at.commits[3]))
+    assert not done.made
+    assert at.heads() == {"main": "1"}
+    assert at.branches.tip("main") == at.commits[1]
+
+
+WORDS = {
+    "its own rules": ("lines are too long", Declined),
+    "the account": ("GitLab: You are not allowed to push code to protected branches", Unreachable),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_words_of_a_refusal_are_passed_on(tmp_path: Path, name: str) -> None:
+    at = place(tmp_path, "remote")
+    words, kind = WORDS[name]
+    hook(at.home, "pre-receive", NEVER, what=f'echo "{words}" >&2; exit 1')
+    (done,) = at.land(("main", at.commits[0], at.commits[1]))
+    assert type(done.fault) is kind
+    assert words in done.fault.message
+    assert (at.branches.away is None) == (kind is Declined)
+
+
+def test_a_hook_that_refuses_one_of_several_is_asked_about_each(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    hook(at.home, "update", NEVER, what='[ "$1" != refs/heads/patchq/x ]')
+    done = at.land(("patchq/x", None, at.commits[1]), ("patchq/y", None, at.commits[2]))
+    assert [(one.made, one.fault) for one in done] == [(False, None), (False, None)]
+    (done_x,) = at.land(("patchq/x", None, at.commits[1]))
+    assert isinstance(done_x.fault, Declined)
+
+
+def test_a_remote_that_is_away_is_named_and_left_alone_for_a_while(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    at.home.rename(tmp_path / "away")
+    with pytest.raises(Unreachable, match="origin cannot be fetched"):
+        at.branches.refresh()
+    (tmp_path / "away").rename(at.home)
+    with pytest.raises(Unreachable):  # it rests
+        at.branches.refresh()
+    assert [fault and fault.message for fault in at.noted][-1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (("remote", "remove", "origin"), "there is no remote `origin`"),
+        (("push", "-q", "origin", ":refs/heads/main"), "origin has no branch main"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, spoil: tuple[str, ...], says: str) -> None:
+    at = place(tmp_path, "remote")
+    git("config", "receive.denyDeleteCurrent", "ignore", cwd=at.home)
+    git(*spoil, cwd=at.repo)
+    fresh = RemoteBranches(Repository.open(at.repo), "origin", ("main",), 30)
+    with pytest.raises(Unreachable, match=says):
+        fresh.refresh()
+
+
+def test_a_push_has_its_time(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    slow = RemoteBranches(Repository.open(at.repo), "origin", ("main",), 1)
+    hook(at.home, "pre-receive", ONCE, when="", what="sleep 20")
+    at.branches = slow
+    (done,) = at.land(("main", at.commits[0], at.commits[1]))
+    assert done.made
+    assert at.heads() == {"main": "1"}
+
+
+def test_patterns_of_lanes_are_fetched(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    for name in ("release/1", "rel-ease", "topic", "next"):
+        git("push", "-q", "origin", f"{at.commits[1]}:refs/heads/{name}", cwd=at.repo)
+    lanes = ("main", "release/?", "next", "later")
+    for name in ("topic", "rel-ease", "next", "release/1"):
+        git("update-ref", "-d", f"refs/remotes/origin/{name}", cwd=at.repo)
+    RemoteBranches(Repository.open(at.repo), "origin", lanes, 30).refresh()
+    assert set(at.branches.tips("")) == {"main", "next", "release/1"}
+
+
+def test_a_lane_is_asked_for_alone(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    _, one, two, _ = at.commits
+    branches = RemoteBranches(Repository.open(at.repo), "origin", ("main", "b*"), 30)
+
+    def push(*names: str) -> None:
+        """By another clone, whose remote-tracking refs these are not."""
+        for name in names:
+            git("push", "-q", str(at.home), f"+{name}", cwd=at.repo)
+
+    push(f"{one}:refs/heads/b1", f"{one}:refs/heads/b2")
+    branches.refresh(["b1"])
+    assert branches.tip("b2") == one, "the first time all are asked for"
+    push(f"{two}:refs/heads/b1", f"{two}:refs/heads/b2", f"{one}:refs/heads/patchq/x")
+    branches.refresh(["b1"])
+    assert [branches.tip(name) for name in ("b1", "b2", "patchq/x")] == [two, one, one]
+    branches.refresh(["gone"])
+    assert (branches.tip("gone"), branches.away) == (None, None)
+    branches.refresh(["b1"], within=60)
+    push(f"{one}:refs/heads/b1")
+    branches.refresh(["b1"], within=60)
+    assert branches.tip("b1") == two
+    branches.refresh(["b1", "b2"], within=0.001)
+    assert [branches.tip(name) for name in ("b1", "b2")] == [one, two]
+
+
+def test_a_lane_is_found_where_another_one_was(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    branches = RemoteBranches(Repository.open(at.repo), "origin", ("main", "b*"), 30)
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1", cwd=at.repo)
+    branches.refresh()
+    git("push", "-q", str(at.home), ":refs/heads/b1", cwd=at.repo)
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1/below", cwd=at.repo)
+    branches.refresh(["b1/below"])
+    assert (branches.tip("b1"), branches.tip("b1/below")) == (None, at.commits[1])
+
+
+def test_a_push_tells_of_no_other_lane(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    began = monotonic()
+    assert at.land(("main", at.commits[0], at.commits[1]))[0].made
+    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/patchq/x", cwd=at.repo)
+    at.branches.refresh(within=monotonic() - began)
+    assert at.branches.tip("patchq/x") == at.commits[1]
+
+
+def test_no_words_hold_credentials() -> None:
+    url = "https://ann:s3cret@example.org/x.git"
+    assert redacted(f"unable to access '{url}'") == "unable to access 'https://example.org/x.git'"
+    assert "s3cret" not in Done(128, "", f"fatal: unable to access '{url}': gone\n").words

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.git.checkout import Checkout, busy, checkouts, dirty
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+FILES = {
+    "README": "read me\n",
+    "src/a.py": "a = 1\n",
+    "src/b.py": "b = 1\n",
+    "*.py": "a name like a pattern\n",
+    ":(exclude)README": "a name like magic\n",
+    ".gitignore": "*.log\n",
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", FILES)
+
+
+def only(path: Path, branch: str = "main") -> Checkout:
+    (checkout,) = checkouts(Repository.open(path), branch)
+    return checkout
+
+
+# ---------------------------------------------------------------- who has the branch
+
+
+def test_checkouts_are_found_from_anywhere(path: Path, tmp_path: Path) -> None:
+    linked, gone = tmp_path / "linked", tmp_path / "gone"
+    git("worktree", "add", "-q", "-b", "side", str(linked), cwd=path)
+    git("worktree", "add", "-q", "-b", "lost", str(gone), cwd=path)
+    gone.rename(tmp_path / "elsewhere")
+    for place in (path, linked):
+        repo = Repository.open(place)
+        found = {
+            branch: [(at.workdir, at.gitdir, at.unseen) for at in checkouts(repo, branch)]
+            for branch in ("main", "side", "lost", "none")
+        }
+        assert found == {
+            "main": [(path, path / ".git", "")],
+            "side": [(linked, path / ".git/worktrees/linked", "")],
+            "lost": [(gone, path / ".git/worktrees/gone", "there is no such directory")],
+            "none": [],
+        }
+
+
+def test_detached_is_no_checkout(path: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=path)
+    assert checkouts(Repository.open(path), "main") == []
+
+
+def test_bare_repository_has_only_its_linked_work_trees(path: Path, tmp_path: Path) -> None:
+    bare, linked = tmp_path / "bare.git", tmp_path / "linked"
+    git("clone", "-q", "--bare", str(path), str(bare), cwd=path)
+    assert checkouts(Repository.open(bare), "main") == []
+    git("worktree", "add", "-q", str(linked), "main", cwd=bare)
+    assert [at.workdir for at in checkouts(Repository.open(bare), "main")] == [linked]
+
+
+# ---------------------------------------------------------------- what it is doing
+
+
+def stops(path: Path, *args: str) -> None:
+    done = subprocess.run(["git", *args], cwd=path, capture_output=True)
+    assert done.returncode, "was to stop at a conflict"
+
+
+def fork(path: Path) -> None:
+    """Branch `side` conflicts with `main`, twice."""
+    git("checkout", "-q", "-b", "side", cwd=path)
+    commit_files(path, {"README": "side\n"})
+    commit_files(path, {"README": "side 2\n"})
+    git("checkout", "-q", "main", cwd=path)
+    commit_files(path, {"README": "main\n"})
+
+
+def am(path: Path) -> None:
+    patch = git("format-patch", "-1", "--stdout", "side", cwd=path)
+    (path / "p.mbox").write_text(patch + "\n")
+    stops(path, "am", "p.mbox")
+
+
+def between_picks(path: Path) -> None:
+    stops(path, "cherry-pick", "side~1", "side")
+    (path / "README").write_text("mine\n")
+    git("commit", "-q", "-a", "-m", "resolved", cwd=path)
+
+
+def bisect(path: Path) -> None:
+    git("bisect", "start", "HEAD", "HEAD^", cwd=path)
+
+
+DOING: dict[str, tuple[str | None, Callable[[Path], object]]] = {
+    "nothing": (None, lambda path: None),
+    "rebase": ("rebasing", lambda path: stops(path, "rebase", "side")),
+    "rebase --apply": ("rebasing", lambda path: stops(path, "rebase", "--apply", "side")),
+    "merge": ("merging", lambda path: stops(path, "merge", "side")),
+    "cherry-pick": ("cherry-picking", lambda path: stops(path, "cherry-pick", "side")),
+    "between two picks": ("cherry-picking", between_picks),
+    "revert": ("reverting", lambda path: stops(path, "revert", "--no-edit", "side~1")),
+    "am": ("applying patches", am),
+    "bisect": ("bisecting", bisect),
+}
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["main work tree", "linked"])
+@pytest.mark.parametrize(("word", "start"), DOING.values(), ids=DOING)
+def test_busy(
+    path: Path, tmp_path: Path, word: str | None, start: Callable[[Path], object], linked: bool
+) -> None:
+    fork(path)
+    place = path
+    if linked:
+        place = tmp_path / "linked"
+        git("checkout", "-q", "--detach", cwd=path)
+        git("worktree", "add", "-q", str(place), "main", cwd=path)
+    start(place)
+    repo = Repository.open(path)
+    assert busy(repo, "main") == word
+    assert busy(repo, "side") is None
+
+
+def test_busy_with_a_branch_that_a_rebase_takes_along(path: Path) -> None:
+    fork(path)
+    git("branch", "stacked", "main", cwd=path)
+    commit_files(path, {"src/a.py": "a = 2\n"})
+    stops(path, "rebase", "--update-refs", "side")
+    assert busy(Repository.open(path), "stacked") == "rebasing"
+
+
+# ---------------------------------------------------------------- what is not committed
+
+
+def edit(path: Path) -> None:
+    (path / "README").write_text("changed\n")
+
+
+def edit_keeping_the_size(path: Path) -> None:
+    (path / "README").write_text("READ ME\n")
+
+
+def stage(path: Path) -> None:
+    edit(path)
+    git("add", "README", cwd=path)
+
+
+def stage_and_put_back(path: Path) -> None:
+    stage(path)
+    (path / "README").write_text("read me\n")
+
+
+def remove(path: Path) -> None:
+    (path / "README").unlink()
+
+
+def link(path: Path) -> None:
+    remove(path)
+    (path / "README").symlink_to("src/a.py")
+
+
+def directory(path: Path) -> None:
+    remove(path)
+    write_files(path, {"README/x": ""})
+
+
+def parent_is_a_link(path: Path) -> None:
+    (path / "src").rename(path / "real")
+    (path / "src").symlink_to("real")
+
+
+def unmerged(path: Path) -> None:
+    fork(path)
+    git("reset", "-q", "--hard", "HEAD^", cwd=path)
+    git("merge", "-q", "side~1", cwd=path)
+    git("reset", "-q", "HEAD^", cwd=path)
+    oid = git("rev-parse", "HEAD:README", cwd=path)
+    entries = f"0 {'0' * 40}\tREADME\n" + "".join(f"100644 {oid} {n}\tREADME\n" for n in (1, 2, 3))
+    git("update-index", "--index-info", cwd=path, stdin=entries)
+    (path / "README").write_text("read me\n")
+
+
+def add(path: Path, name: str, *options: str) -> None:
+    write_files(path, {name: ""})
+    git("add", *options, name, cwd=path)
+
+
+def added_and_removed(path: Path, name: str) -> None:
+    add(path, name)
+    (path / name).unlink()
+
+
+STATES: dict[str, tuple[Callable[[Path], object], list[str], list[str]]] = {
+    "clean": (lambda path: None, ["README", "src/a.py", ":(exclude)README", "new", "dir/new"], []),
+    "touched": (lambda path: (path / "README").touch(), ["README"], []),
+    "unstaged": (edit, ["README", "src/a.py"], ["README"]),
+    "unstaged, same size": (edit_keeping_the_size, ["README"], ["README"]),
+    "staged": (stage, ["README", "src/a.py"], ["README"]),
+    "staged and put back": (stage_and_put_back, ["README"], ["README"]),
+    "another file": (edit, ["src/a.py"], []),
+    "removed": (remove, ["README", "src/a.py"], ["README"]),
+    "removal staged": (lambda path: git("rm", "-q", "README", cwd=path), ["README"], ["README"]),
+    "removed from the index only": (
+        lambda path: git("rm", "-q", "--cached", "README", cwd=path),
+        ["README"],
+        ["README"],
+    ),
+    "a link instead": (link, ["README"], ["README"]),
+    "a directory instead": (directory, ["README"], ["README"]),
+    "behind a link": (parent_is_a_link, ["src/a.py", "README"], ["src/a.py"]),
+    "executable": (lambda path: (path / "README").chmod(0o755), ["README"], ["README"]),
+    "untracked": (lambda path: write_files(path, {"new": ""}), ["new", "src/a.py"], ["new"]),
+    "ignored": (lambda path: write_files(path, {"x.log": ""}), ["x.log"], ["x.log"]),
+    "link at a new path": (lambda path: (path / "n").symlink_to("nowhere"), ["n"], ["n"]),
+    "file where a directory is needed": (
+        lambda path: write_files(path, {"x.log": ""}),
+        ["x.log/deep/er"],
+        ["x.log/deep/er"],
+    ),
+    "link where a directory is needed": (
+        lambda path: (path / "d").symlink_to("src"),
+        ["d/new"],
+        ["d/new"],
+    ),
+    "directory where a file is needed": (
+        lambda path: write_files(path, {"d/x.log": ""}),
+        ["d"],
+        ["d"],
+    ),
+    "empty directory": (lambda path: (path / "d").mkdir(), ["d"], []),
+    "added": (lambda path: add(path, "n"), ["n"], ["n"]),
+    "added and removed": (lambda path: added_and_removed(path, "n"), ["n"], ["n"]),
+    "added below": (lambda path: added_and_removed(path, "n/m"), ["n"], ["n"]),
+    "to be added": (lambda path: add(path, "n", "-N"), ["n"], ["n"]),
+    "skip-worktree": (
+        lambda path: git("update-index", "--skip-worktree", "README", cwd=path),
+        ["README", "src/a.py"],
+        ["README"],
+    ),
+    "assume-unchanged": (
+        lambda path: git("update-index", "--assume-unchanged", "README", cwd=path),
+        ["README"],
+        ["README"],
+    ),
+    "unmerged": (unmerged, ["README"], ["README"]),
+    "a name like a pattern": (
+        lambda path: (path / "src/a.py").write_text("dirty"),
+        ["*.py", "src/a.py"],
+        ["src/a.py"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "paths", "expected"), STATES.values(), ids=STATES)
+def test_dirty(
+    path: Path, make: Callable[[Path], object], paths: list[str], expected: list[str]
+) -> None:
+    tip = git("rev-parse", "HEAD", cwd=path)
+    make(path)
+    before = (path / ".git/index").read_bytes()
+    assert dirty(only(path), tip, paths) == expected
+    assert (path / ".git/index").read_bytes() == before
+
+
+def test_a_directory_may_give_way_to_a_file(path: Path) -> None:
+    tip = git("rev-parse", "HEAD", cwd=path)
+    whole = ["src", "src/a.py", "src/b.py", "README", "README/x"]
+    assert dirty(only(path), tip, whole) == []
+    write_files(path, {"src/x.log": ""})
+    assert dirty(only(path), tip, whole) == ["src"]
+
+
+@pytest.mark.parametrize("setting", ["text=auto eol=crlf", "ident", "working-tree-encoding=UTF-16"])
+def test_converted_files_are_clean_until_they_change(path: Path, setting: str) -> None:
+    commit_files(path, {".gitattributes": f"*.txt text {setting}\n"})
+    (path / "a.txt").write_bytes("one $Id$\n".encode("utf-16" if "UTF-16" in setting else "ascii"))
+    git("add", "a.txt", cwd=path)
+    git("commit", "-q", "-m", "converted", cwd=path)
+    (path / "a.txt").unlink()
+    git("checkout", "-q", "a.txt", cwd=path)
+    tip = git("rev-parse", "HEAD", cwd=path)
+    assert dirty(only(path), tip, ["a.txt"]) == []
+    with (path / "a.txt").open("ab") as file:
+        file.write("two\n".encode("utf-16-le" if "UTF-16" in setting else "ascii"))
+    assert dirty(only(path), tip, ["a.txt"]) == ["a.txt"]
+
+
+@pytest.mark.parametrize("style", ["index.version=4", "core.splitIndex=true", "index.sparse=true"])
+def test_every_style_of_index_is_read(path: Path, style: str) -> None:
+    key, _, value = style.partition("=")
+    git("config", key, value, cwd=path)
+    git("update-index", "--force-write-index", cwd=path)
+    tip = git("rev-parse", "HEAD", cwd=path)
+    edit(path)
+    assert dirty(only(path), tip, ["README", "src/a.py"]) == ["README"]
+
+
+def test_the_environment_does_not_lead_astray(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(path)
+    tip = git("rev-parse", "HEAD", cwd=path)
+    checkout = only(path)
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
+        monkeypatch.setenv(name, str(tmp_path / "nowhere"))
+    assert dirty(checkout, tip, ["README", "src/a.py"]) == ["README"]
+
+
+def test_many_paths(path: Path) -> None:
+    tip = commit_files(path, {f"many/{number:04}.txt": "x\n" for number in range(1200)})
+    (path / "many/0700.txt").write_text("dirty")
+    paths = [f"many/{number:04}.txt" for number in range(1200)]
+    assert dirty(only(path), tip, paths) == ["many/0700.txt"]

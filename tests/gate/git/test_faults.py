@@ -1,0 +1,72 @@
+"""What git and libgit2 say when something fails, and the fault that it stands for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.git import files
+from patchq.gate.git.faults import failure, fault, unreadable
+
+SAID = {
+    "error: unable to create file a.txt: No space left on device": "fault.disk",
+    "fatal: sha1 file '.git/index.lock' write error. Out of diskspace": "fault.disk",
+    "error: file write error: Disk quota exceeded": "fault.disk",
+    "fatal: Unable to create '/r/.git/index.lock': Read-only file system": "fault.disk",
+    'error: open("a.txt"): Too many open files': "fault.disk",
+    "fatal: cannot create async process: Cannot allocate memory": "fault.disk",
+    "error: unable to read sha1 file of a.txt (0123)\nInput/output error": "fault.disk",
+    "fatal: unable to read tree 0123": "repository.damaged",
+    "error: object file .git/objects/01/23 is empty": "repository.damaged",
+    "error: unable to write file a.txt": "fault.repository",  # there is room
+    "fatal: not a git repository": "fault.repository",
+}
+
+
+@pytest.mark.parametrize(("said", "code"), SAID.items())
+def test_what_git_says_is_named_as_it_is(tmp_path: Path, said: str, code: str) -> None:
+    assert failure("cannot do it", said, tmp_path).code == code
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENOMEM])
+def test_what_libgit2_says_is_named_as_it_is(number: int) -> None:
+    error = OSError(f"failed to write object: {os.strerror(number)}")
+    for found in (fault("cannot write objects", error), unreadable("cannot read", error)):
+        assert found.code == "fault.disk"
+        assert os.strerror(number) in found.message
+        assert "fsck" not in (found.hint or "")
+
+
+def test_a_line_is_added_whole_or_not_at_all(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\n")
+    pid = os.fork()
+    if pid == 0:
+        _add_beyond(log, 10)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == errno.EFBIG
+    assert log.read_bytes() == b"one\n"
+
+
+def _add_beyond(log: Path, limit: int) -> None:
+    code = 1
+    try:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        with files.opened(log, os.O_WRONLY | os.O_APPEND) as fd:
+            files.append(fd, b"two\nthree\n")
+    except OSError as error:
+        code = error.errno or 1
+    finally:
+        os._exit(code)
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_other(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    with pytest.raises(IsADirectoryError):
+        files.replace(tmp_path / "place", b"x", via=tmp_path / "via")
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]

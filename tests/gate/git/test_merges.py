@@ -1,0 +1,94 @@
+"""Git's own merge, by its command and by libgit2, of trees on disk and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patchq.core.model.values import FileChange
+from patchq.gate.git import merges
+from patchq.gate.git.merges import Merged, merge
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+TEN = "".join(f"{number}\n" for number in range(10))
+
+
+@pytest.fixture(params=["git", "libgit2"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """By the git command, and where there is none."""
+    merges._can_merge.cache_clear()
+    with monkeypatch.context() as without_git:
+        if request.param == "libgit2":
+            without_git.setenv("PATH", "/nowhere")
+        merges._can_merge()  # looked for once in a process
+    yield request.param
+    merges._can_merge.cache_clear()
+
+
+def sides(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> tuple[Repository, list[str]]:
+    """A repository, and the trees of a base and of two commits on it."""
+    repo = make_repo(path, {"a.txt": TEN, "dir/b.txt": "b\n" * 5})
+    base = git("rev-parse", "HEAD", cwd=repo)
+    trees = [git("rev-parse", "HEAD^{tree}", cwd=repo)]
+    for files in (ours, theirs):
+        git("checkout", "-q", "--detach", base, cwd=repo)
+        for name in [name for name, text in files.items() if not text]:
+            git("rm", "-q", name, cwd=repo)
+        commit_files(repo, {name: text for name, text in files.items() if text})
+        trees.append(git("rev-parse", "HEAD^{tree}", cwd=repo))
+    return Repository.open(repo), trees
+
+
+@pytest.mark.usefixtures("way")
+def test_a_clean_merge_has_a_tree_and_leaves_nothing(tmp_path: Path) -> None:
+    first, last = TEN.replace("1\n", "one\n"), TEN.replace("8\n", "eight\n")
+    repo, trees = sides(tmp_path / "r", {"a.txt": first}, {"a.txt": last, "c.txt": "c\n"})
+    before = sorted((tmp_path / "r/.git").rglob("*"))
+    merged = merge(repo, *trees)
+    both = {"a.txt": first.replace("8\n", "eight\n"), "c.txt": "c\n"}
+    assert sorted((tmp_path / "r/.git").rglob("*")) == before
+    git("checkout", "-q", git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r"),
+        cwd=tmp_path / "r")  # fmt: skip
+    made = commit_files(tmp_path / "r", both)
+    assert merged == Merged(git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r"))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "beyond_lines"),
+    [
+        ({"a.txt": TEN.replace("3", "x")}, {"a.txt": TEN.replace("3", "y")}, False),
+        ({"a.txt": TEN.replace("3", "x")}, {"a.txt": TEN.replace("4", "y")}, False),
+        ({"a.txt": ""}, {"a.txt": TEN.replace("3", "x")}, True),
+    ],
+    ids=["same line", "adjacent lines", "deleted"],
+)
+def test_a_conflict_has_none(
+    tmp_path: Path, ours: dict[str, str], theirs: dict[str, str], beyond_lines: bool
+) -> None:
+    repo, trees = sides(tmp_path / "r", ours, theirs)
+    assert merge(repo, *trees) == Merged(None, beyond_lines)
+
+
+def test_the_command_sees_renamed_directories(tmp_path: Path) -> None:
+    renamed = {"dir/b.txt": "", "other/b.txt": "b\n" * 5}
+    repo, trees = sides(tmp_path / "r", renamed, {"dir/new.txt": "new\n"})
+    assert merge(repo, *trees) == Merged(None, beyond_lines=True)
+
+
+@pytest.mark.usefixtures("way")
+def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
+    repo, trees = sides(tmp_path / "r", {"a.txt": TEN.replace("1", "one")}, {"c.txt": "c\n"})
+    tip = git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r")
+    after = TEN.replace("8", "eight").encode()
+    theirs = repo.write_tree(tip, [FileChange("a.txt", TEN.encode(), after)])
+    merged = merge(repo, trees[0], trees[1], theirs)
+    assert merged.tree is not None
+    both = TEN.replace("1", "one").replace("8", "eight")
+    made = commit_files(tmp_path / "r", {"a.txt": both, "c.txt": "c\n"})
+    git("rm", "-q", "c.txt", cwd=tmp_path / "r")
+    made = commit_files(tmp_path / "r", {})
+    assert merged.tree == git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r")

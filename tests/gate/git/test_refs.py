@@ -1,0 +1,710 @@
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from patchq.core.model.errors import Busy, DiskFault, RepositoryFault
+from patchq.gate.git import files, refs
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
+MAIN = "refs/heads/main"
+NEW = "refs/heads/patchq/new"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "work", {"a": "1\n"})
+
+
+@pytest.fixture
+def repo(path: Path) -> Repository:
+    return Repository.open(path)
+
+
+@pytest.fixture
+def old(path: Path) -> str:
+    return git("rev-parse", "HEAD", cwd=path)
+
+
+@pytest.fixture
+def new(repo: Repository, old: str) -> str:
+    return commit(repo, old, "Next")
+
+
+def commit(repo: Repository, parent: str, message: str) -> str:
+    made, _ = repo.write_commit(parent, [], message, WHO, WHO)
+    repo.write_objects()
+    return made
+
+
+def move(repo: Repository, old: str, new: str | refs.Staged, wait: float = 0.05) -> bool:
+    return refs.move(repo, MAIN, old, new, "patchq: b1:  Do\nit", WHO, wait=wait)
+
+
+def create(repo: Repository, ref: str, new: str | refs.Staged) -> bool:
+    return refs.move(repo, ref, None, new, "patchq: b1: new", WHO, wait=0.05)
+
+
+def rest(path: Path) -> list[str]:
+    """Own files and locks that lie about."""
+    gitdir = path / ".git"
+    return [
+        *(file.name for file in gitdir.glob("patchq-*")),
+        *(str(file.relative_to(gitdir)) for file in gitdir.rglob("*.lock")),
+    ]
+
+
+# ---------------------------------------------------------------- one swap
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) -> None:
+    if packed:
+        git("pack-refs", "--all", "--prune", cwd=path)
+    assert move(repo, old, new)
+    assert git("rev-parse", "main", cwd=path) == repo.branch_tip("main") == new
+    for log in ("main", "HEAD"):
+        line = git("reflog", "-1", "--format=%H %gn <%ge> %gs", log, cwd=path)
+        assert line == f"{new} Ada Tester <ada@example.org> patchq: b1: Do it"
+    assert git("log", "-g", "--format=%H", "main", cwd=path) == f"{new}\n{old}"
+    git("fsck", "--strict", cwd=path)
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize("text", ["{}", "{}\r\n", "{} \n\n", "{}\nby hand\n", "{} # by hand"])
+@pytest.mark.parametrize("upper", [False, True], ids=["lower", "upper"])
+def test_move_from_what_a_hand_wrote(
+    path: Path, repo: Repository, old: str, new: str, text: str, upper: bool
+) -> None:
+    """What git and libgit2 read as the old value is the old value, else the ref never moves."""
+    (path / ".git/refs/heads/main").write_text(text.format(old.upper() if upper else old))
+    assert git("rev-parse", "main", cwd=path) == repo.branch_tip("main") == old
+    assert move(repo, old, new)
+    assert git("rev-parse", "main", cwd=path) == new
+
+
+def test_a_lost_swap_changes_nothing(path: Path, repo: Repository, old: str, new: str) -> None:
+    theirs = commit_files(path, {"a": "2\n"})
+    before = git("reflog", "main", cwd=path)
+    assert not move(repo, old, new)
+    assert git("rev-parse", "main", cwd=path) == theirs
+    assert git("reflog", "main", cwd=path) == before
+    assert rest(path) == []
+
+
+def test_create(path: Path, repo: Repository, old: str, new: str) -> None:
+    assert create(repo, NEW, new)
+    assert not create(repo, NEW, old)
+    assert create(repo, "refs/patchq/batches/b1", old)
+    assert git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).split("\n") == [
+        f"{MAIN} {old}",
+        f"{NEW} {new}",
+        f"refs/patchq/batches/b1 {old}",
+    ]
+    assert git("reflog", "--format=%gs", NEW, cwd=path) == "patchq: b1: new"
+    assert not (path / ".git/logs/refs/patchq").exists()
+    git("pack-refs", "--all", "--prune", cwd=path)
+    assert not create(repo, NEW, old)
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+def test_delete(path: Path, repo: Repository, old: str, new: str, packed: bool) -> None:
+    git("tag", "-a", "-m", "peeled", "v1", cwd=path)
+    create(repo, NEW, new)
+    create(repo, "refs/heads/patchq/new2", new)
+    if packed:
+        git("pack-refs", "--all", cwd=path)
+    assert not refs.delete(repo, NEW, old)
+    assert refs.delete(repo, NEW, new)
+    assert not refs.delete(repo, NEW, new)
+    assert git("for-each-ref", "--format=%(refname:short)", cwd=path).split("\n") == [
+        "main",
+        "patchq/new2",
+        "v1",
+    ]
+    assert repo.ref_target(NEW) is None
+    assert not (path / ".git/logs" / NEW).exists()
+    git("fsck", "--strict", cwd=path)
+    git("rev-parse", "v1^{commit}", cwd=path)
+    assert rest(path) == []
+
+
+def test_every_head_on_the_branch_gets_its_reflog_line(
+    path: Path, repo: Repository, tmp_path: Path, old: str, new: str
+) -> None:
+    for name, more in (("same", ["--force", "main"]), ("other", [])):
+        git("worktree", "add", "-q", str(tmp_path / name), *more, cwd=path)
+    assert move(repo, old, new)
+    logged = {
+        name: git("reflog", "-1", "--format=%gs", "HEAD", cwd=tmp_path / name)
+        for name in ("work", "same", "other")
+    }
+    assert logged == {
+        "work": "patchq: b1: Do it",
+        "same": "patchq: b1: Do it",
+        "other": "reset: moving to HEAD",
+    }
+
+
+def test_a_reflog_is_started_for_branches_only(
+    path: Path, repo: Repository, old: str, new: str
+) -> None:
+    git("config", "core.logAllRefUpdates", "false", cwd=path)
+    for log in ("refs/heads/main", "HEAD"):
+        (path / ".git/logs" / log).unlink()
+    assert move(repo, old, new)
+    assert git("reflog", "--format=%gs", "main", cwd=path) == "patchq: b1: Do it"
+    assert not (path / ".git/logs/HEAD").exists()
+
+
+def test_staged_values_are_flushed_together(
+    path: Path, repo: Repository, old: str, new: str
+) -> None:
+    first, second = (refs.stage(repo, oid) for oid in (new, old))
+    files.barrier(repo.commondir)
+    assert move(repo, old, first)
+    assert not move(repo, old, first)
+    assert create(repo, NEW, first)
+    assert create(repo, "refs/patchq/batches/b1", second)
+    first.drop()
+    second.drop()
+    assert repo.refs("refs/") == {MAIN: new, NEW: new, "refs/patchq/batches/b1": old}
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize("header", ["", "# pack-refs with: peeled \n", "git's"])
+def test_what_others_packed_stays_as_git_reads_it(
+    path: Path, repo: Repository, old: str, header: str
+) -> None:
+    """A file without the objects behind tags elsewhere, or in upper case, is one of other tools."""
+    git("tag", "-a", "-m", "m", "v1", cwd=path)
+    git("update-ref", "refs/other/tagged", "v1", cwd=path)
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    if header != "git's":
+        lines = packed.read_text().splitlines(keepends=True)
+        refs_alone = "".join(line for line in lines if line[0] not in "#^")
+        packed.write_text(header + refs_alone.replace(f"{old} ", f"{old.upper()} "))
+    before = git("show-ref", "-d", cwd=path).splitlines()
+    mine = {f"refs/patchq/batches/b{n}": old for n in range(refs.MANY)}
+    refs.record(repo, mine, "m", WHO)
+    assert not (path / ".git/refs/patchq/batches").exists(), "not packed: this shows nothing"
+    ours = [f"{oid} {name}" for name, oid in mine.items()]
+    assert sorted(git("show-ref", "-d", cwd=path).splitlines()) == sorted([*before, *ours])
+    assert refs.delete(repo, "refs/patchq/batches/b3", old)
+    assert len(git("show-ref", "-d", cwd=path).splitlines()) == len(before) + len(ours) - 1
+
+
+def test_a_line_that_is_no_ref_is_not_lost(path: Path, repo: Repository, old: str) -> None:
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    packed.write_text(f"{packed.read_text()}{old} refs/heads/zebra")  # cut off
+    before = packed.read_bytes()
+    with pytest.raises(RepositoryFault, match="no ref"):
+        refs.record(repo, {f"refs/patchq/batches/b{n}": old for n in range(30)}, "m", WHO)
+    assert packed.read_bytes() == before
+    assert rest(path) == []
+
+
+def test_refs_of_one_value_move_apart(path: Path, repo: Repository, old: str, new: str) -> None:
+    value = refs.stage(repo, new)
+    assert move(repo, old, value)
+    assert create(repo, NEW, value)
+    value.drop()
+    theirs = commit_files(path, {"a": "2\n"})
+    assert git("rev-parse", "main", NEW, cwd=path).split() == [theirs, new]
+    assert refs.delete(repo, NEW, new)
+    assert repo.branch_tip("main") == theirs
+
+
+@pytest.mark.parametrize("what", ["moved", "removed", "made"])
+def test_packed_refs_that_look_like_those_read_before(
+    path: Path, repo: Repository, old: str, new: str, what: str
+) -> None:
+    """Of one size, in one inode, within one tick: what is not sorted libgit2 takes for the same."""
+    ref, then = (NEW, None) if what == "made" else (MAIN, old)
+    packed = path / ".git/packed-refs"
+    git("branch", "patchq/old", cwd=path)
+    git("pack-refs", "--all", "--prune", cwd=path)
+    text = packed.read_text().replace(" sorted", "")
+    swap = {"moved": (old, new), "removed": ("heads/main", "heads/mine")}
+    packed.write_text(text)
+    status = packed.stat()
+
+    def by_libgit2() -> str | None:
+        found = repo.raw_repository.references.get(ref)
+        return str(found.target) if found else None
+
+    assert by_libgit2() == repo.ref_target(ref) == then
+    packed.write_text(text.replace(*swap.get(what, ("patchq/old", "patchq/new"))))
+    os.utime(packed, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert by_libgit2() == then, "libgit2 sees through it: this shows nothing"
+    assert repo.ref_target(ref) != then
+    assert not refs.move(repo, ref, then, new, "m", WHO)
+    assert refs.delete(repo, ref, old) is (what == "made")
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize("header", ["git's", "unsorted", "none"])
+def test_packed_refs_are_read_as_git_reads_them(
+    path: Path, repo: Repository, old: str, header: str
+) -> None:
+    """Whatever stands round an entry: other lengths, tags with the commit behind them."""
+    names = [f"refs/heads/{'x' * (7 * n % 50)}{n}" for n in range(300)]
+    names += [f"refs/patchq/batches/{n}" for n in range(300)] + ["refs/patchq/waiting/" + "y" * 200]
+    git("tag", "-a", "-m", "peeled", "v1", cwd=path)
+    tag = git("rev-parse", "v1", cwd=path)
+    lines = [f"create {name} {old}" for name in names]
+    lines += [f"create refs/tags/t{n} {tag}" for n in range(200)]
+    words = ["git", "update-ref", "--stdin"]
+    subprocess.run(words, input="\n".join([*lines, ""]), text=True, cwd=path, check=True)
+    git("pack-refs", "--all", cwd=path)
+    packed = path / ".git/packed-refs"
+    if header != "git's":
+        first, *rest = packed.read_text().splitlines(keepends=True)
+        pairs = re.findall(r".{40} .*\n(?:\^.*\n)?", "".join(rest))
+        first = first.replace("sorted", "") if header == "unsorted" else ""
+        packed.write_text(first + "".join(reversed(pairs)))
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).splitlines()
+    there = dict(line.split(" ") for line in shown)
+    assert {name: repo.ref_target(name) for name in there} == there
+    assert repo.refs("refs/") == there
+    for prefix in ("refs/heads/", "refs/patchq/batches/", "refs/patchq/waiting/", "refs/tags/t1/"):
+        below = {name: oid for name, oid in there.items() if name.startswith(prefix)}
+        assert repo.refs(prefix) == below
+    for name in ("refs/a/a", "refs/heads/main2", "refs/patchq/batches/1000", "refs/zzz/z"):
+        assert repo.ref_target(name) is None
+    added = {f"refs/patchq/batches/{n}{n}a": old for n in range(0, 300, 9)}
+    refs.record(repo, added, "m", WHO)
+    assert refs.delete(repo, names[5], old)
+    assert refs.delete(repo, "refs/heads/xx", old) is False
+    del there[names[5]]
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).splitlines()
+    assert dict(line.split(" ") for line in shown) == there | added
+    assert git("rev-parse", "t77^{commit}", cwd=path) == old
+
+
+def test_few_of_our_own_refs_have_files(path: Path, repo: Repository, old: str) -> None:
+    """Whatever git is told; those that wait are packed only where they are the most, and what a
+    person has checked out, or keeps in other places, stays."""
+    for key in ("gc.auto", "maintenance.auto"):
+        git("config", key, "0", cwd=path)
+    git("branch", "mine", cwd=path)
+    create(repo, NEW, old)
+    git(
+        "worktree",
+        "add",
+        "-q",
+        str(path.parent / "there"),
+        NEW.removeprefix("refs/heads/"),
+        cwd=path,
+    )
+    made, value = {NEW: old}, refs.stage(repo, old)
+    gitdir = path / ".git"
+    for place, count in (("waiting", 30), ("batches", 60), ("waiting", 80)):
+        for n in range(count):
+            name = f"refs/patchq/{place}/{count}-{n}"
+            assert create(repo, name, value)
+            made[name] = old
+            loose = [file for file in (gitdir / "refs").rglob("*") if file.is_file()]
+            assert len(loose) < refs.MOST_LOOSE + 2  # main and mine
+        if place == "batches":
+            assert len(list((gitdir / "refs/patchq/waiting").iterdir())) == 30
+    value.drop()
+    assert (path / ".git" / NEW).exists()
+    assert (path / ".git/refs/heads/mine").exists()
+    assert repo.refs("refs/patchq/") | {NEW: old} == made
+    git("fsck", "--strict", cwd=path)
+    assert rest(path) == []
+
+
+def test_what_moves_while_it_is_packed_is_not_lost(
+    path: Path, repo: Repository, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the packing and the removal of the files somebody moves one ref, deletes another,
+    and holds the lock of a third."""
+    names = [f"refs/patchq/batches/b{n}" for n in range(refs.MOST_LOOSE)]
+    for name in names[:-1]:
+        create(repo, name, old)
+    fsync = os.fsync
+
+    def meanwhile(fd: int) -> None:
+        fsync(fd)
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            git("update-ref", names[3], new, cwd=path)
+            git("update-ref", "-d", names[4], cwd=path)
+            git("update-ref", "-d", names[5], cwd=path)
+            git("update-ref", names[5], old, cwd=path)  # the same value, and nowhere packed
+            (path / ".git" / f"{names[6]}.lock").touch()
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    assert create(repo, names[-1], old)
+    (path / ".git" / f"{names[6]}.lock").unlink()
+    values = dict.fromkeys(names, old) | {names[3]: new}
+    del values[names[4]]
+    assert repo.refs("refs/patchq/") == values
+    shown = git("for-each-ref", "--format=%(refname) %(objectname)", "refs/patchq", cwd=path)
+    assert dict(line.split(" ") for line in shown.splitlines()) == values
+    left = {file.name for file in (path / ".git/refs/patchq/batches").iterdir()}
+    assert left == {"b3", "b5", "b6"}
+
+
+def test_packing_that_fails_hinders_nothing(path: Path, repo: Repository, old: str) -> None:
+    lock, value = path / ".git/packed-refs.lock", refs.stage(repo, old)
+    lock.touch()
+    for n in range(refs.MOST_LOOSE + 5):
+        assert create(repo, f"refs/patchq/batches/b{n}", value)
+    value.drop()
+    assert not (path / ".git/packed-refs").exists()
+    lock.unlink()
+    assert rest(path) == []
+    assert create(repo, "refs/patchq/batches/last", old)
+    assert not any((path / ".git/refs/patchq/batches").iterdir())
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "HEAD",
+        "main",
+        "refs/tags/v1",
+        "refs/heads/../../x",
+        "refs/heads/a..b",
+        "refs/heads/.x",
+        "refs/heads/x.lock",
+        "refs/heads/x/",
+        "refs/heads//x",
+        "refs/heads/a b",
+        "refs/heads/a\nb",
+        "refs/heads/a@{b",
+        "refs/heads/x.",
+        "refs/heads/",
+        "refs/heads/a\\b",
+        "refs/heads/a*",
+    ],
+)
+def test_names_that_are_not_ours_to_write(repo: Repository, old: str, ref: str) -> None:
+    with pytest.raises(RepositoryFault, match="may write"):
+        create(repo, ref, old)
+
+
+def test_g08_a_symbolic_ref_is_refused(path: Path, repo: Repository, old: str, new: str) -> None:
+    git("symbolic-ref", NEW, MAIN, cwd=path)
+    with pytest.raises(RepositoryFault, match="symbolic ref"):
+        refs.move(repo, NEW, old, new, "m", WHO)
+    with pytest.raises(RepositoryFault, match="symbolic ref"):
+        create(repo, NEW, new)
+    assert repo.branch_tip("main") == old
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize("what", ["refs/heads/main", "refs/heads"])
+def test_g08_nothing_is_written_through_a_symbolic_link(
+    path: Path, repo: Repository, tmp_path: Path, old: str, new: str, what: str
+) -> None:
+    outside = tmp_path / "outside"
+    (path / ".git" / what).rename(outside)
+    (path / ".git" / what).symlink_to(outside)
+    with pytest.raises(RepositoryFault, match="symbolic link"):
+        move(repo, old, new)
+    assert repo.branch_tip("main") == old
+    assert (path / ".git" / what).is_symlink()
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+@pytest.mark.parametrize("ref", ["refs/heads/main/x", "refs/heads/main/x/y", "refs/heads/feature"])
+def test_names_that_are_each_others_directory(
+    path: Path, repo: Repository, old: str, ref: str, packed: bool
+) -> None:
+    git("branch", "feature/one", cwd=path)
+    if packed:
+        git("pack-refs", "--all", "--prune", cwd=path)
+    with pytest.raises(RepositoryFault, match="cannot exist beside"):
+        create(repo, ref, old)
+    assert rest(path) == []
+
+
+def test_empty_directories_are_no_obstacle(
+    path: Path, repo: Repository, old: str, new: str
+) -> None:
+    git("pack-refs", "--all", "--prune", cwd=path)
+    for name in ("refs/heads/main/x/y", f"{NEW}/x", f"logs/{NEW}/x"):
+        (path / ".git" / name).mkdir(parents=True)
+    assert move(repo, old, new)
+    assert create(repo, NEW, new)
+    git("fsck", "--strict", cwd=path)
+
+
+def test_a_commit_that_gc_took_is_not_pointed_to(
+    path: Path, repo: Repository, old: str, new: str
+) -> None:
+    git("gc", "-q", "--prune=now", cwd=path)
+    with pytest.raises(RepositoryFault, match="is gone"):
+        move(repo, old, new)
+    assert git("rev-parse", "main", cwd=path) == old
+
+
+def test_a_full_disk_is_a_disk_fault(path: Path, repo: Repository, old: str, new: str) -> None:
+    log = path / ".git/logs/refs/heads/main"
+    log.unlink()
+    log.symlink_to("/dev/full")
+    with pytest.raises(DiskFault):
+        move(repo, old, new)
+    assert repo.branch_tip("main") == old
+    assert rest(path) == []
+
+
+# ---------------------------------------------------------------- locks
+
+
+def test_a_foreign_lock_is_waited_for(path: Path, repo: Repository, old: str, new: str) -> None:
+    lock = path / ".git/refs/heads/main.lock"
+    lock.touch()
+    threading.Timer(0.1, lock.unlink).start()
+    assert move(repo, old, new, wait=10.0)
+
+
+def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
+    path: Path, repo: Repository, old: str, new: str
+) -> None:
+    lock = path / ".git/refs/heads/main.lock"
+    lock.touch()
+    with pytest.raises(Busy) as busy:
+        move(repo, old, new)
+    assert str(lock) in str(busy.value)
+    assert f"rm '{lock}'" in (busy.value.hint or "")
+    assert refs.clean(repo.commondir) == []
+    assert lock.exists()
+    assert repo.branch_tip("main") == old
+
+
+def test_git_respects_the_lock(path: Path, repo: Repository, old: str, new: str) -> None:
+    staged = refs.stage(repo, new)
+    staged.lock.hold(path / ".git/refs/heads/main.lock")
+    done = subprocess.run(
+        ["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=path, capture_output=True
+    )
+    assert done.returncode != 0
+    assert b"main.lock" in done.stderr
+    staged.drop()
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=path)
+
+
+def test_clean_leaves_the_living_alone(path: Path, repo: Repository, new: str) -> None:
+    staged = refs.stage(repo, new)
+    staged.lock.hold(path / ".git/refs/heads/main.lock")
+    assert refs.clean(repo.commondir) == []
+    assert (path / ".git/refs/heads/main.lock").exists()
+    staged.drop()
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077], ids=oct)
+def test_files_are_as_accessible_as_their_surroundings(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        path = make_repo(tmp_path / "work", {"a": "1\n"})
+    finally:
+        os.umask(before)
+    check_modes(path)
+
+
+def test_files_of_a_shared_repository_are_shared(tmp_path: Path) -> None:
+    path = tmp_path / "work"
+    git("init", "-q", "--shared=group", str(path), cwd=tmp_path)
+    commit_files(path, {"a": "1\n"})
+    check_modes(path)
+    assert (path / ".git/refs/heads/patchq/new").stat().st_mode & 0o777 == 0o664
+
+
+def check_modes(path: Path) -> None:
+    repo = Repository.open(path)
+    tip = repo.branch_tip("main")
+    assert tip
+    new = commit(repo, tip, "m")
+    refs_before = (path / ".git/refs/heads/main").stat().st_mode
+    assert move(repo, tip, new)
+    assert create(repo, NEW, new)
+    heads = path / ".git/refs/heads"
+    assert (heads / "main").stat().st_mode == refs_before
+    assert (heads / "patchq").stat().st_mode == heads.stat().st_mode
+    assert (heads / "patchq/new").stat().st_mode & 0o777 == heads.stat().st_mode & 0o666
+    log = path / ".git/logs" / NEW
+    assert log.stat().st_mode & 0o777 == log.parent.stat().st_mode & 0o666
+
+
+# ---------------------------------------------------------------- dying
+
+
+def die_at(point: int, action: Callable[[], object]) -> bool:
+    """Run the action in a child that dies before its `point`-th step on the file system; whether
+    it did so before the action was over."""
+    child = os.fork()
+    if child == 0:
+        steps = 0
+
+        def watch(event: str, _: object) -> None:
+            nonlocal steps
+            if event in ("open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.chmod"):
+                steps += 1
+                if steps == point:
+                    os._exit(9)
+
+        try:
+            sys.addaudithook(watch)
+            action()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 9
+
+
+def every_death(action: Callable[[], object]) -> Iterator[int]:
+    """Die at every step in turn, until the action gets through."""
+    point = 1
+    while die_at(point, action):
+        yield point
+        point += 1
+    assert point > 3
+
+
+def test_death_at_every_step_of_a_move(path: Path, repo: Repository, old: str) -> None:
+    tips = [old]
+    for number in range(60):
+        tips.append(commit(repo, tips[-1], f"{number}"))
+    moved = []
+    for _ in every_death(lambda: move(repo, git_tip(path), after(tips, git_tip(path)))):
+        before = len(tips) - tips[::-1].index(git_tip(path))
+        refs.clean(repo.commondir)
+        assert rest(path) == []
+        moved.append(before)
+        git("commit", "-q", "--allow-empty", "-m", "the user goes on", cwd=path)
+        git("reset", "-q", "--hard", "HEAD^", cwd=path)
+    assert len(set(moved)) > 1, "no death came after the commit point"
+    git("fsck", "--strict", cwd=path)
+
+
+def git_tip(path: Path) -> str:
+    return (path / ".git/refs/heads/main").read_text().strip()
+
+
+def after(tips: list[str], tip: str) -> str:
+    return tips[tips.index(tip) + 1]
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+def test_death_at_every_step_of_create_and_delete(
+    path: Path, repo: Repository, new: str, packed: bool
+) -> None:
+    def both() -> None:
+        assert create(repo, NEW, new) or repo.branch_tip("patchq/new") == new
+        assert refs.delete(repo, NEW, new)
+
+    for _ in every_death(both):
+        refs.clean(repo.commondir)
+        assert rest(path) == []
+        assert repo.branch_tip("patchq/new") in (None, new)
+        git("fsck", "--strict", cwd=path)
+        if packed:
+            create(repo, NEW, new)
+            git("pack-refs", "--all", cwd=path)
+
+
+# ---------------------------------------------------------------- beside git
+
+WRITER = """
+import sys
+from pathlib import Path
+from patchq.gate.git import refs
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+repo = Repository.open(Path(sys.argv[1]))
+who = Identity("W", "w@x", 1, 0)
+done = 0
+while done < int(sys.argv[2]):
+    tip = repo.branch_tip("main")
+    new, _ = repo.write_commit(tip, [], f"{sys.argv[3]} {done}", who, who)
+    repo.write_objects()
+    done += refs.move(repo, "refs/heads/main", tip, new, "w", who)
+"""
+COMMITS = 'for i in $(seq {n}); do until git commit -q --allow-empty -m "git $i"; do :; done; done'
+PACKS = "while [ ! -e {stop} ]; do git pack-refs --all --prune; done"
+
+
+def test_no_update_is_lost_beside_git(path: Path, tmp_path: Path) -> None:
+    """Nothing of ours stands on another tip than the one that it was compared with, and nothing is
+    missing but what git itself passed over.
+
+    `git commit` knows by inode, size and second whether `packed-refs` is another one.  Where inodes
+    are used again, as on ext4, two packings bring it back to the one that it has read, and it takes
+    back what came between, with or without us.  Its reflog line then starts from an old value.
+    """
+    count, stop = 40, tmp_path / "stop"
+    commands = [[sys.executable, "-c", WRITER, str(path), str(count), f"w{n}"] for n in (1, 2)]
+    commands.append(["sh", "-c", COMMITS.format(n=count)])
+    packer = subprocess.Popen(
+        ["sh", "-c", PACKS.format(stop=stop)], cwd=path, stderr=subprocess.DEVNULL
+    )
+    writers = [subprocess.Popen(c, cwd=path, stderr=subprocess.PIPE) for c in commands]
+    errors = [writer.communicate(timeout=600)[1] for writer in writers]
+    stop.touch()
+    packer.wait(timeout=60)
+    assert [writer.returncode for writer in writers] == [0, 0, 0], errors[:2]
+    lines = (path / ".git/logs/refs/heads/main").read_text().splitlines()
+    moves = [(*line.split(" ")[:2], line.split("\t")[1]) for line in lines]
+    assert len({new for _, new, _ in moves}) == len(moves) == 3 * count + 1
+    chain: list[str] = []
+    for old, new, message in moves:
+        if chain and old != chain[-1]:
+            assert message.startswith("commit: git "), f"{new} passed over {chain[-1]}"
+            del chain[chain.index(old) + 1 :]
+        chain.append(new)
+    assert git("log", "--reverse", "--format=%H", "main", cwd=path).split("\n") == chain
+    git("fsck", "--strict", cwd=path)
+    assert rest(path) == []
+
+
+def test_killed_writers_block_nobody(path: Path) -> None:
+    for _ in range(6):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), "100000", "w"], stderr=subprocess.DEVNULL
+        )
+        time.sleep(random.uniform(0.3, 0.5))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        refs.clean(path / ".git")
+        assert rest(path) == []
+        git("commit", "-q", "--allow-empty", "-m", "the user goes on", cwd=path)
+    git("fsck", "--strict", cwd=path)
+
+
+def test_barrier_flushes(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    code = "import sys, pathlib, patchq.gate.git.files as f; f.barrier(pathlib.Path(sys.argv[1]))"
+    command = ["strace", "-f", "-e", "trace=syncfs", "-o", str(trace), sys.executable, "-c", code]
+    try:
+        done = subprocess.run([*command, str(tmp_path)], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("needs strace")
+    if done.returncode:
+        pytest.skip("may not trace here")
+    assert trace.read_text().count("syncfs(") == 1

@@ -1,0 +1,184 @@
+"""How new objects get from memory to the repository's files."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from patchq.core.model.errors import RepositoryFault
+from patchq.core.model.values import FileChange
+from patchq.gate.git import unwritten
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import git, make_repo
+
+WHO = Identity("Ada", "ada@example.org", 1, 0)
+FEW, MANY = 3, 40
+"""Files in a commit whose objects are written one by one, and as a pack."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", {"a.txt": "a\n"})
+
+
+def commit(repo: Repository, files: int) -> str:
+    """A commit that nothing but memory holds."""
+    parent = repo.branch_tip("main")
+    assert parent
+    changes = [FileChange(f"d{n}/f.txt", None, b"%d\n" % n) for n in range(files)]
+    return repo.write_commit(parent, changes, "More\n", WHO, WHO)[0]
+
+
+def there(path: Path, oid: str) -> bool:
+    done = subprocess.run(["git", "cat-file", "-e", oid], cwd=path, capture_output=True)
+    return done.returncode == 0
+
+
+def litter(path: Path) -> list[str]:
+    names = [file.name for file in (path / ".git/objects").rglob("*")]
+    return [n for n in names if n.startswith(("patchq-", "tmp_", "pack_")) or n.endswith(".keep")]
+
+
+@pytest.mark.parametrize("files", [FEW, MANY])
+def test_objects_are_durable_before_they_have_a_name(path: Path, files: int) -> None:
+    repo = Repository.open(path)
+    oid = commit(repo, files)
+    seen = []
+    repo.write_objects(lambda: seen.append(there(path, oid)))
+    assert seen == [False]
+    assert there(path, oid)
+    git("update-ref", "refs/heads/new", oid, cwd=path)
+    git("fsck", "--strict", cwd=path)
+    repo.write_objects()
+    assert litter(path) == []
+
+
+def test_a_pack_has_differences_of_what_its_objects_were_made_of(path: Path) -> None:
+    repo = Repository.open(path)
+    parent, text = repo.branch_tip("main"), b"".join(b"line %d\n" % n for n in range(40))
+    before = None
+    for n in range(20):
+        after = b"%d\n" % n + text
+        change = FileChange("lib/f.txt", before, after)
+        parent, _ = repo.write_commit(parent, [change], "More\n", WHO, WHO)
+        before = after
+    repo.write_objects()
+    (index,) = (path / ".git/objects/pack").glob("*.idx")
+    listed = git("verify-pack", "-v", str(index), cwd=path).split("\n")
+    blobs = [line.split() for line in listed if " blob " in line]
+    depths = [int(fields[5]) if len(fields) == 7 else 0 for fields in blobs]
+    assert sorted(depths) == list(range(20))
+
+
+def test_with_nothing_to_write_there_is_still_a_flush(path: Path) -> None:
+    flushes = []
+    Repository.open(path).write_objects(lambda: flushes.append(1))
+    assert flushes == [1]
+
+
+@pytest.mark.parametrize("files", [FEW, MANY])
+def test_failed_write_can_be_repeated(path: Path, files: int) -> None:
+    repo = Repository.open(path)
+    oid = commit(repo, files)
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(Exception, match="No space left") as caught:
+        repo.write_objects(fail)
+    assert caught.value.code == "fault.disk"  # type: ignore[attr-defined]
+    assert not isinstance(caught.value, RepositoryFault)
+    assert not there(path, oid)
+    repo.write_objects()
+    assert there(path, oid)
+    repo.write_objects()
+    assert litter(path) == []
+
+
+def test_empty_directories_may_be_removed_meanwhile(path: Path) -> None:
+    """As `git gc` does."""
+    repo, objects, over = Repository.open(path), path / ".git/objects", Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            for directory in objects.glob("??"):
+                with suppress(OSError):
+                    directory.rmdir()
+
+    thread = Thread(target=remove)
+    thread.start()
+    try:
+        for number in range(60):
+            parent = repo.branch_tip("main")
+            assert parent
+            changes = [FileChange(f"f{number}.txt", None, b"%d\n" % number)]
+            oid, _ = repo.write_commit(parent, changes, f"{number}\n", WHO, WHO)
+            repo.write_objects()
+            assert there(path, oid)
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("files", [FEW, MANY])
+def test_repack_takes_nothing_that_is_about_to_land(path: Path, files: int) -> None:
+    repo = Repository.open(path)
+    oid = commit(repo, files)
+    repo.write_objects()
+    git("repack", "-a", "-d", "-q", cwd=path)
+    assert there(path, oid)
+    git("update-ref", "refs/heads/new", oid, cwd=path)
+    repo.write_objects()
+    git("repack", "-a", "-d", "-q", cwd=path)
+    assert there(path, oid)
+    assert litter(path) == []
+
+
+KILLED = """\
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.gate.git.test_unwritten import commit
+from patchq.gate.git.repository import Repository
+repo = Repository.open(Path())
+commit(repo, int(sys.argv[2]))
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+repo.write_objects(kill if sys.argv[3] == "flush" else lambda: None)
+kill()
+"""
+
+
+@pytest.mark.parametrize("moment", ["flush", "keep"])
+@pytest.mark.parametrize("files", [FEW, MANY])
+def test_what_a_killed_writer_leaves_goes(path: Path, files: int, moment: str) -> None:
+    words = [str(Path(__file__).parents[3]), str(files), moment]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], cwd=path, capture_output=True, text=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert litter(path)
+    unwritten.clean(path / ".git/objects")
+    assert litter(path) == []
+    git("fsck", "--strict", cwd=path)
+
+
+def test_what_a_living_writer_has_stays(path: Path) -> None:
+    repo = Repository.open(path)
+    commit(repo, MANY)
+    seen = []
+
+    def clean() -> None:
+        unwritten.clean(path / ".git/objects")
+        seen.append(litter(path))
+
+    repo.write_objects(clean)
+    assert seen[0]
+    unwritten.clean(path / ".git/objects")
+    assert litter(path)

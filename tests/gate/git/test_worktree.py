@@ -1,0 +1,745 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from patchq.core.model.errors import Busy, Fault, RepositoryFault
+from patchq.core.model.values import FileChange
+from patchq.gate.git import refs
+from patchq.gate.git.branches.worktree import Follow, recover
+from patchq.gate.git.checkout import Checkout, checkouts
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
+FILES = {
+    "README": "read me\n" * 50,
+    "bin/run": "#!/bin/sh\n",
+    "old/only.txt": "gone soon\n",
+    "src/a.py": "a = 1\n",
+    "src/name.py": "moves\n",
+    "swap": "a file, then a directory\n",
+    ".gitignore": "*.log\n",
+    "unrelated": "stays\n",
+    "plain": "a file, then a link\n",
+    "below/a.py": "a directory, then a link\n",
+}
+LINKS = {"led": "README", "ended": "nowhere", "turned": "src/a.py", "above": "src"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = make_repo(tmp_path / "work", FILES)
+    for name, to in LINKS.items():
+        (path / name).symlink_to(to)
+    git("add", "-A", cwd=path)
+    git("commit", "-q", "--amend", "--no-edit", cwd=path)
+    return path
+
+
+@pytest.fixture
+def old(path: Path) -> str:
+    return git("rev-parse", "HEAD", cwd=path)
+
+
+@pytest.fixture
+def new(path: Path, old: str) -> str:
+    """A commit that does everything a batch can do."""
+    repo = Repository.open(path)
+    before = {name: text.encode() for name, text in FILES.items()}
+    changes = [
+        FileChange("README", before["README"], b"read more\n" * 50),
+        FileChange("bin/run", before["bin/run"], before["bin/run"], executable=True),
+        FileChange("old/only.txt", before["old/only.txt"], None),
+        FileChange("new/dir/n.py", None, b"n = 1\n"),
+        FileChange("src/named.py", before["src/name.py"], b"moved\n", renamed_from="src/name.py"),
+        FileChange("swap", before["swap"], None),
+        FileChange("swap/inner", None, b"now below\n"),
+        FileChange("made/link", None, b"../src/a.py", link=True),
+        FileChange("led", b"README", b"src/a.py", link=True),
+        FileChange("ended", b"nowhere", None, link=True),
+        FileChange("turned", b"src/a.py", b"a link, then a file\n", was_link=True),
+        FileChange("plain", before["plain"], b"src/a.py", link=True, was_link=False),
+        FileChange("below/a.py", before["below/a.py"], None),
+        FileChange("below", None, b"src", link=True),
+        FileChange("above", b"src", None, link=True),
+        FileChange("above/a.py", None, b"a link to a directory, then one\n"),
+    ]
+    return commit(repo, old, *changes)
+
+
+def commit(repo: Repository, parent: str, *changes: FileChange) -> str:
+    made, _ = repo.write_commit(parent, changes, "m", WHO, WHO)
+    repo.write_objects()
+    return made
+
+
+def only(path: Path, branch: str = "main") -> Checkout:
+    (checkout,) = checkouts(Repository.open(path), branch)
+    return checkout
+
+
+def follow(path: Path, old: str, new: str, wait: float = 0.05) -> Follow:
+    return Follow(only(path), old, new, wait=wait)
+
+
+def move(path: Path, old: str, new: str, step: Follow | None = None) -> None:
+    first = step.swap if step else lambda: None
+    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
+
+
+def files(path: Path) -> dict[str, tuple[bytes, bool]]:
+    """Everything in the work tree, empty directories included; links by where they lead."""
+
+    def content(file: Path) -> tuple[bytes, bool]:
+        if file.is_symlink():
+            return b"-> " + os.readlink(os.fsencode(file)), False
+        return (file.read_bytes(), os.access(file, os.X_OK)) if file.is_file() else (b"", False)
+
+    return {
+        str(file.relative_to(path)): content(file)
+        for file in path.rglob("*")
+        if ".git" not in file.parts
+        and (file.is_symlink() or file.is_file() or not any(file.iterdir()))
+    }
+
+
+def rest(path: Path) -> list[str]:
+    gitdir = path / ".git"
+    return [file.name for file in (*gitdir.glob("patchq-*"), *gitdir.rglob("*.lock"))]
+
+
+def clone_of(path: Path, commit: str, tmp_path: Path) -> dict[str, tuple[bytes, bool]]:
+    """What git itself checks out for the commit."""
+    place = tmp_path / f"expected-{commit[:8]}"
+    git("worktree", "add", "-q", "--detach", str(place), commit, cwd=path)
+    found = files(place)
+    git("worktree", "remove", "--force", str(place), cwd=path)
+    return found
+
+
+# ---------------------------------------------------------------- the two phases
+
+
+def test_the_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -> None:
+    expected = clone_of(path, new, tmp_path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert (path / ".git/index.lock").exists()
+    move(path, old, new, step)
+    step.commit()
+    assert files(path) == expected
+    assert git("diff-files", cwd=path) == ""
+    assert git("status", "--porcelain", "--ignored", cwd=path) == ""
+    assert rest(path) == []
+
+
+def test_rollback_leaves_everything_as_it_was(path: Path, old: str, new: str) -> None:
+    before = files(path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert files(path) != before
+    step.rollback()
+    assert files(path) == before
+    assert git("diff-files", cwd=path) == ""
+    assert git("status", "--porcelain", cwd=path) == ""
+    assert rest(path) == []
+
+
+def test_other_changes_of_the_person_stay(path: Path, old: str, new: str) -> None:
+    write_files(path, {"unrelated": "edited\n", "src/a.py": "a = 2\n", "notes": "", "x.log": ""})
+    git("add", "src/a.py", cwd=path)
+    before = git("status", "--porcelain", "--ignored", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert git("status", "--porcelain", "--ignored", cwd=path) == before
+
+
+def test_a_change_as_young_as_the_index_is_not_hidden(path: Path, old: str, new: str) -> None:
+    """Same size, same times: git looks closer only because the index is no younger."""
+    git("config", "core.trustctime", "false", cwd=path)
+    instant = (1_700_000_000, 1_700_000_000)
+    os.utime(path / "unrelated", instant)
+    git("update-index", "--refresh", cwd=path)
+    write_files(path, {"unrelated": "STAYS\n"})
+    os.utime(path / "unrelated", instant)
+    os.utime(path / ".git/index", instant)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert git("status", "--porcelain", cwd=path) == " M unrelated"
+
+
+def test_a_linked_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -> None:
+    git("checkout", "-q", "--detach", cwd=path)
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", str(linked), "main", cwd=path)
+    expected = clone_of(path, new, tmp_path)
+    main = files(path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert not (path / ".git/index.lock").exists()
+    move(path, old, new, step)
+    step.commit()
+    assert files(linked) == expected
+    assert git("status", "--porcelain", cwd=linked) == ""
+    assert files(path) == main
+    assert rest(path) == []
+
+
+@pytest.mark.parametrize(
+    "style", ["index.version=4", "core.splitIndex=true", "core.fileMode=false"]
+)
+def test_every_style_of_index_follows(path: Path, old: str, new: str, style: str) -> None:
+    git("config", *style.split("="), cwd=path)
+    git("update-index", "--force-write-index", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert git("status", "--porcelain", cwd=path) == ""
+    git("fsck", "--strict", cwd=path)
+
+
+def test_stale_times_are_no_changes(path: Path, old: str, new: str) -> None:
+    for name in ("README", "src/name.py", "unrelated"):
+        os.utime(path / name, (1, 1))
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert git("status", "--porcelain", cwd=path) == ""
+
+
+@pytest.mark.parametrize("way", ["attribute", "autocrlf"])
+def test_line_ends_are_converted_as_git_does(path: Path, way: str) -> None:
+    if way == "attribute":
+        commit_files(path, {".gitattributes": "* text=auto eol=crlf\n"})
+    else:
+        git("config", "core.autocrlf", "true", cwd=path)
+    git("rm", "-q", "--cached", "-r", ".", cwd=path)
+    git("reset", "-q", "--hard", cwd=path)
+    old = git("rev-parse", "HEAD", cwd=path)
+    assert (path / "src/a.py").read_bytes() == b"a = 1\r\n"
+    change = FileChange("src/a.py", b"a = 1\n", b"a = 2\n")
+    new = commit(Repository.open(path), old, change)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert (path / "src/a.py").read_bytes() == b"a = 2\r\n"
+    step.rollback()
+    assert (path / "src/a.py").read_bytes() == b"a = 1\r\n"
+    assert git("status", "--porcelain", cwd=path) == ""
+    with (path / "src/a.py").open("ab") as file:
+        file.write(b"b = 1\r\n")
+    assert follow(path, old, new).prepare() == ["src/a.py"]
+
+
+# ---------------------------------------------------------------- what is in the way
+
+
+def edit_readme(path: Path) -> None:
+    write_files(path, {"README": "mine\n"})
+
+
+def edit_two(path: Path) -> None:
+    edit_readme(path)
+    write_files(path, {"bin/run": "#!/bin/sh\nmine\n"})
+
+
+def stage_readme(path: Path) -> None:
+    edit_readme(path)
+    git("add", "README", cwd=path)
+
+
+def relink(path: Path, name: str, to: str | None) -> None:
+    """A link there, or a file that holds what the link that was there led to."""
+    held = os.readlink(path / name) if to is None else ""
+    (path / name).unlink(missing_ok=True)
+    if to is None:
+        (path / name).write_text(held)
+    else:
+        (path / name).symlink_to(to)
+
+
+WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "dirty": (edit_readme, ["README"]),
+    "staged": (stage_readme, ["README"]),
+    "other mode": (lambda path: (path / "README").chmod(0o755), ["README"]),
+    "untracked": (lambda path: write_files(path, {"src/named.py": ""}), ["src/named.py"]),
+    "file for directory": (lambda path: write_files(path, {"new": ""}), ["new/dir/n.py"]),
+    "skip-worktree": (
+        lambda path: git("update-index", "--skip-worktree", "README", cwd=path),
+        ["README"],
+    ),
+    "several": (edit_two, ["README", "bin/run"]),
+    "a link led elsewhere": (lambda path: relink(path, "led", "unrelated"), ["led"]),
+    "a link in place of a file": (lambda path: relink(path, "README", "unrelated"), ["README"]),
+    "a file in place of a link": (lambda path: relink(path, "led", None), ["led"]),
+    "an untracked link": (lambda path: relink(path, "src/named.py", "a.py"), ["src/named.py"]),
+    "a link above": (lambda path: relink(path, "new", "bin"), ["new/dir/n.py"]),
+    "a link in the way of a directory's end": (
+        lambda path: relink(path, "below/mine", "../src"),
+        ["below"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), WAYS.values(), ids=WAYS)
+def test_a_work_tree_that_is_not_clean_is_left_alone(
+    path: Path, old: str, new: str, make: Callable[[Path], object], expected: list[str]
+) -> None:
+    make(path)
+    before = files(path), git("status", "--porcelain", "--ignored", cwd=path)
+    assert follow(path, old, new).prepare() == expected
+    assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
+    assert rest(path) == []
+
+
+def edit_as_the_batch(path: Path) -> None:
+    write_files(path, {"README": "read more\n" * 50})
+
+
+def add_as_the_batch(path: Path) -> None:
+    write_files(path, {"new/dir/n.py": "n = 1\n"})
+
+
+def links_as_the_batch(path: Path) -> None:
+    for name, to in {"led": "src/a.py", "plain": "src/a.py", "made/link": "../src/a.py"}.items():
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).unlink(missing_ok=True)
+        (path / name).symlink_to(to)
+    (path / "ended").unlink()
+
+
+def stage(edit: Callable[[Path], None]) -> Callable[[Path], None]:
+    def staged(path: Path) -> None:
+        edit(path)
+        git("add", "-A", cwd=path)
+
+    return staged
+
+
+ALREADY: dict[str, Callable[[Path], object]] = {
+    "edited": edit_as_the_batch,
+    "staged": stage(edit_as_the_batch),
+    "untracked": add_as_the_batch,
+    "added": stage(add_as_the_batch),
+    "gone": lambda path: shutil.rmtree(path / "old"),
+    "removed": lambda path: git("rm", "-q", "old/only.txt", cwd=path),
+    "mode": lambda path: (path / "bin/run").chmod(0o755),
+    "linked": links_as_the_batch,
+    "staged links": stage(links_as_the_batch),
+}
+"""What a person, or a work tree that is handed in, has done of the batch already."""
+
+
+@pytest.mark.parametrize("make", ALREADY.values(), ids=ALREADY)
+def test_what_has_the_result_already_is_not_in_the_way(
+    path: Path, tmp_path: Path, old: str, new: str, make: Callable[[Path], object]
+) -> None:
+    expected = clone_of(path, new, tmp_path)
+    make(path)
+    before = files(path), git("status", "--porcelain", "--ignored", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert files(path) == expected
+    step.rollback()
+    assert (files(path), git("status", "--porcelain", "--ignored", cwd=path)) == before
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    move(path, old, new, step)
+    step.commit()
+    assert files(path) == expected
+    assert git("status", "--porcelain", "--ignored", cwd=path) == ""
+    assert rest(path) == []
+
+
+def test_staged_otherwise_is_in_the_way(path: Path, old: str, new: str) -> None:
+    stage_readme(path)
+    write_files(path, {"README": "read more\n" * 50})
+    assert follow(path, old, new).prepare() == ["README"]
+    assert git("show", ":README", cwd=path) == "mine"
+
+
+def test_an_ignored_file_in_the_way_is_kept(path: Path, old: str) -> None:
+    change = FileChange("x.log", None, b"theirs\n")
+    new = commit(Repository.open(path), old, change)
+    write_files(path, {"x.log": "mine\n"})
+    assert follow(path, old, new).prepare() == ["x.log"]
+    assert (path / "x.log").read_text() == "mine\n"
+
+
+def test_a_foreign_index_lock_is_waited_for(path: Path, old: str, new: str) -> None:
+    lock = path / ".git/index.lock"
+    lock.touch()
+    with pytest.raises(Busy, match=r"index\.lock"):
+        follow(path, old, new).prepare()
+    assert lock.exists()
+    assert [name for name in rest(path) if name != "index.lock"] == []
+    assert recover(Repository.open(path)) == []
+    assert lock.exists()
+    threading.Timer(0.1, lock.unlink).start()
+    step = follow(path, old, new, wait=10.0)
+    assert step.prepare() == []
+    step.rollback()
+
+
+def test_git_respects_the_lock(path: Path, old: str, new: str) -> None:
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    done = subprocess.run(["git", "add", "-A"], cwd=path, capture_output=True)
+    assert done.returncode != 0
+    assert b"index.lock" in done.stderr
+    step.rollback()
+    git("add", "-A", cwd=path)
+
+
+def test_a_change_at_the_last_moment_is_kept(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Follow._switch
+
+    def late(self: Follow, here: str, there: str) -> Fault | None:
+        write_files(path, {"README": "mine\n"})
+        return whole(self, here, there)
+
+    monkeypatch.setattr(Follow, "_switch", late)
+    before = {name: what for name, what in files(path).items() if name != "README"}
+    assert follow(path, old, new).prepare() == ["README"]
+    after = files(path)
+    assert after.pop("README") == (b"mine\n", False)
+    assert after == before
+    assert git("status", "--porcelain", cwd=path) == " M README"
+    assert rest(path) == []
+
+
+HALF_WAY = """
+cd "$work" && rm swap old/only.txt && printf "read mo" > README && : > "$GIT_INDEX_FILE.lock"
+kill -9 $$
+"""
+
+
+def wrap_git(path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """Let shell scripts go before git, or in its place, by the verb that it is called with."""
+    itself = subprocess.check_output(["sh", "-c", "command -v git"], text=True).strip()
+    wrapper = path.parent / "bin" / "git"
+    cases = "".join(
+        f'case " $* " in *" {verb.replace("_", "-")} "*) {script};; esac\n'
+        for verb, script in scripts.items()
+    )
+    write_files(wrapper.parent, {"git": f'#!/bin/sh\nwork={path}\n{cases}exec {itself} "$@"\n'})
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("script", ["exit 128", HALF_WAY], ids=["fails", "killed half-way"])
+def test_when_git_fails_everything_is_as_it_was(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    before = files(path)
+    with monkeypatch.context() as patch:
+        wrap_git(path, patch, read_tree=script)
+        with pytest.raises(RepositoryFault, match="cannot update"):
+            follow(path, old, new).prepare()
+    assert files(path) == before
+    assert git("status", "--porcelain", cwd=path) == ""
+    assert rest(path) == []
+
+
+def test_what_cannot_be_undone_now_is_left_to_recovery(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(path)
+    with monkeypatch.context() as patch:
+        wrap_git(path, patch, read_tree=HALF_WAY, update_index="exit 1")
+        with pytest.raises(RepositoryFault, match="update-index"):
+            follow(path, old, new).prepare()
+    assert (path / ".git/index.lock").exists()
+    assert recover(Repository.open(path)) == [path]
+    assert files(path) == before
+    assert git("status", "--porcelain", cwd=path) == ""
+    assert rest(path) == []
+
+
+# ---------------------------------------------------------------- dying
+
+STEPS = {"open", "os.link", "os.rename", "os.remove", "shutil.copyfile", "subprocess.Popen"}
+
+
+def die_at(point: int, action: Callable[[], object], events: set[str] = STEPS) -> bool:
+    """Run the action in a child that dies before its `point`-th step; whether it did."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def watch(event: str, _: object) -> None:
+            nonlocal count
+            count += event in events
+            if event in events and count == point:
+                os._exit(9)
+
+        try:
+            sys.addaudithook(watch)
+            action()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 9
+
+
+def deaths(action: Callable[[], object]) -> Iterator[int]:
+    point = 1
+    while die_at(point, action):
+        yield point
+        point += 1
+
+
+def test_death_keeps_what_had_the_result_already(path: Path, old: str, new: str) -> None:
+    edit_as_the_batch(path)
+    add_as_the_batch(path)
+
+    def land() -> None:
+        step = follow(path, old, new)
+        assert step.prepare() == []
+        move(path, old, new, step)
+        step.commit()
+
+    ends = Counter[str]()
+    while die_at(ends.total() + 1, land, {"subprocess.Popen", "os.rename"}):
+        refs.clean(path / ".git")
+        recover(Repository.open(path))
+        tip = git("rev-parse", "main", cwd=path)
+        ends[tip] += 1
+        assert (path / "README").read_text() == "read more\n" * 50
+        assert (path / "new/dir/n.py").read_text() == "n = 1\n"
+        if tip == new:
+            assert git("status", "--porcelain", cwd=path) == ""
+        git("reset", "-q", "--hard", old, cwd=path)
+        edit_as_the_batch(path)
+        add_as_the_batch(path)
+    assert ends[old] > 3
+    assert git("rev-parse", "main", cwd=path) == new
+
+
+def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:
+    expected = {commit: clone_of(path, commit, tmp_path) for commit in (old, new)}
+
+    def land() -> None:
+        step = follow(path, old, new)
+        assert step.prepare() == []
+        move(path, old, new, step)
+        step.commit()
+
+    ends = []
+    for _ in deaths(land):
+        refs.clean(path / ".git")
+        recover(Repository.open(path))
+        tip = git("rev-parse", "main", cwd=path)
+        assert files(path) == expected[tip]
+        assert git("status", "--porcelain", "--ignored", cwd=path) == ""
+        assert rest(path) == []
+        ends.append(tip)
+        git("reset", "-q", "--hard", old, cwd=path)
+    assert set(ends) == {old, new}
+    assert git("rev-parse", "main", cwd=path) == new
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_death_at_every_step_of_a_rollback(path: Path, old: str, new: str, swapped: bool) -> None:
+    before = files(path)
+
+    def back() -> None:
+        step = follow(path, old, new)
+        assert step.prepare() == []
+        if swapped:
+            step.swap()
+        step.rollback()
+
+    for _ in deaths(back):
+        recover(Repository.open(path))
+        assert files(path) == before
+        assert git("status", "--porcelain", cwd=path) == ""
+        assert rest(path) == []
+
+
+def test_death_at_every_step_of_a_recovery(path: Path, tmp_path: Path, old: str, new: str) -> None:
+    expected = clone_of(path, new, tmp_path)
+
+    def half() -> None:
+        assert follow(path, old, new).prepare() == []
+        move(path, old, new)
+        os._exit(9)
+
+    assert die_at(-1, half)
+    write_files(path, {"README": "read"})  # as if git had been killed, too
+    for _ in deaths(lambda: recover(Repository.open(path), wait=0.0)):
+        pass
+    assert files(path) == expected
+    assert git("status", "--porcelain", cwd=path) == ""
+    assert rest(path) == []
+
+
+def half_way(path: Path) -> None:
+    """What a git that is killed in the middle leaves."""
+    (path / "bin/run").chmod(0o755)
+    (path / "old/only.txt").unlink()
+    (path / "swap").unlink()
+    write_files(path, {"README": "read mo", "swap/inner": "now", "new/dir/n.py": ""})
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["undone", "finished"])
+@pytest.mark.parametrize("locked", [True, False], ids=["locked", "lock removed by hand"])
+def test_a_half_written_work_tree_is_settled_as_the_ref_says(
+    path: Path, tmp_path: Path, old: str, new: str, moved: bool, locked: bool
+) -> None:
+    tip = new if moved else old
+    expected = clone_of(path, tip, tmp_path)
+    assert die_before_read_tree(path, old, new)
+    half_way(path)
+    if not locked:
+        (path / ".git/index.lock").unlink()
+    if moved:
+        move(path, old, new)
+    assert recover(Repository.open(path)) == [path]
+    assert files(path) == expected
+    assert git("status", "--porcelain", "--ignored", cwd=path) == ""
+    assert rest(path) == []
+
+
+def die_before_read_tree(path: Path, old: str, new: str) -> bool:
+    def prepare() -> None:
+        def watch(event: str, args: tuple[object, ...]) -> None:
+            if event == "subprocess.Popen" and "read-tree" in str(args[1]):
+                os._exit(9)
+
+        sys.addaudithook(watch)
+        follow(path, old, new).prepare()
+
+    return die_at(-1, prepare)
+
+
+def test_recovery_keeps_what_the_person_wrote_since(path: Path, old: str, new: str) -> None:
+    assert die_before_read_tree(path, old, new)
+    write_files(path, {"README": "mine\n", "new/dir/n.py": "mine, too\n"})
+    move(path, old, new)
+    recover(Repository.open(path))
+    assert (path / "README").read_text() == "mine\n"
+    assert (path / "new/dir/n.py").read_text() == "mine, too\n"
+    assert (path / "swap/inner").read_text() == "now below\n"
+    assert git("diff", "--name-only", cwd=path).split("\n") == ["README", "new/dir/n.py"]
+    assert git("diff", "--name-only", "--cached", cwd=path) == ""
+
+
+def test_who_reads_the_branch_and_then_the_index_finds_no_older_one(
+    path: Path, old: str, new: str
+) -> None:
+    """`git commit` does so before it locks the index, and would take the batch back."""
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert git("diff-index", "--cached", old, cwd=path) == ""
+    move(path, old, new, step)
+    assert (path / ".git/index.lock").exists()
+    assert git("rev-parse", "main", cwd=path) == new
+    assert git("diff-index", "--cached", new, cwd=path) == ""
+    step.commit()
+    assert rest(path) == []
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
+    reason="needs strace",
+)
+@pytest.mark.parametrize("reads", ["before the branch moves", "after the branch moved"])
+def test_commit_that_read_the_index_before_it_was_locked_takes_nothing_back(
+    path: Path, tmp_path: Path, old: str, new: str, reads: str
+) -> None:
+    trace, lock = tmp_path / "trace", path / ".git/index.lock"
+    hold = ("-P", str(lock), "-e", "trace=openat", "-e", "inject=openat:delay_enter=3000000")
+    words = ["strace", "-f", "-o", str(trace), *hold, "git", "commit", "-q", "-m", "mine"]
+    write_files(path, {"mine": "mine\n"})
+    git("add", "mine", cwd=path)
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    commits: list[subprocess.Popen[bytes]] = []
+
+    def begin_to_commit() -> None:
+        commits.append(subprocess.Popen(words, cwd=path, stderr=subprocess.PIPE))
+        time.sleep(1)  # it has read the branch and the index, and is about to lock
+
+    def first() -> None:
+        step.swap()
+        if reads.startswith("before"):
+            begin_to_commit()
+
+    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
+    if reads.startswith("after"):
+        begin_to_commit()
+    step.commit()
+    (commit,) = commits
+    _, said = commit.communicate()
+    assert (commit.returncode, b"cannot lock ref" in said) in ((0, False), (128, True)), said
+    if commit.returncode:
+        git("commit", "-q", "-m", "mine", cwd=path)
+    assert git("diff", "--name-status", new, "HEAD", cwd=path) == "A\tmine"
+    assert git("rev-parse", "HEAD^", cwd=path) == new
+    assert git("status", "--porcelain", cwd=path) == ""
+
+
+def test_recovery_leaves_the_living_alone(path: Path, old: str, new: str) -> None:
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    assert recover(Repository.open(path), wait=0.0) == []
+    move(path, old, new, step)
+    step.commit()
+    assert git("status", "--porcelain", cwd=path) == ""
+
+
+SURVIVOR = """
+import fcntl, sys, time
+file = open(sys.argv[1])
+fcntl.flock(file, fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_recovery_waits_for_a_git_that_outlived_its_owner(path: Path, old: str, new: str) -> None:
+    assert die_before_read_tree(path, old, new)
+    (own,) = (path / ".git").glob("patchq-*.index")
+    survivor = subprocess.Popen([sys.executable, "-c", SURVIVOR, str(own)], stdout=subprocess.PIPE)
+    assert survivor.stdout is not None
+    survivor.stdout.readline()
+    assert recover(Repository.open(path), wait=0.0) == []
+    threading.Timer(0.2, survivor.send_signal, [signal.SIGKILL]).start()
+    assert recover(Repository.open(path), wait=30.0) == [path]
+    survivor.wait()
+    survivor.stdout.close()
+    assert rest(path) == []
+
+
+def test_git_keeps_the_own_file_flocked(
+    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The descriptor is passed on, so a git that outlives its owner counts as alive."""
+    seen = path.parent / "seen"
+    wrap_git(path, monkeypatch, read_tree=f"ls -l /proc/self/fd > {seen}")
+    step = follow(path, old, new)
+    assert step.prepare() == []
+    step.rollback()
+    assert ".index" in seen.read_text()

@@ -1,0 +1,790 @@
+"""Hooks as they run: what they see, what they may, and what becomes of what they do.
+
+Most tests run twice: with the hook in a jail (where the system lets one be built) and without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.hooks import keeper
+from patchq.gate.hooks.jail import NO_JAIL, can_jail
+from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "d/c.txt": "c\n", ".gitignore": "*.log\n"}
+EDIT = block("a.txt", "two\n", "2\n")
+WAIT_SECONDS = 60.0
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    configure(repo)
+    patchq("init", cwd=repo)
+    return repo
+
+
+@pytest.fixture(params=["jailed", "plain"])
+def jail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether hooks are jailed in this test."""
+    if request.param == "plain":
+        monkeypatch.setenv(NO_JAIL, "1")
+    elif not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    return bool(request.param == "jailed")
+
+
+@pytest.fixture
+def jailed(tmp_path: Path) -> None:
+    """Skips the test where no hook can be jailed."""
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+
+
+def configure(repo: Path, *hooks: dict[str, Any], mode: str = "review", **more: Any) -> None:
+    told = {"version": 1, "target": "main", "mode": mode, "hooks": hooks, **more}
+    (repo / ".patchq.yaml").write_text(json.dumps(told))
+
+
+def hook(run: str, stage: str = "pre-commit", id: str = "h", **more: Any) -> dict[str, Any]:
+    return {"id": id, "stage": stage, "run": run, "unconfined": True, **more}
+
+
+def settle(
+    repo: Path, responses: Mapping[str, str] | None = None, code: int = 0, **more: str
+) -> list[dict[str, Any]]:
+    """Have the responses worked off; their reports."""
+    responses = {**(responses or {}), **more}
+    drop(repo / ".patchq", {f"{name}.md": text for name, text in responses.items()})
+    patchq("run", cwd=repo, code=code)
+    return [report(repo / ".patchq", name) for name in responses]
+
+
+def codes(told: dict[str, Any]) -> list[str]:
+    return [problem["code"] for problem in told["problems"]]
+
+
+def said(told: dict[str, Any]) -> str:
+    return "\n".join(str(run["output"]) for run in told["hooks"])
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def running(mark: str) -> list[int]:
+    """The processes whose command line has the mark as a word."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark.encode() in words:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[str]:
+    """A number of seconds that no other process sleeps; nobody may when the test is over."""
+    mark = f"1000.{abs(hash(str(tmp_path))) % 10**9:09}"
+    yield mark
+    left = running(mark)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
+# ---------------------------------------------------------------- what a hook sees
+
+
+LOOK = """
+git status --porcelain --ignored
+git diff --name-only HEAD^ HEAD
+test "$(git rev-parse HEAD)" = "$PATCHQ_COMMIT" && echo detached at $(git symbolic-ref -q HEAD)
+cat a.txt; ls -A; git remote; git for-each-ref; tr '\\0' '\\n' < "$PATCHQ_FILES"
+"""
+
+
+def test_a_hook_sees_a_clean_work_tree_of_its_own(repo: Path, jail: bool) -> None:
+    configure(repo, hook(LOOK))
+    [told] = settle(repo, r=EDIT)
+    assert told["state"] == "proposed"
+    assert said(told).split() == [
+        "a.txt", "detached", "at", "one", "2", "three",
+        ".git", ".gitignore", "a.txt", "b.txt", "d", "a.txt",
+    ]  # fmt: skip
+    [run] = told["hooks"]
+    assert (run["id"], run["stage"], run["exit"]) == ("h", "pre-commit", 0)
+
+
+def test_h12_the_environment_is_scrubbed(
+    repo: Path, jail: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    monkeypatch.setenv("WANTED", "yes")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent")
+    configure(repo, hook("env; cd ~ && touch x; cat", env=["WANTED", "NOT_THERE"]))
+    [told] = settle(repo, r=EDIT)
+    lines, plan = said(told).split("{", 1)
+    there = dict(line.split("=", 1) for line in lines.splitlines())
+    assert set(there) - {"PWD", "SHLVL", "_", "OLDPWD"} == {
+        "PATH", "LANG", "TZ", "HOME", "WANTED", "PATCHQ_BATCH", "PATCHQ_STAGE", "PATCHQ_TARGET",
+        "PATCHQ_BASE", "PATCHQ_COMMIT", "PATCHQ_FILES",
+    }  # fmt: skip
+    assert there["PATCHQ_BASE"] == git("rev-parse", "main", cwd=repo)
+    assert there["PATCHQ_COMMIT"] == told["commit"]
+    assert (there["PATCHQ_BATCH"], there["PATCHQ_TARGET"]) == ("r", "main")
+    assert there["HOME"] != os.environ["HOME"]
+    assert '"schema": "patchq.plan/1"' in "{" + plan
+
+
+def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path, jail: bool) -> None:
+    judge = (
+        "import json,sys; p=json.load(sys.stdin); print(p['schema'],p['id'],p['state'],p['diff'])"
+    )
+    configure(repo, hook(f'ls -A; python3 -c "{judge}"', "pre-apply"))
+    [told] = settle(repo, r=EDIT)
+    assert said(told).splitlines()[0] == "patchq.plan/1 r None diff --git a/a.txt b/a.txt"
+
+
+def test_files_choose_the_batches(repo: Path) -> None:
+    configure(repo, hook("exit 1", files=["*.py", "!/d/"]))
+    told = settle(repo, code=1, r=EDIT, s=block("x.py", "", "x = 1\n"))
+    assert [report["state"] for report in told] == ["proposed", "rejected"]
+    assert told[0]["hooks"] == []
+
+
+def test_without_hooks_nothing_is_made(repo: Path) -> None:
+    assert settle(repo, r=EDIT)[0]["state"] == "proposed"
+    assert not (repo / ".patchq/hooks").exists()
+
+
+# ---------------------------------------------------------------- what it says
+
+
+@pytest.mark.parametrize(
+    ("stage", "run", "how"),
+    [
+        ("pre-apply", "echo bad; exit 1", "exit 1"),
+        ("pre-commit", "echo bad; exit 125", "exit 125"),
+        ("pre-commit", "echo bad; kill -9 $$", "exit 137, ended by SIGKILL"),
+        ("pre-commit", "echo bad; kill -s USR1 $$", "ended by SIGUSR1"),
+    ],
+    ids=["plan", "tree", "kills-itself", "another-signal"],
+)
+def test_a_refusal_says_which_hook_and_why(repo: Path, stage: str, run: str, how: str) -> None:
+    configure(repo, hook(run, stage))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert (told["state"], told["commit"], codes(told)) == ("rejected", None, ["hook.refused"])
+    message = told["problems"][0]["message"]
+    assert message.startswith(f"the hook h ({stage}) refused the batch: ")
+    assert how in message
+    assert "bad" in told["hooks"][0]["output"]
+    assert "bad" in told["retry"]["prompt"]
+    assert git("for-each-ref", "--format=%(refname)", cwd=repo) == "refs/heads/main"
+
+
+def test_hidden_characters_of_the_output_are_written_out(repo: Path) -> None:
+    configure(repo, hook("printf 'a\\033]8;;x\\007\\342\\200\\256b'; exit 1"))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert told["hooks"][0]["output"] == "a\\x1b]8;;x\\x07\\u202eb"
+
+
+def test_the_end_of_a_long_output_is_kept(repo: Path) -> None:
+    configure(repo, hook("seq 300000; echo end; exit 1"))
+    [told] = settle(repo, code=1, r=EDIT)
+    output = told["hooks"][0]["output"]
+    assert output.startswith("…")
+    assert output.endswith("300000\nend")
+    assert len(output) < 10_000
+
+
+def test_every_independent_hook_is_heard(repo: Path) -> None:
+    configure(repo, hook("exit 1", id="one"), hook("exit 2", id="two"), hook("true", id="three"))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert [(run["id"], run["exit"]) for run in told["hooks"]] == [
+        ("one", 1), ("two", 2), ("three", 0),
+    ]  # fmt: skip
+    assert codes(told) == ["hook.refused", "hook.refused"]
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_hook_that_cannot_start_stops_the_intake(repo: Path, jail: bool, code: int) -> None:
+    configure(repo, hook(f"exit {code}" if code == 126 else "no-such-program-anywhere"))
+    drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
+    done = patchq("run", cwd=repo, code=3)
+    assert "the hook h cannot be started" in done.err
+    assert not list(repo.glob(".patchq/*/*.report.json"))
+    configure(repo, hook("true"))
+    patchq("run", cwd=repo)
+    assert [report(repo / ".patchq", id)["state"] for id in ("r", "s")] == ["proposed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("no-such-program-anywhere -x", "no `no-such-program-anywhere` on the PATH"),
+        ("if true; then", "a line that the shell can read"),
+        ("patchq:nonsense", "a shipped hook"),
+        ("true", None),
+        ("A=1 true | cat", None),
+        ("cd d && make", None),
+        ("./check.sh", None),
+    ],
+)
+def test_config_check_finds_what_cannot_start(repo: Path, run: str, expected: str | None) -> None:
+    configure(repo, hook("true", id="good"), hook(run))
+    done = patchq("config", "check", cwd=repo, code=2 if expected else 0)
+    assert (f"hooks[1].run: expected {expected}" if expected is None else expected) in done.err or (
+        expected is None and not done.err
+    )
+    assert expected is None or ".patchq.yaml:1:" in done.err
+
+
+MISFITS = [("ruff", "pre-apply"), ("notify", "pre-commit"), ("pre-apply", "post-reject")]
+
+
+@pytest.mark.parametrize(("name", "stage"), MISFITS)
+def test_a_shipped_hook_where_it_would_see_nothing(repo: Path, name: str, stage: str) -> None:
+    """It would pass everything, and seem to guard."""
+    configure(repo, hook(f"patchq:{name}", stage))
+    expected = f"expected a hook that sees something at {stage}, got `patchq:{name}`"
+    assert expected in patchq("config", "check", cwd=repo, code=2).err
+    drop(repo / ".patchq", {"r.md": EDIT})
+    assert expected in patchq("run", cwd=repo, code=3).err
+
+
+# ---------------------------------------------------------------- the end
+
+
+HANGS = (
+    "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {0} &) ; sleep {0} & echo waits; sleep {0}"
+)
+
+
+def test_h01_a_hook_that_hangs_is_ended_with_all_its_processes(
+    repo: Path, jail: bool, mark: str
+) -> None:
+    configure(repo, hook(HANGS.format(mark), timeout_seconds=1.0))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert codes(told) == ["hook.timeout"]
+    assert told["hooks"][0]["exit"] is None
+    assert "waits" in told["hooks"][0]["output"]
+    assert not running(mark)
+
+
+def test_what_a_hook_leaves_running_is_ended(repo: Path, jail: bool, mark: str) -> None:
+    leave = f"(setsid nohup sleep {mark} >/dev/null 2>&1 &); sleep {mark} & true"
+    configure(repo, hook(leave))
+    assert settle(repo, r=EDIT)[0]["state"] == "proposed"
+    assert not running(mark)
+
+
+def test_a_hook_that_kills_its_keeper_is_ended_as_well(repo: Path, jail: bool, mark: str) -> None:
+    seconds = 0.5 if jail else WAIT_SECONDS
+    configure(repo, hook(f"sleep {mark} & kill -9 $PPID; sleep {mark}", timeout_seconds=seconds))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert codes(told) == ["hook.timeout" if jail else "hook.refused"]
+    wait_for(lambda: not running(mark))
+
+
+def test_a_hook_begins_once_its_pid_is_told(tmp_path: Path) -> None:
+    status, tell = os.pipe()
+    life, line = os.pipe()
+    os.set_blocking(tell, False)
+    with suppress(BlockingIOError):  # full, so the keeper has to wait
+        while os.write(tell, b" " * 4096):
+            pass
+    os.set_blocking(tell, True)
+    fds = (tell, life, tell)
+    words = ("plain", ",".join(map(str, fds)), "1m", str(tmp_path), "", str(tmp_path), "0")
+    process = subprocess.Popen([*keeper.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
+    try:
+        time.sleep(0.4)
+        assert not (tmp_path / "begun").exists()
+        os.read(status, 1 << 20)
+        wait_for((tmp_path / "begun").exists)
+    finally:
+        for fd in (status, tell, life, line):
+            os.close(fd)
+        process.wait()
+
+
+def test_h02_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
+    configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
+    drop(repo / ".patchq", {"r.md": EDIT})
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", "patchq", "run"], cwd=repo, stderr=subprocess.DEVNULL
+    )
+    wait_for(lambda: len(running(mark)) == 2)
+    daemon.kill()
+    daemon.wait()
+    wait_for(lambda: not running(mark))
+    configure(repo, hook("true"))
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "r")
+    assert (told["state"], len(told["hooks"])) == ("proposed", 1)
+
+
+# ---------------------------------------------------------------- what it leaves behind
+
+
+HOSTILE = {
+    "edits-files": "echo x > a.txt; rm b.txt; rm -r d; mkdir d; echo x > d/new; ln -s / link",
+    "commits": "echo x > a.txt; git add -A; git commit -qm x; git update-ref refs/heads/x HEAD",
+    "hides": "git update-index --assume-unchanged a.txt; touch -r a.txt r; echo TWO > a.txt; "
+    "touch -r r a.txt; echo '*' > .git/info/exclude; mkdir -p .git/info; echo '*' > .gitignore",
+    "deletes-its-copy": 'rm -rf "$PWD"/* "$PWD"/.[a-z]*; rmdir "$PWD"; true',
+    "deletes-git": "rm -rf .git; git init -q .",
+    "locks-out": "mkdir x; echo > x/y; chmod 000 x a.txt; chmod 500 .",
+    "config": "git config core.fsmonitor 'touch /tmp/patchq-owned; false'; git config x.y z",
+}
+
+
+@pytest.mark.parametrize("run", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, jail: bool, run: str) -> None:
+    configure(repo, hook(f"{{ {run}; }} >&2; true"), mode="auto")
+    assert settle(repo, r=EDIT)[0]["state"] == "applied"
+    look = "git status --porcelain --ignored; git config x.y; cat a.txt; ls -A; git for-each-ref"
+    configure(repo, hook(look), mode="auto")
+    [told] = settle(repo, s=block("b.txt", "b\n", "B\n"))
+    assert said(told).split() == [
+        "one", "2", "three", ".git", ".gitignore", "a.txt", "b.txt", "d",
+    ]  # fmt: skip
+    git("fsck", "--strict", cwd=repo)
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "echo x > ../../../../a.txt",
+        "rm -rf ../../../../.git/refs ../../../inbox",
+        "git --git-dir=../../../../.git update-ref refs/heads/main HEAD",
+        "echo x > ~/../../../../../a.txt; rm -rf ../../../active",
+    ],
+    ids=["a-file", "refs-and-queue", "moves-the-target", "the-claim"],
+)
+def test_a_jailed_hook_writes_nowhere_else(repo: Path, run: str, tmp_path: Path) -> None:
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    before = git("rev-parse", "main", cwd=repo)
+    configure(repo, hook(f"{run}; true"))
+    [told] = settle(repo, r=EDIT)
+    assert told["state"] == "proposed"
+    assert git("rev-parse", "main", cwd=repo) == before
+    assert git("status", "--porcelain", cwd=repo) == ""
+    git("fsck", "--strict", cwd=repo)
+
+
+def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NO_JAIL, "1")
+    other = commit_files(repo, {"b.txt": "theirs\n"})
+    git("reset", "-q", "--hard", "HEAD^", cwd=repo)
+    move = f"git --git-dir={repo}/.git update-ref refs/heads/main {other}"
+    configure(repo, hook(move), mode="auto", target="main")
+    git("checkout", "-q", "--detach", cwd=repo)
+    [told] = settle(repo, r=EDIT)
+    assert told["state"] == "applied"
+    assert git("show", "main:a.txt", "main:b.txt", cwd=repo) == "one\n2\nthree\ntheirs"
+    git("fsck", "--strict", cwd=repo)
+
+
+@pytest.mark.parametrize(
+    "run",
+    ["head -c 5G /dev/zero > big", "head -c 5G /dev/zero > /tmp/big", "yes > ~/big"],
+    ids=["its-tree", "tmp", "home"],
+)
+def test_h03_a_jailed_hook_cannot_fill_the_disk(
+    repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    monkeypatch.setenv(keeper.ROOM_NAME, "4m")
+    configure(repo, hook(f"{run}; echo ended"))
+    [told] = settle(repo, r=EDIT)
+    assert "No space left on device" in said(told)
+    assert not list(repo.rglob("big"))
+
+
+def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    look = "grep -c : /proc/net/dev; readlink /proc/self/ns/net"
+    configure(repo, hook(look, id="off"), hook(look, id="on", network=True))
+    [told] = settle(repo, r=EDIT)
+    here = os.readlink("/proc/self/ns/net")
+    assert [run["output"].split()[-1] == here for run in told["hooks"]] == [False, True]
+    assert told["hooks"][0]["output"].split()[0] == "1"
+
+
+def test_moving_on_touches_only_what_differs(repo: Path, jail: bool) -> None:
+    configure(repo, hook("ls -i --time-style=full-iso -l b.txt d/c.txt"), mode="auto")
+    first, second = settle(repo, r=EDIT), settle(repo, s=block("a.txt", "one\n", "1\n"))
+    assert said(first[0]) == said(second[0])
+
+
+def test_a_tree_moves_on_from_what_git_has_collected(repo: Path, jail: bool) -> None:
+    configure(repo, hook("cat a.txt; git status --porcelain"))
+    settle(repo, r=EDIT)
+    patchq("discard", "r", cwd=repo)
+    for ref in git("for-each-ref", "--format=%(refname)", "refs/patchq", cwd=repo).split():
+        git("update-ref", "-d", ref, cwd=repo)
+    git("reflog", "expire", "--expire=now", "--all", cwd=repo)
+    git("gc", "-q", "--prune=now", cwd=repo)
+    for loose in repo.glob(".patchq/hooks/0/tree/.git/objects/??/*"):
+        loose.unlink()
+    [told] = settle(repo, s=block("a.txt", "one\n", "1\n"))
+    assert said(told).split() == ["1", "two", "three"]
+
+
+# ---------------------------------------------------------------- fixes
+
+
+def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, jail: bool) -> None:
+    fix = "sed -i 's/$/!/' a.txt; echo new > made.txt; rm b.txt; echo junk > x.log"
+    configure(
+        repo, hook(fix, id="fix", fixes=True), hook("cat a.txt; git status --porcelain", id="see")
+    )
+    [told] = settle(repo, r=EDIT)
+    assert told["state"] == "proposed"
+    changed = git("diff", "--name-status", "main", "patchq/r", cwd=repo)
+    assert changed.split() == ["M", "a.txt", "D", "b.txt", "A", "made.txt"]
+    assert git("show", "patchq/r:a.txt", cwd=repo) == "one!\n2!\nthree!"
+    assert told["hooks"][1]["output"] == "one!\n2!\nthree!"
+    named = [(edit["path"], edit["description"]) for edit in told["edits"][1:]]
+    assert named == [(path, "by hook fix") for path in ("a.txt", "b.txt", "made.txt")]
+    assert "+new" in told["diff"]
+    assert "Patchq-Batch: r" in git("log", "-1", "--format=%B", "patchq/r", cwd=repo)
+    assert git("rev-parse", "patchq/r^{tree}", cwd=repo) == told["tree"]
+
+
+@pytest.mark.parametrize(
+    ("fix", "code"),
+    [
+        ("echo x > .env", "path.denied"),
+        ("echo '{' > x.json", "result.syntax"),
+        ("rm a.txt; ln -s /etc/passwd a.txt", "hook.refused"),
+        ("rm -r d; ln -s / d", "hook.refused"),
+        ("rm a.txt; mkfifo a.txt", "hook.refused"),
+        ("git checkout -q HEAD^ -- a.txt", "hook.refused"),
+        ("head -c 5000000 /dev/zero > a.txt", "response.too_large"),
+    ],
+    ids=["denied", "syntax", "link", "link-above", "fifo", "undone", "too-large"],
+)
+def test_h04_fixes_pass_the_same_gate(repo: Path, jail: bool, fix: str, code: str) -> None:
+    configure(repo, hook(fix, fixes=True))
+    [told] = settle(repo, code=1, r=EDIT)
+    assert (told["state"], codes(told)) == ("rejected", [code])
+
+
+def test_a_fix_in_a_reviewed_path_is_proposed(repo: Path) -> None:
+    configure(repo, hook("echo x > b.txt", fixes=True), mode="auto", paths={"review": ["b.txt"]})
+    [told] = settle(repo, r=EDIT)
+    assert (told["state"], codes(told)) == ("proposed", ["path.review"])
+
+
+# ---------------------------------------------------------------- passes
+
+
+def test_a_pass_is_remembered_and_a_refusal_is_not(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = f"echo x >> {tmp_path}/ran"
+    monkeypatch.setenv(NO_JAIL, "1")
+    configure(repo, hook(f"{count}; exit 1"))
+    settle(repo, code=1, r=EDIT)
+    settle(repo, code=1, s=EDIT)
+    assert (tmp_path / "ran").read_text() == "x\n" * 2
+    configure(repo, hook(count))
+    told = [settle(repo, t=f"{EDIT}# t\n")[0], settle(repo, u=f"{EDIT}# u\n")[0]]
+    assert (tmp_path / "ran").read_text() == "x\n" * 3
+    assert said(told[1]) == "passed before, on the same tree"
+    configure(repo, hook(count, cache=False))
+    settle(repo, v=f"{EDIT}# v\n")
+    settle(repo, w=f"{EDIT}# w\n")
+    assert (tmp_path / "ran").read_text() == "x\n" * 5
+
+
+def test_accept_runs_the_hooks_on_a_tree_that_they_have_not_seen(repo: Path) -> None:
+    configure(repo, hook("! grep -q B b.txt"))
+    settle(repo, r=EDIT, s=block("d/c.txt", "c\n", "C\n"))
+    assert patchq("accept", "s", cwd=repo)
+    commit_files(repo, {"b.txt": "B\n"})
+    done = patchq("accept", "r", cwd=repo, code=1)
+    assert "the hook h (pre-commit) refused the batch" in done.out + done.err
+    assert report(repo / ".patchq", "r")["state"] == "proposed"
+    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
+
+
+def test_a_persons_commits_are_seen_by_the_hooks(repo: Path) -> None:
+    configure(repo, hook("! grep -q B b.txt"))
+    settle(repo, r=EDIT)
+    git("checkout", "-q", "patchq/r", cwd=repo)
+    commit_files(repo, {"b.txt": "B\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    patchq("accept", "r", cwd=repo, code=1)
+    assert git("show", "main:b.txt", cwd=repo) == "b"
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_those_built_on_a_refused_batch_land_without_it(repo: Path, jail: bool) -> None:
+    configure(repo, hook("! grep -q BAD *.txt"), mode="auto")
+    told = settle(
+        repo,
+        code=1,
+        r1=EDIT,
+        r2=block("b.txt", "b\n", "BAD\n"),
+        r3=block("d/c.txt", "c\n", "C\n"),
+        r4=block("a.txt", "three\n", "3\n"),
+    )
+    assert [report["state"] for report in told] == ["applied", "rejected", "applied", "applied"]
+    files = git("show", "main:a.txt", "main:b.txt", "main:d/c.txt", cwd=repo)
+    assert files.split() == ["one", "2", "3", "b", "C"]
+    assert git("status", "--porcelain", cwd=repo) == ""
+    trees = {report["tree"] for report in told if report["tree"]}
+    landed = git("log", "-3", "--format=%T", "main", cwd=repo).split()
+    assert set(landed) == trees
+
+
+KINDS = (
+    "good", "BAD", "good", "fixme", "BAD", "BAD", "good", "fixme",
+    "good", "BAD", "fixme", "good", "good", "BAD", "good", "fixme",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fixes", [False, True], ids=["", "with-fixes"])
+def test_many_in_the_same_files_land_or_not_each_for_itself(repo: Path, fixes: bool) -> None:
+    """Each is refused for what it says itself, never for one that it was built on; the work tree,
+    which has the target checked out, follows; and what landed is what the hooks saw."""
+    files = {name: [f"{name} {line}" for line in range(30)] for name in ("x.txt", "y.txt")}
+    commit_files(repo, {name: "\n".join(lines) + "\n" for name, lines in files.items()})
+    hooks = [hook("! grep -q BAD *.txt", id="look")]
+    if fixes:
+        hooks.append(hook("sed -i s/fixme/fixed/ *.txt", id="fix", fixes=True))
+    configure(repo, *hooks, mode="auto")
+    responses = {}
+    for number, kind in enumerate(KINDS):
+        name, line = ("x.txt", "y.txt")[number % 3 == 0], 1 + 28 * number // len(KINDS)
+        old, new = files[name][line], f"{kind} {number}"
+        responses[f"r{number:02}"] = block(name, f"{old}\n", f"{new}\n")
+        if kind != "BAD":
+            files[name][line] = new.replace("fixme", "fixed") if fixes else new
+    told = settle(repo, responses, code=1)
+    states = ["rejected" if kind == "BAD" else "applied" for kind in KINDS]
+    assert [report["state"] for report in told] == states
+    assert {name: (repo / name).read_text().splitlines() for name in files} == files
+    assert git("status", "--porcelain", cwd=repo) == ""
+    landed = git("log", "--format=%T", "main", cwd=repo).split()
+    assert {report["tree"] for report in told if report["tree"]} <= set(landed)
+
+
+SLOWLY = """
+import sys, time
+from patchq.cli import main
+from patchq.gate.land import worker
+process = worker.process
+def slowly(*words):
+    time.sleep(0.3)
+    return process(*words)
+worker.process = slowly
+sys.exit(main(["run"]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["review", "auto"])
+def test_candidates_are_checked_at_the_same_time(
+    repo: Path, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each hook waits until the other one runs, however long it took to decide on the batches."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one processor")
+    monkeypatch.setenv(NO_JAIL, "1")
+    both = f"test -e {tmp_path}/r -a -e {tmp_path}/s"
+    meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
+    configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS), mode=mode)
+    drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
+    subprocess.run([sys.executable, "-c", SLOWLY], cwd=repo, check=True)
+    told = [report(repo / ".patchq", id) for id in ("r", "s")]
+    assert [one["hooks"][0]["exit"] for one in told] == [0, 0]
+
+
+# ---------------------------------------------------------------- those that are told
+
+
+def test_hooks_are_told_of_what_is_published_though_the_rest_cannot_be(
+    repo: Path, tmp_path: Path
+) -> None:
+    commands = [hook(f"echo $PATCHQ_BATCH >> {tmp_path}/told", "post-commit")]
+    configure(repo, *commands)
+    ids = ("x1", "x2", "x3")
+    for number, id in enumerate(ids):
+        text = block(f"{id}.txt", "", "new\n")
+        drop(repo / ".patchq", {f"{id}.md": text})
+        os.utime(repo / ".patchq/inbox" / f"{id}.md", (number, number))
+    in_the_way = repo / ".patchq/done/x2.report.md/something"
+    in_the_way.mkdir(parents=True)
+    patchq("run", cwd=repo, code=3)
+    assert (tmp_path / "told").read_text().split() == ["x1"]
+    shutil.rmtree(in_the_way.parent)
+    patchq("run", cwd=repo)
+    assert sorted((tmp_path / "told").read_text().split()) == [*ids]
+
+
+def test_hooks_are_told_of_verdicts(repo: Path, tmp_path: Path) -> None:
+    tell = (
+        f'echo $PATCHQ_STAGE $PATCHQ_BATCH $(basename "$PATCHQ_REPORT") >> {tmp_path}/told; exit 1'
+    )
+    look = f'test -s "$PATCHQ_REPORT" || echo gone >> {tmp_path}/told; {tell}'
+    configure(repo, hook(look, "post-commit", "c"), hook(look, "post-reject", "r"))
+    settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
+    patchq("accept", "good", cwd=repo)
+    assert sorted((tmp_path / "told").read_text().splitlines()) == [
+        "post-commit good good.report.json",
+        "post-commit good good.report.json",
+        "post-reject bad bad.report.json",
+    ]
+    assert report(repo / ".patchq", "good")["state"] == "accepted"
+
+
+def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    configure(
+        repo,
+        hook(f"echo $PATCHQ_EVENT $PATCHQ_BATCH >> {log}", "post-commit", "all", events=["all"]),
+        hook(f"echo some $PATCHQ_STATE >> {log}", "post-reject", "some", events=["discarded"]),
+        hook(f"echo usual $PATCHQ_STATE >> {log}", "post-commit", "usual"),
+    )
+    needs = f"---\ndepends_on: [nobody]\n---\n{block('a.txt', 'three', '3')}"
+    settle(repo, x=EDIT, y=needs, z=f"---\nagent: w\nid: z\n---\n{EDIT}")
+    patchq("discard", "x", cwd=repo)
+    patchq("discard", "y", cwd=repo)
+    again = block("a.txt", "three\n", "III\n")
+    drop(repo / ".patchq", {"z2.md": f"---\nagent: w\nid: z\n---\n{again}"})
+    patchq("run", cwd=repo)
+    patchq("accept", "z-2", cwd=repo)
+    heard = Counter(log.read_text().splitlines())
+    assert heard == Counter(
+        ["proposed x", "held y", "proposed z", "discarded x", "some discarded", "discarded y",
+         "some discarded", "proposed z-2", "superseded z", "accepted z-2",
+         *["usual proposed"] * 3, "usual accepted"]
+    )  # fmt: skip
+
+
+def test_what_a_hook_says_that_is_told_is_kept(repo: Path) -> None:
+    """The end of it; the next time for the same batch it takes the place of what it said."""
+    long = "python3 -c 'print(999 * \"no way \")'"
+    configure(
+        repo,
+        hook(f"{long}; echo $PATCHQ_STATE; exit 3", "post-commit", "loud"),
+        hook("true", "post-commit", "silent"),
+        hook("echo no: $PATCHQ_BATCH; echo key: ghp_" + "a1B2c3D4e5F6" * 3, "post-reject", "no"),
+    )
+    told, refused = settle(repo, code=1, x=EDIT, y=block("a.txt", "nowhere", "x"))
+    ((id, code, output),) = [(run["id"], run["exit"], run["output"]) for run in told["hooks"]]
+    assert (id, code, len(output) <= 1001, output[-16:]) == ("loud", 3, True, "no way \nproposed")
+    ((id, output),) = [(run["id"], run["output"]) for run in refused["hooks"]]
+    assert (id, output.split()[:2], "ghp_" in output) == ("no", ["no:", "y"], False)
+    assert told["branch"] == "patchq/x"
+    patchq("accept", "x", cwd=repo)
+    (run,) = report(repo / ".patchq", "x")["hooks"]
+    assert run["output"].endswith("\naccepted")
+
+
+def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
+    if not can_jail(tmp_path / "probe"):
+        pytest.skip("there are no user namespaces here")
+    look = f"readlink /proc/self/ns/net > {tmp_path}/$PATCHQ_STAGE; pwd >> {tmp_path}/$PATCHQ_STAGE"
+    on, off = hook(look, "post-commit", "c"), hook(look, "post-reject", "r", network=False)
+    configure(repo, on, off)
+    settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
+    seen = [(tmp_path / stage).read_text().split() for stage in ("post-commit", "post-reject")]
+    assert [where for _, where in seen] == [str(repo)] * 2
+    here = os.readlink("/proc/self/ns/net")
+    assert [space == here for space, _ in seen] == [True, False]
+
+
+@pytest.mark.parametrize("verb", ["accept", "revert"])
+def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb: str) -> None:
+    tell = "printf 'its \\033[31mkey: %s' ghp_" + "a1B2c3D4e5F6" * 3 + "; exit 1"
+    settle(repo, good=EDIT)
+    if verb == "revert":
+        patchq("accept", "good", cwd=repo)
+    configure(repo, hook(tell, "post-commit"), log={"format": "json"})
+    (line,) = fresh(verb, "good", cwd=repo).err.splitlines()
+    told = json.loads(line)
+    assert (told["level"], told["message"]) == ("warning", "(what was said holds a GitHub token)")
+
+
+def test_where_no_hook_can_be_jailed_those_that_are_told_run_all_the_same(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NO_JAIL, "1")
+    configure(repo, hook(f"touch {tmp_path}/told", "post-commit", network=False))
+    settle(repo, good=EDIT)
+    assert (tmp_path / "told").exists()
+
+
+# ---------------------------------------------------------------- git's own hooks
+
+
+def git_hook(repo: Path, name: str, text: str) -> None:
+    path = repo / ".git/hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_gits_own_hooks_are_honoured(repo: Path, jailed: None, tmp_path: Path) -> None:
+    git_hook(repo, "applypatch-msg", 'sed -i "1s/.*/PROJ-1: edited/" "$1"')
+    git_hook(repo, "pre-applypatch", "git diff --cached --name-only HEAD; git log -1 --format=%s")
+    git_hook(repo, "post-applypatch", f"echo $PWD >> {tmp_path}/after")
+    configure(repo, git_hooks=True, mode="auto")
+    [told] = settle(repo, r=EDIT)
+    assert told["state"] == "applied"
+    assert [run["id"] for run in told["hooks"]] == ["applypatch-msg", "pre-applypatch"]
+    assert told["hooks"][1]["output"].split() == ["a.txt", "Start"]
+    message = git("log", "-1", "--format=%B", cwd=repo)
+    assert message.startswith("PROJ-1: edited\n")
+    assert "Patchq-Batch: r" in message
+    assert (tmp_path / "after").read_text().split() == [str(repo)]
+
+
+def test_gits_own_hooks_refuse(repo: Path) -> None:
+    git_hook(repo, "pre-applypatch", "echo no; exit 1")
+    git("config", "core.hooksPath", ".git/hooks", cwd=repo)
+    configure(repo, git_hooks=True)
+    [told] = settle(repo, code=1, r=EDIT)
+    assert codes(told) == ["hook.refused"]
+
+
+def test_a_batch_that_changes_a_hooks_script_waits_for_review(repo: Path) -> None:
+    configure(repo, hook("sh ./check.sh"), mode="auto")
+    commit_files(repo, {"check.sh": "true\n"})
+    [told] = settle(repo, r=block("check.sh", "true\n", "exit 0\n"))
+    assert (told["state"], codes(told)) == ("proposed", ["path.review"])

@@ -1,0 +1,559 @@
+"""`patchq hooks`, and git's own ways in behind the same gate: real git, real pushes, real mails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.config import config_file
+from patchq.gate.config.schema import Config
+from patchq.gate.hooks import shipped, wiring
+from tests.helpers.command import block, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+NAMES = list(shipped.GIT_SUMMARIES)
+RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n", "b.txt": "x\n"})
+
+
+def tried(*args: str, cwd: Path, stdin: bytes = b"") -> tuple[int, str]:
+    """A git command that may fail; its exit code and what it said."""
+    done = subprocess.run(["git", *args], cwd=cwd, input=stdin, capture_output=True, check=False)
+    said = (done.stdout + done.stderr).decode()
+    assert "Traceback" not in said, said
+    return done.returncode, said
+
+
+def hook(path: Path, text: str) -> Path:
+    write_files(path.parent, {path.name: text})
+    path.chmod(0o755)
+    return path
+
+
+def snapshot(*roots: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Every file of the directories: mode, and content or target."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in (path for root in roots for path in [root, *sorted(root.rglob("*"))]):
+        mode = path.lstat().st_mode
+        if path.is_symlink():
+            found[str(path)] = (mode, os.readlink(path))
+        else:
+            found[str(path)] = (mode, path.read_bytes() if path.is_file() else b"")
+    return found
+
+
+# ---------------------------------------------------------------- install, uninstall
+
+
+def test_install_is_repeatable_and_uninstall_restores_everything(repo: Path) -> None:
+    hooks = repo / ".git/hooks"
+    hook(hooks / "pre-push", "#!/bin/sh\nexit 0\n")
+    (hooks / "post-merge").symlink_to("pre-push")
+    hook(hooks / "update", "not for git\n").chmod(0o644)
+    before = snapshot(repo)
+    told = patchq("--json", "hooks", "install", "--git", cwd=repo).json()
+    assert [Path(name).name for name in told["installed"]] == NAMES
+    assert sorted(Path(name).name for name in told["kept"]) == [
+        "post-merge.before-patchq", "pre-push.before-patchq", "update.before-patchq",
+    ]  # fmt: skip
+    wired = snapshot(repo)
+    assert patchq("--json", "hooks", "install", "--git", cwd=repo).json()["installed"] == []
+    assert snapshot(repo) == wired
+    assert len(patchq("--json", "hooks", "uninstall", cwd=repo).json()["restored"]) == len(NAMES)
+    assert snapshot(repo) == before
+    assert patchq("hooks", "uninstall", cwd=repo).out == "nothing to restore\n"
+
+
+def test_list_says_what_works(repo: Path) -> None:
+    def states() -> tuple[set[str], set[str]]:
+        told = patchq("--json", "hooks", "list", cwd=repo).json()
+        on = {each["name"] for each in told["hooks"] if each["enabled"]}
+        return on, {each["state"] for each in told["git"]}
+
+    assert states() == (set(), {"absent"})
+    hook(repo / ".git/hooks/pre-push", "#!/bin/sh\n")
+    assert states() == (set(), {"absent", "other"})
+    patchq("hooks", "install", "--git", cwd=repo)
+    patchq("hooks", "install", cwd=repo)
+    assert states() == ({"pre-apply"}, {"installed"})
+    lines = patchq("hooks", "list", cwd=repo).out.splitlines()
+    assert sum(line.startswith("  on ") for line in lines) == 1 + len(NAMES)
+    assert all(any(name in line for line in lines) for name in (*shipped.SUMMARIES, *NAMES))
+
+
+OUTER = """\
+#!{interpreter}
+echo "before $0 $*" >>"$LOG"
+cat >>"$LOG"
+exit {code}
+"""
+
+
+@pytest.mark.parametrize("interpreter", ["/bin/sh", "/usr/bin/env bash", "/bin/sh -e"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_hook_that_was_there_runs_first_with_input_and_name(
+    interpreter: str, code: int, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    hook(repo / ".git/hooks/pre-push", OUTER.format(interpreter=interpreter, code=code))
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("init", "-q", "--bare", str(tmp_path / "remote.git"), cwd=tmp_path)
+    git("remote", "add", "origin", str(tmp_path / "remote.git"), cwd=repo)
+    status, _ = tried("push", "origin", "main", cwd=repo)
+    assert status == (1 if code else 0)
+    head, zeros = git("rev-parse", "HEAD", cwd=repo), "0" * 40
+    called, given = (tmp_path / "log").read_text().splitlines()
+    assert called.endswith(f"/pre-push origin {tmp_path / 'remote.git'}")
+    assert given == f"refs/heads/main {head} refs/heads/main {zeros}"
+
+
+def test_exit_code_and_input_pass_through_a_program_too(repo: Path, tmp_path: Path) -> None:
+    there = hook(
+        repo / ".git/hooks/pre-push",
+        f"#!{sys.executable}\nimport sys\nprint(sys.stdin.read())\nsys.exit(7)\n",
+    )
+    patchq("hooks", "install", "--git", cwd=repo)
+    done = subprocess.run([there, "x", "y"], cwd=repo, input=b"a b", capture_output=True)
+    assert (done.returncode, done.stdout) == (7, b"a b\n")
+
+
+def test_patchqs_hook_refuses_after_one_that_passed(repo: Path, tmp_path: Path) -> None:
+    hook(repo / ".git/hooks/pre-push", "#!/bin/sh\ncat >/dev/null\n")
+    patchq("hooks", "install", "--git", cwd=repo)
+    remote = propose_and_clone(repo, tmp_path)
+    assert tried("push", str(remote), "patchq/fix:main", cwd=repo)[0] == 1
+
+
+def test_a_hook_that_is_no_longer_executable_is_not_called(repo: Path) -> None:
+    hook(repo / ".git/hooks/post-merge", "#!/bin/sh\ntouch called\n").chmod(0o644)
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("checkout", "-q", "-b", "side", cwd=repo)
+    commit_files(repo, {"c": "x\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    git("merge", "-q", "side", cwd=repo)
+    assert not (repo / "called").exists()
+
+
+@pytest.mark.parametrize("setting", [".githooks", "absolute"])
+def test_core_hookspath_is_respected_in_every_work_tree(
+    setting: str, repo: Path, tmp_path: Path
+) -> None:
+    value = setting if setting == ".githooks" else str(tmp_path / "shared")
+    git("config", "core.hooksPath", value, cwd=repo)
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", "-b", "side", str(linked), cwd=repo)
+    before = snapshot(repo, linked)
+    (linked / "sub").mkdir()
+    told = patchq("--json", "hooks", "install", "--git", cwd=linked / "sub").json()["installed"]
+    (linked / "sub").rmdir()
+    places = {Path(name).parent for name in told}
+    if setting == ".githooks":
+        # git starts the hooks of a push to this repository in the git directory of the work tree.
+        gitdirs = [repo / ".git", repo / ".git/worktrees/linked"]
+        assert places == {it / ".githooks" for it in (repo, linked, *gitdirs)}
+        assert str(repo / ".git/.githooks/update") in told
+    else:
+        assert places == {tmp_path / "shared"}
+    patchq("hooks", "uninstall", cwd=repo)
+    assert snapshot(repo, linked) == before
+    assert not (tmp_path / "shared").exists()
+
+
+def test_a_hook_put_over_patchqs_is_never_lost(repo: Path) -> None:
+    hooks = repo / ".git/hooks"
+    hook(hooks / "pre-push", "#!/bin/sh\n# mine\n")
+    patchq("hooks", "install", "--git", cwd=repo)
+    hook(hooks / "pre-push", "#!/bin/sh\n# a manager's\n")
+    for words in (("install", "--git"), ("uninstall",)):
+        assert "remove the one" in patchq("hooks", *words, cwd=repo, code=2).err
+        assert "a manager's" in (hooks / "pre-push").read_text()
+        assert "mine" in (hooks / "pre-push.before-patchq").read_text()
+    hook(hooks / "pre-push", "#!/bin/sh\n# mine\n")
+    patchq("hooks", "install", "--git", cwd=repo)
+    patchq("hooks", "uninstall", cwd=repo)
+    assert (hooks / "pre-push").read_text() == "#!/bin/sh\n# mine\n"
+    assert not (hooks / "pre-push.before-patchq").exists()
+
+
+def test_a_bare_repository_is_wired_too(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git("init", "-q", "--bare", str(bare), cwd=tmp_path)
+    told = patchq("--json", "hooks", "install", "--git", cwd=bare).json()["installed"]
+    assert {Path(name).parent for name in told} == {bare / "hooks"}
+
+
+# ---------------------------------------------------------------- the gate in the configuration
+
+GATE = "hooks:\n" + wiring.GATE
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# mine\nhooks: []\nmode: auto # x\n", f"# mine\n{GATE}mode: auto # x\n"),
+        ("hooks: []  # none yet\n", f"hooks:  # none yet\n{wiring.GATE}"),
+        ("hooks:\n#  - id: x\nmode: auto\n", f"{GATE}#  - id: x\nmode: auto\n"),
+        ("mode: auto", f"mode: auto\n\n{GATE}"),
+        ("mode: auto\r\nhooks: []\r\n", f"mode: auto\n{GATE}".replace("\n", "\r\n")),
+        ("", f"\n{GATE}"),
+        ("hooks:\n- {id: t, stage: pre-commit, run: x}\n", None),
+        ("{mode: auto}\n", None),
+        ("log:\n  level: info\n'hooks': []\n", None),
+    ],
+)
+def test_the_gate_is_put_in_and_nothing_else_changes(before: str, after: str | None) -> None:
+    made = wiring.enable(before.encode())
+    assert made == (after.encode() if after is not None else None)
+
+
+def test_the_sample_can_be_enabled() -> None:
+    plain = config_file.sample().encode()
+    made = plain if wiring.is_enabled(config_file.parse(plain)) else wiring.enable(plain)
+    assert made
+    assert config_file.parse(made).but(hooks=()) == Config()
+    assert [hook.run for hook in config_file.parse(made).hooks] == ["patchq:pre-apply"]
+
+
+@pytest.mark.parametrize("before", [None, "# mine\nhooks: []\n"])
+def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> None:
+    path = repo / ".patchq.yaml"
+    if before is not None:
+        path.write_text(before)
+    assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
+    assert wiring.is_enabled(config_file.load(path))
+    assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
+    patchq("hooks", "uninstall", cwd=repo)
+    assert (path.read_text() if path.exists() else None) == before
+
+
+def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:
+    path = repo / ".patchq.yaml"
+    path.write_text("hooks:\n- {id: t, stage: pre-commit, run: make}\n")
+    said = patchq("hooks", "install", cwd=repo).out
+    assert wiring.GATE.rstrip() in said
+    assert path.read_text() == "hooks:\n- {id: t, stage: pre-commit, run: make}\n"
+    path.write_text("mode: review\n")
+    patchq("hooks", "install", cwd=repo)
+    path.write_text(path.read_text() + "# more\n")
+    assert "was changed since" in patchq("hooks", "uninstall", cwd=repo).out
+    assert path.read_text().endswith("# more\n")
+
+
+def test_the_configuration_keeps_its_modes_and_its_link(repo: Path, tmp_path: Path) -> None:
+    elsewhere, path = tmp_path / "shared.yaml", repo / ".patchq.yaml"
+    elsewhere.write_text("mode: auto\n")
+    elsewhere.chmod(0o640)
+    path.symlink_to(elsewhere)
+    for word, text in (("install", f"mode: auto\n\n{GATE}"), ("uninstall", "mode: auto\n")):
+        patchq("hooks", word, cwd=repo)
+        assert (path.is_symlink(), elsewhere.read_text()) == (True, text)
+        assert elsewhere.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("text", ["{bad", "[]", ""])
+def test_a_damaged_record_is_named(text: str, repo: Path) -> None:
+    (repo / ".git/patchq-hooks.json").write_text(text)
+    for word in ("install", "uninstall"):
+        assert "patchq-hooks.json cannot be read" in patchq("hooks", word, cwd=repo, code=2).err
+    assert not (repo / ".patchq.yaml").exists()
+
+
+# ---------------------------------------------------------------- git am
+
+
+def mail(repo: Path, files: dict[str, str], message: str = "A change") -> bytes:
+    """The commit of the files as a mail; the repository stays as it was."""
+    commit_files(repo, files, message)
+    text = git("format-patch", "-1", "--stdout", cwd=repo)
+    git("reset", "-q", "--hard", "HEAD^", cwd=repo)
+    return text.encode() + b"\n"
+
+
+@pytest.fixture
+def gated(repo: Path) -> Path:
+    """A repository with git's hooks wired, the gate, and a hook that sees the tree."""
+    (repo / ".patchq.yaml").write_text(
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, files: ['*.txt'], "
+        'run: "! grep -l BAD $(git ls-files)"}\n'
+    )
+    (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
+    patchq("hooks", "install", "--git", cwd=repo)
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("files", "message", "said"),
+    [
+        ({"a.txt": "one\nTWO\n"}, "Good", None),
+        ({"a.py": "BAD = 'not looked for in Python'\n"}, "Good", None),
+        ({"a.txt": f"ghp_{RANDOM}\n"}, "x", "a.txt:1: looks like a GitHub token"),
+        ({"LICENSE": "x\n"}, "x", "LICENSE: is protected"),
+        ({"c.txt": "BAD\n"}, "x", "the hook no-bad (pre-commit) refused the batch"),
+        (
+            {"c.txt": "ok\n"},
+            f"x\n\nghp_{RANDOM}",
+            "the commit message, line 3: looks like a GitHub token",
+        ),
+    ],
+)
+def test_git_am_passes_the_configured_hooks(
+    files: dict[str, str], message: str, said: str | None, gated: Path
+) -> None:
+    text, tip = mail(gated, files, message), git("rev-parse", "HEAD", cwd=gated)
+    status, told = tried("am", cwd=gated, stdin=text)
+    if said is None:
+        assert status == 0, told
+        assert git("rev-parse", "HEAD^", cwd=gated) == tip
+        return
+    assert status != 0
+    assert said in told
+    assert RANDOM not in told
+    assert git("rev-parse", "HEAD", cwd=gated) == tip
+    git("am", "--abort", cwd=gated)
+
+
+GATE_CASES: list[tuple[dict[str, str], str, str | None]] = [
+    ({"c.txt": "fine\n", "d.py": "x = 1\n"}, "Good", None),
+    ({".env": "A=1\n"}, "x", "path.denied: .env may not be changed"),
+    ({".patchq.yaml": "mode: auto\n"}, "x", "path.denied: .patchq.yaml may not be changed"),
+    ({"A.txt": "x\n"}, "x", "path.exists: A.txt"),
+    ({"c.txt": f"ghp_{RANDOM}\n"}, "x", "edit.secret: c.txt:1: looks like a GitHub token"),
+    ({"c.txt": "x\n"}, f"x\n\nghp_{RANDOM}", "edit.secret: the commit message, line 3"),
+    ({"d.py": "x = (\n"}, "x", "result.syntax: the new file d.py does not parse"),
+    ({"big.txt": "x" * (4 << 20) + "x"}, "x", "response.too_large: big.txt would have"),
+    ({f"many/{n}.txt": "x\n" for n in range(201)}, "x", "response.too_large: 201 files"),
+    ({"link": "-> a.txt"}, "x", None),
+    ({"link": "-> /etc/passwd"}, "x", "path.outside: link would be a symbolic link"),
+]
+"""What the queue's own checks say of a commit: its files, its message, and what is told of it."""
+
+
+def stage(repo: Path, files: dict[str, str]) -> None:
+    """Write and stage the files; one whose content is `-> X` is a link to X."""
+    write_files(repo, {name: text for name, text in files.items() if text[:3] != "-> "})
+    for name, text in files.items():
+        if text.startswith("-> "):
+            (repo / name).symlink_to(text[3:])
+    git("add", "-f", "--all", cwd=repo)
+
+
+@pytest.mark.parametrize(("files", "message", "said"), GATE_CASES)
+def test_what_no_batch_may_do_nobody_does_by_git_with_any_hooks_or_none(
+    files: dict[str, str], message: str, said: str | None, repo: Path, tmp_path: Path
+) -> None:
+    """What git's hooks ask, without a configuration and without a queue."""
+    before = git("rev-parse", "HEAD", cwd=repo)
+    stage(repo, files)
+    (tmp_path / "message").write_text(message)
+    asked = [["--message", str(tmp_path / "message")], []]
+    told = [patchq("hooks", "check", *words, cwd=repo, code=None) for words in asked]
+    git("commit", "-q", "-m", message, cwd=repo)
+    now = git("rev-parse", "HEAD", cwd=repo)
+    pushed = patchq("hooks", "check", "--push", "main", before, now, cwd=repo, code=None)
+    for codes, out in (([t.code for t in told], "".join(t.out for t in told)), (
+        [pushed.code], pushed.out,
+    )):  # fmt: skip
+        assert sum(codes) == (0 if said is None else 1), out
+        assert said is None or said in out
+        assert RANDOM not in out
+
+
+@pytest.mark.parametrize("door", ["am", "update", "pre-push"])
+def test_every_door_has_the_gate(door: str, repo: Path, tmp_path: Path) -> None:
+    clone, bare = tmp_path / "clone", tmp_path / "bare.git"
+    git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
+    git("clone", "-q", str(bare), str(clone), cwd=tmp_path)
+    guarded = bare if door == "update" else clone
+    patchq("hooks", "install", "--git", cwd=guarded)
+    start = git("rev-parse", "HEAD", cwd=repo)
+    if door == "am":
+        status, told = tried("am", cwd=clone, stdin=mail(repo, {".env": "A=1\n"}))
+    else:
+        stage(clone, {".env": "A=1\n"})
+        git("commit", "-q", "-m", "x", cwd=clone)
+        status, told = tried("push", "origin", "main", cwd=clone)
+    assert status != 0
+    assert "path.denied: .env may not be changed" in told
+    assert git("rev-parse", "main", cwd=clone if door == "am" else bare) == start
+
+
+def test_hooks_that_others_share_do_nothing_where_nothing_was_installed(
+    repo: Path, tmp_path: Path
+) -> None:
+    other = make_repo(tmp_path / "other", {"a.txt": "one\n"})
+    for each in (repo, other):
+        git("config", "core.hooksPath", str(tmp_path / "shared"), cwd=each)
+    patchq("hooks", "install", "--git", cwd=repo)
+    text = mail(other, {"c.txt": f"ghp_{RANDOM}\n"})
+    assert tried("am", cwd=other, stdin=text)[0] == 0
+    assert tried("am", cwd=repo, stdin=text)[0] != 0
+
+
+# ---------------------------------------------------------------- pushes and merges
+
+
+def propose(repo: Path, id: str = "fix") -> str:
+    """A proposal; its commit."""
+    patchq("init", cwd=repo)
+    drop = block("a.txt", "two\n", f"{id}\n")
+    write_files(repo / ".patchq/inbox", {f".{id}": drop})
+    (repo / f".patchq/inbox/.{id}").rename(repo / f".patchq/inbox/{id}.md")
+    patchq("run", cwd=repo)
+    return git("rev-parse", f"patchq/{id}", cwd=repo)
+
+
+def propose_and_clone(repo: Path, tmp_path: Path) -> Path:
+    """A proposal, and a bare repository that has the target without it."""
+    remote = tmp_path / "remote.git"
+    git("clone", "-q", "--bare", str(repo), str(remote), cwd=tmp_path)
+    (repo / ".git/info").mkdir(exist_ok=True)
+    with (repo / ".git/info/exclude").open("a") as file:
+        file.write(".patchq.yaml\n")
+    propose(repo)
+    git("remote", "add", "origin", str(remote), cwd=repo)
+    git("fetch", "-q", "origin", cwd=repo)
+    return remote
+
+
+@pytest.fixture
+def pushing(repo: Path, tmp_path: Path) -> Path:
+    propose_and_clone(repo, tmp_path)
+    patchq("hooks", "install", "--git", cwd=repo)
+    return repo
+
+
+def test_pre_push_keeps_a_proposal_from_the_target(pushing: Path) -> None:
+    status, said = tried("push", "origin", "patchq/fix:main", cwd=pushing)
+    assert status == 1
+    assert "main would get proposals that nobody has accepted:\n  fix " in said
+    git("checkout", "-q", "-b", "side", cwd=pushing)
+    git("merge", "-q", "--no-ff", "patchq/fix", cwd=pushing)
+    assert tried("push", "origin", "side:main", cwd=pushing)[0] == 1
+    # As its own branch it may go anywhere: that is how it is published.
+    git("push", "-q", "origin", "patchq/fix", "side", cwd=pushing)
+
+
+def test_pre_push_knows_a_proposal_that_was_rebased(pushing: Path) -> None:
+    git("checkout", "-q", "-b", "side", cwd=pushing)
+    commit_files(pushing, {"b.txt": "y\n"})
+    git("cherry-pick", "patchq/fix", cwd=pushing)
+    status, said = tried("push", "origin", "side:main", cwd=pushing)
+    assert (status, "  fix " in said) == (1, True)
+
+
+def test_what_a_person_put_on_the_local_branch_is_pushed(pushing: Path) -> None:
+    git("reset", "-q", "--hard", "patchq/fix", cwd=pushing)
+    assert git("for-each-ref", "refs/patchq/waiting", cwd=pushing) != ""
+    git("push", "-q", "origin", "main", cwd=pushing)
+
+
+def test_an_accepted_proposal_is_pushed(pushing: Path) -> None:
+    patchq("accept", "fix", cwd=pushing)
+    git("push", "-q", "origin", "main", cwd=pushing)
+    there = git("ls-remote", "origin", "refs/heads/main", cwd=pushing).split("\t")[0]
+    assert there == git("rev-parse", "main", cwd=pushing)
+
+
+def test_the_protected_branches_are_the_targets_or_those_that_git_names(pushing: Path) -> None:
+    git("push", "-q", "origin", "patchq/fix:release/1", cwd=pushing)
+    git("push", "-q", "origin", ":release/1", cwd=pushing)
+    git("config", "patchq.protectedBranch", "release/*", cwd=pushing)
+    assert tried("push", "origin", "patchq/fix:release/1", cwd=pushing)[0] == 1
+    git("config", "--unset", "patchq.protectedBranch", cwd=pushing)
+    (pushing / ".patchq.yaml").write_text('target: "trunk"  # ours\n')
+    assert tried("push", "origin", "patchq/fix:trunk", cwd=pushing)[0] == 1
+    git("push", "-q", "origin", "patchq/fix:main", cwd=pushing)
+
+
+@pytest.mark.parametrize("relative", [False, True], ids=["usual place", "relative hooksPath"])
+def test_update_keeps_what_waits_here_from_the_target(
+    relative: bool, repo: Path, tmp_path: Path
+) -> None:
+    propose(repo)
+    if relative:
+        git("config", "core.hooksPath", ".githooks", cwd=repo)
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("config", "receive.denyCurrentBranch", "ignore", cwd=repo)
+    git("clone", "-q", str(repo), str(tmp_path / "clone"), cwd=tmp_path)
+    clone = tmp_path / "clone"
+    git("merge", "-q", "--no-ff", "-m", "Merge", "origin/patchq/fix", cwd=clone)
+    status, said = tried("push", "origin", "main", cwd=clone)
+    assert status == 1
+    assert "main would get proposals that nobody has accepted:" in said
+    status, said = tried("push", "origin", "main:refs/patchq/batches/mine", cwd=clone)
+    assert "refs/patchq/batches/mine is patchq's own" in said
+    git("push", "-q", "origin", "main:side", cwd=clone)
+    git("reset", "-q", "--hard", "HEAD^", cwd=clone)
+    commit_files(clone, {"c.txt": "x\n"})
+    git("push", "-q", "origin", "main", cwd=clone)
+
+
+@pytest.mark.parametrize("how", ["fast-forward", "merge"])
+def test_a_merge_by_hand_is_noticed_at_once(how: str, pushing: Path) -> None:
+    if how == "merge":
+        commit_files(pushing, {"b.txt": "y\n"})
+    git("merge", "-q", "--no-edit", "patchq/fix", cwd=pushing)
+    assert report(pushing / ".patchq", "fix")["state"] == "accepted"
+    assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=pushing) == ""
+    git("push", "-q", "origin", "main", cwd=pushing)
+
+
+def test_a_rebase_by_hand_is_noticed_at_once(pushing: Path) -> None:
+    git("checkout", "-q", "-b", "work", "patchq/fix", cwd=pushing)
+    git("checkout", "-q", "main", cwd=pushing)
+    commit_files(pushing, {"b.txt": "y\n"})
+    git("checkout", "-q", "work", cwd=pushing)
+    git("branch", "-f", "main", cwd=pushing)
+    assert report(pushing / ".patchq", "fix")["state"] == "proposed"
+    git("commit", "-q", "--amend", "-m", "Anything", cwd=pushing)
+    assert report(pushing / ".patchq", "fix")["state"] == "accepted"
+
+
+def test_another_merge_changes_nothing(pushing: Path) -> None:
+    git("checkout", "-q", "-b", "side", cwd=pushing)
+    commit_files(pushing, {"b.txt": "y\n"})
+    git("checkout", "-q", "main", cwd=pushing)
+    git("merge", "-q", "side", cwd=pushing)
+    assert report(pushing / ".patchq", "fix")["state"] == "proposed"
+
+
+def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(repo: Path) -> None:
+    """Hooks that see a tree see the last one; a secret that a later commit removes is in the
+    history all the same; a merge brings what it merges, and what it makes itself."""
+    (repo / ".patchq.yaml").write_text(
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
+    )
+    (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
+    start = git("rev-parse", "HEAD", cwd=repo)
+
+    def judged(*commits: dict[str, str], old: str = start, merge: str = "") -> str:
+        git("reset", "-q", "--hard", start, cwd=repo)
+        for number, files in enumerate(commits):
+            commit_files(repo, files, f"Change {number}")
+        if merge:
+            git("merge", "-q", "--no-ff", merge, cwd=repo)
+        now = git("rev-parse", "HEAD", cwd=repo)
+        done = patchq("hooks", "check", "--push", "main", old, now, cwd=repo, code=None)
+        assert done.code == bool(done.out), done.err
+        return done.out
+
+    told = judged({"c.txt": f"ghp_{RANDOM}\n"}, {"c.txt": "gone\n"})
+    assert f"commit {git('rev-parse', 'HEAD^', cwd=repo)[:12]}: edit.secret: c.txt:1" in told
+    assert "LICENSE: is protected" in judged({"LICENSE": "mine\n"})
+    assert "the hook no-bad (pre-commit) refused" in judged({"c.txt": "BAD\n"})
+    assert judged({"c.txt": "BAD\n"}, {"c.txt": "good\n"}) == ""
+    git("branch", "bad", commit_files(repo, {".env": "x\n"}), cwd=repo)
+    git("branch", "good", start, cwd=repo)
+    assert "path.denied: .env" in judged({"d.txt": "x\n"}, merge="bad")
+    assert judged({"d.txt": "x\n"}, merge="bad", old=git("rev-parse", "bad", cwd=repo)) == ""
+    git("branch", "-f", "landed", commit_files(repo, {".env": "y\n"}), cwd=repo)
+    git("update-ref", "refs/patchq/batches/b", "landed", cwd=repo)
+    assert "path.denied" not in judged(old=git("rev-parse", "landed^", cwd=repo), merge="landed")

@@ -1,0 +1,256 @@
+"""A push to refs/for/BRANCH: real pushes, and git's own talk with the hook."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.queue.lock import Lock
+from tests.gate.hooks.test_git_hooks import hook, snapshot, tried
+from tests.helpers.command import patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+NOTHING = "0" * 40
+LINES = "".join(f"line {n}\n" for n in range(1, 31))
+CONFIG = "target: main\ntargets: [gone, 'side/*']\nlimits: {files: 3, file_bytes: 2000}\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "re:po", {"a.txt": LINES, "b.txt": "x\n"})
+    (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
+    (repo / ".patchq.yaml").write_text(CONFIG)
+    patchq("init", cwd=repo)
+    git("checkout", "-q", "-b", "work", cwd=repo)
+    return repo
+
+
+def line(text: bytes) -> bytes:
+    return b"%04x" % (len(text) + 4) + text
+
+
+def talk(*commands: tuple[str, str], options: tuple[str, ...] = ()) -> bytes:
+    """What git says: the ids and refs that are pushed, and the options."""
+    lines = [line(b"version=1\0push-options"), b"0000"]
+    lines += [
+        line(f"{NOTHING} {new} {ref}".encode("utf-8", "surrogateescape")) for new, ref in commands
+    ]
+    return b"".join([*lines, b"0000", *(line(one.encode()) for one in options), b"0000"])
+
+
+def state(repo: Path) -> tuple[str, set[str], list[str]]:
+    """Refs, objects, and the inbox."""
+    objects = {str(path) for path in (repo / ".git/objects").rglob("*")}
+    return git("for-each-ref", cwd=repo), objects, os.listdir(repo / ".patchq/inbox")
+
+
+def many(repo: Path, count: int) -> str:
+    """The last of so many commits."""
+    who = "committer A <a@b> 0 +0000\ndata 1\nx\n"
+    stream = [f"commit refs/heads/many\n{who}" for _ in range(count)]
+    stream[0] += "from refs/heads/main\n"
+    git("fast-import", "--quiet", cwd=repo, stdin="\n".join(stream))
+    tip = git("rev-parse", "many", cwd=repo)
+    git("update-ref", "-d", "refs/heads/many", cwd=repo)
+    return tip
+
+
+def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_path: Path) -> None:
+    good = commit_files(repo, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
+    at = {"good": good, "start": git("rev-parse", "main", cwd=repo), "none": NOTHING}
+    at["files"] = commit_files(repo, {f"{n}.txt": "x\n" for n in range(4)})
+    git("reset", "-q", "--hard", good, cwd=repo)
+    at["large"] = commit_files(
+        repo,
+        {
+            "large.txt": "x" * 2001,
+        },
+    )
+    git("reset", "-q", "--hard", good, cwd=repo)
+    git("checkout", "-q", "-b", "other", "main", cwd=repo)
+    commit_files(repo, {"b.txt": "y\n"})
+    git("merge", "-q", "--no-edit", "work", cwd=repo)
+    at["merge"] = git("rev-parse", "HEAD", cwd=repo)
+    git("checkout", "-q", "--orphan", "apart", cwd=repo)
+    at["apart"] = commit_files(repo, {"b.txt": "z\n"})
+    git("checkout", "-q", "-f", "--detach", "main", cwd=repo)
+    at["empty"] = commit_files(repo, {}, "Nothing")
+    at["blob"] = git("rev-parse", "main:a.txt", cwd=repo)
+    at["many"] = many(repo, 1001)
+    at["lost"] = "1" * 40
+    long = "id=" + "x" * 10_001
+    rows: list[tuple[str, str, tuple[str, ...], str]] = [
+        ("start", "main", (), "main has all of it already"),
+        ("empty", "main", (), "response.no_edits: nothing was changed"),
+        ("none", "main", (), "pushed to and never stored"),
+        ("good", "man", (), "frontmatter.target: the branch 'man'"),
+        ("good", "caf\udce9", (), "frontmatter.target"),
+        ("good", "gone", (), "there is no branch 'gone'"),
+        ("good", "", (), "refs/for/ is for no branch"),
+        ("good", "patchq/x", (), "frontmatter.target"),
+        ("files", "main", (), "response.too_large: 5 files would change"),
+        ("large", "main", (), "response.too_large: large.txt would have 2001 bytes"),
+        ("good", "side/1", (), "there is no branch"),
+        ("merge", "main", (), "holds the merge"),
+        ("apart", "main", (), "no commit in common"),
+        ("blob", "main", (), "there is no commit"),
+        ("lost", "main", (), "there is no commit"),
+        ("many", "main", (), "holds more than 1000 commits"),
+        ("good", "main", ("nonsense",), "there is no push option 'nonsense'"),
+        ("good", "main", ("target=main",), "there is no push option 'target'"),
+        ("good", "main", ("id",), "the push option id has no value"),
+        ("good", "main", ("id= ",), "the push option id has no value"),
+        ("good", "main", ("id=a", "id=b"), "given twice"),
+        ("good", "main", ("id=../../x",), "no batch's id"),
+        ("good", "main", ("depends-on=a,,b",), "no batch's id"),
+        ("good", "main", ("retries=a b",), "no batch's id"),
+        ("good", "main", ("message=a\nb",), "holds a control character"),
+        ("good", "main", ("agent=a\0b",), "holds a control character"),
+        ("good", "main", (long,), "10000 characters"),
+        ("good", "main", ("timeout=soon",), "the push option timeout is"),
+        ("good", "main", ("timeout=nan",), "the push option timeout is"),
+    ]
+    before = state(repo)
+    aside = tmp_path / "aside"
+    for commit, branch, options, wanted in rows:
+        data = talk((at[commit], f"refs/for/{branch}"), options=options)
+        done = patchq("-q", "hooks", "receive", str(aside), cwd=repo, stdin=data)
+        assert f"ng refs/for/{branch} " in done.out, (wanted, done)
+        assert wanted in done.err, (wanted, done)
+        assert wanted.replace("\n", "") in done.out
+        assert done.out.count("\n") == 0
+    two = talk((good, "refs/for/main"), (good, "refs/for/side/1"))
+    told = patchq("-q", "hooks", "receive", str(aside), cwd=repo, stdin=two).out
+    assert told.count("2 refs are pushed") == 2
+    assert state(repo) == before
+
+
+@pytest.mark.parametrize("data", [b"", b"0000", b"zzzz", b"0003", b"00ffshort", line(b"version=2")])
+def test_what_git_does_not_say_is_no_push(data: bytes, repo: Path) -> None:
+    before = state(repo)
+    done = patchq("hooks", "receive", "aside", cwd=repo, stdin=data, code=2)
+    assert done.err.count("\n") == 1
+    assert (done.out, state(repo)) == ("", before)
+
+
+def test_without_a_daemon_the_response_waits_and_names_what_was_said(repo: Path) -> None:
+    commit = commit_files(repo, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
+    options = ("id=mine", "agent=bob", "model=m-1", "message=As said: #1", "depends-on=x, y")
+    data = talk((commit, "refs/for/main"), options=options)
+    done = patchq("-q", "hooks", "receive", "aside", cwd=repo, stdin=data)
+    assert done.out.endswith("0014ok refs/for/main0000")
+    assert "no daemon works on the queue" in done.err
+    assert "`patchq wait mine` waits on" in done.err
+    (name,) = os.listdir(repo / ".patchq/inbox")
+    text = (repo / ".patchq/inbox" / name).read_text()
+    assert 'depends_on: ["x", "y"]\n' in text
+    git("update-ref", "-d", "refs/heads/work", cwd=repo)
+    git("checkout", "-q", "-f", "main", cwd=repo)
+    git("reflog", "expire", "--all", "--expire=now", cwd=repo)
+    git("gc", "-q", "--prune=now", cwd=repo)
+    assert tried("cat-file", "-e", commit, cwd=repo)[0] != 0
+    (repo / ".patchq/inbox" / name).write_text(text.replace('depends_on: ["x", "y"]\n', ""))
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "mine")
+    assert (told["agent"], told["model"], told["target"]) == ("bob", "m-1", "main")
+    assert git("log", "-1", "--format=%s", "patchq/mine", cwd=repo) == "As said: #1"
+    assert git("show", "patchq/mine:a.txt", cwd=repo).split("\n")[4] == "five"
+
+
+@pytest.mark.parametrize("how", ["timeout", "interrupt"])
+def test_who_goes_away_is_told_where_the_response_is(how: str, repo: Path) -> None:
+    commit = commit_files(repo, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
+    options = ("timeout=0.1",) if how == "timeout" else ()
+    command = [sys.executable, "-m", "patchq", "-q", "hooks", "receive", "aside"]
+    busy = Lock(repo / ".patchq/lock")
+    busy.acquire()
+    process = subprocess.Popen(
+        command, cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stderr
+    process.stdin.write(talk((commit, "refs/for/main"), options=options))
+    process.stdin.flush()
+    handed_in = process.stderr.readline().decode()
+    if how == "interrupt":
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    busy.release()
+    (name,) = os.listdir(repo / ".patchq/inbox")
+    assert handed_in == f"handed in as {name.removesuffix('.md')}\n"
+    assert "stays in the queue" in err.decode()
+    assert (b"ok refs/for/main" if how == "timeout" else b"ng refs/for/main interrupted") in out
+    assert process.returncode == 0
+
+
+def test_pushes_from_a_work_tree_and_from_a_clone(repo: Path, tmp_path: Path) -> None:
+    hook(repo / ".git/hooks/proc-receive", "#!/bin/sh\necho before >&2\nexit 1\n")
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("config", "--add", "receive.procReceiveRefs", "refs/review", cwd=repo)
+    there, clone = tmp_path / "there", tmp_path / "clone"
+    git("worktree", "add", "-q", "-b", "agent", str(there), "main", cwd=repo)
+    git("clone", "-q", "-b", "main", str(repo), str(clone), cwd=tmp_path)
+    before = state(repo)
+    commit_files(clone, {"new.py": "x = (\n"}, "Break it")
+    status, said = tried("push", "origin", "HEAD:refs/for/main", "HEAD:refs/heads/x", cwd=clone)
+    assert (status, state(repo)) == (1, before)
+    assert "remote: patchq: refs/for/BRANCH is pushed by itself" in said
+    assert "remote: before" in tried("push", "origin", "HEAD:refs/review/1", cwd=clone)[1]
+    before = state(repo)
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", "patchq", "watch"], cwd=repo, stderr=subprocess.DEVNULL
+    )
+    try:
+        while "since" not in patchq("--json", "status", cwd=repo).out:
+            assert daemon.poll() is None
+            time.sleep(0.1)
+        status, said = tried("push", "origin", "HEAD:refs/for/main", "-o", "id=bad", cwd=clone)
+        assert status == 1
+        assert "remote: rejected   bad  result.syntax: the new file new.py" in said
+        assert (
+            "[remote rejected] HEAD -> refs/for/main (rejected bad result.syntax: the new" in said
+        )
+        assert "remote: correct the commits and push again, with `-o retries=bad`" in said
+        assert state(repo) == before
+        commit_files(there, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
+        status, said = tried("push", ".", "HEAD:refs/for/main", "-o", "id=good", cwd=there)
+        assert status == 0, said
+        assert "remote: proposed   good  patchq/good" in said
+        assert "remote: patchq accept good" in said
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    assert git("for-each-ref", "refs/for", "refs/review", cwd=repo) == ""
+    assert not [*(repo / ".git/objects").glob("tmp_*")]
+
+
+@pytest.mark.parametrize(
+    "there", ["", "receive.advertisePushOptions false", "receive.procReceiveRefs refs/x"]
+)
+def test_install_sets_git_up_and_uninstall_takes_it_down(there: str, repo: Path) -> None:
+    if there:
+        git("config", *there.split(), cwd=repo)
+    before = snapshot(repo / ".git/config")
+    for _ in range(2):
+        patchq("hooks", "install", "--git", cwd=repo)
+    now = tried("config", "--local", "--get-regexp", "^receive", cwd=repo)[1].splitlines()
+    kept = [there.lower()] if "refs/x" in there else []
+    wanted = [*kept, "receive.procreceiverefs refs/for", "receive.advertisepushoptions true"]
+    assert sorted(now) == sorted(wanted)
+    patchq("hooks", "uninstall", cwd=repo)
+    assert snapshot(repo / ".git/config") == before
+
+
+def test_the_update_hook_stores_no_such_ref(repo: Path) -> None:
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("config", "--unset", "receive.procReceiveRefs", cwd=repo)
+    commit_files(repo, {"b.txt": "y\n"})
+    status, said = tried("push", ".", "HEAD:refs/for/main", cwd=repo)
+    assert (status, "refs/for/main is never stored" in said) == (1, True)
+    assert git("for-each-ref", "refs/for", cwd=repo) == ""

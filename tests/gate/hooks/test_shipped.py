@@ -1,0 +1,704 @@
+"""The hooks that come with patchq, each as the program that it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, cast
+
+import pytest
+
+from patchq.core.model.report import HookPlan
+from patchq.core.model.values import FileChange
+from patchq.core.text.unified import unified
+from patchq.gate.hooks import shipped
+from patchq.gate.report import secrecy
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.command import report as told_of
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
+GATES = ("pre-apply", "no-secrets", "protected-paths", "size-limits")
+
+
+def plan(
+    files: Mapping[str, str], before: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    """A plan that makes `files` of `before`."""
+    old = before or {}
+    changes = [
+        FileChange(path, old[path].encode() if path in old else None, text.encode())
+        for path, text in files.items()
+    ]
+    edits = [{"path": path, "state": "applied"} for path in files]
+    return {"schema": "patchq.plan/1", "edits": edits, "diff": unified(changes), **more}
+
+
+def run(
+    name: str, cwd: Path, given: object = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Start the script as patchq does, with a scrubbed environment."""
+    script = shipped.path(name)
+    assert script
+    command = [sys.executable, str(script)]
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **environ}
+    env["GIT_CONFIG_NOSYSTEM"] = "1"
+    stdin = b"" if given is None else json.dumps(given).encode()
+    done = subprocess.run(command, cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
+    err = done.stderr.decode()
+    assert "Traceback" not in err, err
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), err)
+
+
+def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
+    judge = shipped.judge(name, environ)
+    assert judge
+    return judge(cast(HookPlan, given))
+
+
+# ---------------------------------------------------------------- the package
+
+
+def test_every_hook_is_listed_and_is_a_program() -> None:
+    helpers = {"gate.py", "changed.py"}
+    there = {p.name for p in secrecy.directory().iterdir() if p.is_file()} - helpers
+    assert there == set(shipped.SUMMARIES)
+    in_git = {p.name for p in (secrecy.directory() / "git").iterdir()} - {"common"}
+    assert in_git == set(shipped.GIT_SUMMARIES)
+    for name in there:
+        script = shipped.path(name)
+        assert script
+        assert os.access(script, os.X_OK)
+        assert script.read_bytes().startswith(b'#!/usr/bin/env python3\n"""')
+    for name in in_git:
+        script = shipped.git_path(name)
+        assert script
+        assert os.access(script, os.X_OK)
+        assert script.read_bytes().startswith(b"#!/bin/sh\n# ")
+
+
+def test_the_wheel_carries_them() -> None:
+    root = Path(__file__).parents[3]
+    wheel = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    carried = wheel["build"]["targets"]["wheel"]["force-include"]
+    assert carried == {"hooks": "patchq/gate/hooks/scripts"}
+    assert secrecy.directory() in (root / "hooks", root / carried["hooks"])
+
+
+def test_unknown_names_are_none() -> None:
+    assert (shipped.path("../x"), shipped.judge("ruff"), shipped.path("gate.py")) == (
+        None,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_a_gate_says_the_same_as_a_program(name: str, tmp_path: Path) -> None:
+    bad = plan({"LICENSE": "mine\n", "a.py": f'x = "ghp_{RANDOM}"\n'}, {"LICENSE": "theirs\n"})
+    expected = refusals(name, bad, PATCHQ_MAX_FILES="1")
+    done = run(name, tmp_path, bad, PATCHQ_MAX_FILES="1")
+    assert (done.returncode, done.stderr.splitlines()) == (1, expected)
+    assert run(name, tmp_path, plan({"a.py": "x = 1\n"})).returncode == 0
+
+
+def test_a_program_without_a_plan_refuses_nothing_and_is_a_fault(tmp_path: Path) -> None:
+    done = run("pre-apply", tmp_path, ["no plan"])
+    assert (done.returncode, done.stderr[:12]) == (126, "cannot judge")
+
+
+# ---------------------------------------------------------------- no-secrets
+
+KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
+JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.x"
+SECRETS = {
+    "pem": ("key.txt", f"-----BEGIN PRIVATE KEY-----\n{KEY}\n"),
+    "rsa": ("key.txt", f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n"),
+    "openssh": ("a.sh", f"cat <<E\n-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY}\n"),
+    "pgp": ("k", f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{KEY}\n"),
+    "one line": ("a.py", f'K = "-----BEGIN EC PRIVATE KEY-----\\n{KEY}\\n"\n'),
+    "aws id": ("a.py", "ID = 'AKIA2E0A8F3B244C9986'\n"),
+    "aws key": ("a", f"aws_secret_access_key = {RANDOM}AbCd\n"),
+    "github": ("a.py", f"t('ghp_{RANDOM}')\n"),
+    "github fine": ("a.py", f"t('github_pat_{RANDOM}{RANDOM}')\n"),
+    "gitlab": ("a.yml", f"token: glpat-{RANDOM[:20]}\n"),
+    "slack": ("a.py", "t('xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx')\n"),
+    "slack hook": ("a", f"https://hooks.slack.com/services/T0AB1CD2E/B0AB1CD2E/{RANDOM[:24]}\n"),
+    "google": ("a.js", f"k('AIza{RANDOM[:35]}')\n"),
+    "stripe": ("a.rb", f"k 'sk_live_{RANDOM[:24]}'\n"),
+    "npm": ("a", f"npm_{RANDOM}\n"),
+    "npmrc": (".npmrc", f"//registry.example.org/:_authToken={RANDOM}\n"),
+    "pypi": ("a", f"pypi-AgEIcHlwaS5vcmc{RANDOM}{RANDOM}\n"),
+    "jwt": ("a.py", "t('eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjQyLCJhZG1pbiI6MX0." + RANDOM + "')\n"),
+    "password": ("a.py", 'password = "k8Jz!q2Lw9#xV4mT7pRb"\n'),
+    "json": ("a.json", '{"client_secret": "9f86d081884c7d659a2feaa0c55ad015"}\n'),
+    "env": (".env.local", f"API_KEY={RANDOM[:24]}\n"),
+    "address": ("a.py", 'URL = "postgres://app:Xk9fj2LmQ8zR@db/app"\n'),
+}
+
+
+@pytest.mark.parametrize(("path", "text"), SECRETS.values(), ids=SECRETS.keys())
+def test_a_secret_is_refused_with_its_place_and_not_repeated(path: str, text: str) -> None:
+    said = refusals("no-secrets", plan({path: f"first\n{text}"}))
+    assert len(said) == 2
+    assert re.match(rf"edit\.secret: {re.escape(path)}:[23]: looks like an? \w", said[0])
+    for word in re.findall(r"[\w!#+/-]{12,}", text):
+        if not re.fullmatch(r"[A-Za-z_-]+", word):
+            assert word not in "\n".join(said)
+
+
+INNOCENT = {
+    "aws example": "AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
+    "fillers": f"ghp_{'x' * 36} glpat-{'0' * 20} sk_live_{'X' * 24}\n",
+    "yours": "token: ghp_yourtokenyourtokenyourtokenyourtoken1\n",
+    "short password": 'password = "hunter2"\n',
+    "words": 'password = "changeme123456"; token = "test_password_1"; secret = "my-secret-value"\n',
+    "code": 'password = os.environ["DB_PASSWORD_1"]; token = getToken(a1, b2, C3d4E5)\n',
+    "template": 'password = "${DB_PASSWORD_42a}"; secret = "{{ s3cr3tV4lu3x }}"\n',
+    "a key's name": 'if text.startswith("-----BEGIN PRIVATE KEY-----"):\n    return\n',
+    "dots": "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
+    "public": f"-----BEGIN PUBLIC KEY-----\n{KEY}\n",
+    "hash": f'sha256 = "{"9f86d081884c7d65" * 4}"\nmonkey = "{RANDOM}"\n',
+    "uuid": 'token_id = "550e8400-e29b-41d4-a716-446655440000"\n',
+    "tutorial": f"{JWT[:-1]}SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c\n",
+    "address": "postgres://user:password@localhost/db\n",
+}
+
+
+@pytest.mark.parametrize("text", INNOCENT.values(), ids=INNOCENT.keys())
+def test_placeholders_and_code_pass(text: str) -> None:
+    assert refusals("no-secrets", plan({"a.py": text})) == []
+
+
+def test_only_added_lines_are_looked_at() -> None:
+    old = {"a.py": f't = "ghp_{RANDOM}"\nx = 1\n'}
+    assert refusals("no-secrets", plan({"a.py": old["a.py"].replace("= 1", "= 2")}, old)) == []
+    assert refusals("no-secrets", plan({"a.py": "x = 1\n"}, old)) == []
+
+
+def test_lines_that_look_like_a_header_are_lines() -> None:
+    given = plan({"a.md": f"x\n++ b/other\n@@ -1 +1 @@\nghp_{RANDOM}\n", "z": "x\n"})
+    assert refusals("no-secrets", given)[0].startswith("edit.secret: a.md:4: ")
+
+
+def test_a_quoted_path_is_shown_as_it_is() -> None:
+    assert refusals("no-secrets", plan({"ä b.py": f"ghp_{RANDOM}\n"}))[0].startswith(
+        "edit.secret: ä b.py:1: "
+    )
+
+
+def test_a_diff_that_was_cut_does_not_pass() -> None:
+    given = plan({"a": "x\n" * 9})
+    given["diff"] += "… 4711 more characters are left out here\n"
+    assert "too large to be searched" in refusals("no-secrets", given)[0]
+
+
+# ---------------------------------------------------------------- protected-paths, size-limits
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "pattern"),
+    [
+        ("LICENSE", "", "/LICENSE*"),
+        ("docs/LICENSE", "", None),
+        ("License.md", "", "/LICENSE*"),
+        ("LICENSE", "!/LICENSE", None),
+        ("web/node_modules/x/y.js", "", "node_modules/"),
+        ("node_modules.py", "", None),
+        ("infra/prod.tfstate", "", "*.tfstate"),
+        ("db/migrations/1.sql", "migrations/", "migrations/"),
+        ("db/migrations/1.sql", "/migrations/", None),
+        ("a/b/c.txt", "a/**/c.txt", "a/**/c.txt"),
+        ("a/c.txt", "a/**/c.txt", "a/**/c.txt"),
+        ("a/b/c.txt", "a/*.txt", None),
+        ("vendor/x", "vendor/**  !vendor/x", None),
+        ("v1/x", "v[0-9]/", "v[0-9]/"),
+        ("a+b/x", "a+b", "a+b"),
+    ],
+)
+def test_protected_paths(path: str, own: str, pattern: str | None) -> None:
+    said = refusals("protected-paths", plan({path: "x\n"}), PATCHQ_PROTECTED=own)
+    assert said[:1] == ([f"{path}: is protected by the pattern {pattern}"] if pattern else [])
+
+
+def test_both_names_of_a_rename_are_protected() -> None:
+    renamed = [FileChange("a.md", b"x\n", b"x\n", renamed_from="LICENSE")]
+    given = {"edits": [], "diff": unified(renamed)}
+    assert refusals("protected-paths", given)[0].startswith("LICENSE: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "said"),
+    [
+        ("PATCHQ_MAX_FILES", "1", "2 files touched, more than 1 (PATCHQ_MAX_FILES)"),
+        ("PATCHQ_MAX_LINES", "2", "3 lines added, more than 2 (PATCHQ_MAX_LINES)"),
+        ("PATCHQ_MAX_BYTES", "9", "10 bytes added, more than 9 (PATCHQ_MAX_BYTES)"),
+        ("PATCHQ_MAX_FILES", "2", None),
+        ("PATCHQ_MAX_LINES", "0", None),
+    ],
+)
+def test_size_limits(name: str, most: str, said: str | None) -> None:
+    given = plan({"a": "aaa\nbb\n", "b": "ä\n"})
+    assert refusals("size-limits", given, **{name: most})[:1] == ([said] if said else [])
+
+
+def test_a_limit_that_is_no_number_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="PATCHQ_MAX_LINES is not a number"):
+        refusals("size-limits", plan({"a": "x\n"}), PATCHQ_MAX_LINES="many")
+    given = plan({"a": "x\n"})
+    assert run("size-limits", tmp_path, given, PATCHQ_MAX_LINES="many").returncode == 126
+
+
+# ---------------------------------------------------------------- hooks on a work tree
+
+
+@pytest.fixture
+def candidate(tmp_path: Path) -> Callable[..., Path]:
+    """A work tree on a candidate commit, which makes the files of those before."""
+
+    def make(files: Mapping[str, str], before: Mapping[str, str] | None = None) -> Path:
+        root = make_repo(tmp_path / "tree", before or {"README": "x\n"})
+        commit_files(root, files)
+        (tmp_path / "files").write_bytes(b"\0".join(map(os.fsencode, files)))
+        return root
+
+    return make
+
+
+def on_tree(name: str, root: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return run(name, root, None, PATCHQ_FILES=str(root.parent / "files"), **environ)
+
+
+def tool(directory: Path, name: str, text: str) -> dict[str, str]:
+    """A program of that name, first on PATH."""
+    write_files(directory, {f"bin/{name}": text})
+    (directory / "bin" / name).chmod(0o755)
+    return {"PATH": f"{directory}/bin:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "bad"),
+    [
+        ("a.py", "def f(:\n"),
+        ("a.sh", "if true; then\n"),
+        ("run", "#!/bin/bash\nfor x in; do\n"),
+        pytest.param(
+            "a.js",
+            "let = = 1;\n",
+            marks=pytest.mark.skipif(not shutil.which("node"), reason="needs node"),
+        ),
+    ],
+)
+def test_syntax_refuses_what_does_not_parse(
+    path: str, bad: str, candidate: Callable[..., Path]
+) -> None:
+    done = on_tree("syntax", candidate({path: bad, "good.py": "x = 1\n"}))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{path}: ")
+    assert "good.py" not in done.stderr
+
+
+def test_syntax_passes_what_was_unreadable_before(candidate: Callable[..., Path]) -> None:
+    root = candidate({"a.py": "def f(:\n    2\n"}, {"a.py": "def f(:\n"})
+    assert on_tree("syntax", root).returncode == 0
+
+
+def test_syntax_writes_nothing(candidate: Callable[..., Path]) -> None:
+    root = candidate({"a.py": "x = 1\n"})
+    assert on_tree("syntax", root).returncode == 0
+    assert git("status", "--porcelain", "--ignored", cwd=root) == ""
+
+
+PYTEST = "#!/bin/sh\necho pytest ran\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "program", "code"),
+    [
+        ({"tests/test_a.py": ""}, "pytest", 0),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest", 0),
+        ({"setup.cfg": "[tool:pytest]\n"}, "pytest", 0),
+        ({"package.json": '{"scripts": {"test": "x"}}'}, "npm", 0),
+        ({"package.json": '{"scripts": {"test": "x"}}', "pytest.ini": ""}, "pytest", 0),
+        ({"Cargo.toml": ""}, "cargo", 0),
+        ({"go.mod": ""}, "go", 0),
+        ({"Makefile": "all:\n\ntest: all\n"}, "make", 0),
+        ({"Makefile": "test := 1\n"}, None, 1),
+        ({"package.json": '{"scripts": {"test": "echo no test specified"}}'}, None, 1),
+        ({"a": ""}, None, 1),
+    ],
+)
+def test_run_tests_runs_what_the_tree_shows(
+    files: dict[str, str], program: str | None, code: int, candidate: Callable[..., Path]
+) -> None:
+    root = candidate(files)
+    for name in ("pytest", "npm", "cargo", "go", "make"):
+        path = tool(root.parent, name, f"#!/bin/sh\necho ran {name}\n")
+    done = on_tree("run-tests", root, **path)
+    assert (done.returncode, done.stdout) == (code, f"ran {program}\n" if program else "")
+
+
+def test_run_tests_refuses_what_fails(candidate: Callable[..., Path]) -> None:
+    bad = {"test_a.py": "def test_a():\n    assert 1 == 2\n", "conftest.py": ""}
+    path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = on_tree("run-tests", candidate(bad), **path)
+    assert done.returncode == 1
+    assert "assert 1 == 2" in done.stdout
+
+
+@pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("test -f a", 0), ("nosuchtool", 127)])
+def test_run_tests_takes_a_command(line: str, code: int, candidate: Callable[..., Path]) -> None:
+    root = candidate({"a": "", "Makefile": "test:\n\tfalse\n"})
+    assert on_tree("run-tests", root, PATCHQ_TEST_COMMAND=line).returncode == code
+
+
+@pytest.mark.parametrize("name", ["ruff", "run-tests", "pre-commit-framework"])
+def test_a_missing_program_is_a_fault(
+    name: str, candidate: Callable[..., Path], tmp_path: Path
+) -> None:
+    before = {".pre-commit-config.yaml": "repos: []\n", "go.mod": ""}
+    (tmp_path / "bin").mkdir()
+    done = on_tree(name, candidate({"a.py": "x = 1\n"}, before), PATH=str(tmp_path / "bin"))
+    assert done.returncode == 127
+    assert "not found on PATH" in done.stderr
+
+
+RUFF = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+needs_ruff = pytest.mark.skipif(not shutil.which("ruff", path=RUFF["PATH"]), reason="needs ruff")
+
+
+@needs_ruff
+def test_ruff_checks_the_batchs_files(candidate: Callable[..., Path]) -> None:
+    root = candidate({"a.py": "import os\n", "b.txt": "x\n"}, {"old.py": "import os\n"})
+    done = on_tree("ruff", root, **RUFF)
+    assert done.returncode == 1
+    assert "a.py:1:8: F401" in done.stdout
+    assert "old.py" not in done.stdout
+
+
+@needs_ruff
+def test_ruff_fixes_when_it_may(candidate: Callable[..., Path]) -> None:
+    root = candidate({"a.py": "import os\nx  = 1\n"})
+    assert on_tree("ruff", root, PATCHQ_FIXES="1", **RUFF).returncode == 0
+    assert (root / "a.py").read_text() == "x = 1\n"
+
+
+LOCAL = """\
+repos:
+- repo: local
+  hooks:
+  - {id: no-tabs, name: no tabs, language: system, entry: sh -c '! grep -l X "$@"' --}
+"""
+FRAMEWORKS = [name for name in ("prek", "pre-commit") if shutil.which(name)]
+FAKE = """\
+#!/bin/sh
+# As both frameworks are called: run --config FILE --color never --files PATH...
+shift; config=$2; shift 4; shift
+grep -q 'id: no-tabs' "$config" || exit 0
+! grep -l X "$@"
+"""
+
+
+@pytest.mark.parametrize("name", ["prek", "pre-commit"])
+def test_the_framework_runs_on_the_batchs_files(
+    name: str, candidate: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = {} if name in FRAMEWORKS else tool(tmp_path, name, FAKE)
+    before = {".pre-commit-config.yaml": LOCAL, "old": "X\n"}
+    root = candidate({"a": "ok\n"}, before)
+    assert on_tree("pre-commit-framework", root, **path).returncode == 0
+    commit_files(root, {"a": "X\n"})
+    assert on_tree("pre-commit-framework", root, **path).returncode == 1
+
+
+def test_a_batch_does_not_choose_what_it_is_checked_by(
+    candidate: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = {} if FRAMEWORKS else tool(tmp_path, "prek", FAKE)
+    loose = {".pre-commit-config.yaml": "repos: []\n", "a": "X\n"}
+    root = candidate(loose, {".pre-commit-config.yaml": LOCAL})
+    assert on_tree("pre-commit-framework", root, **path).returncode == 1
+
+
+def test_the_framework_runs_again_on_what_it_fixed(
+    candidate: Callable[..., Path], tmp_path: Path
+) -> None:
+    fixing = "#!/bin/sh\n[ ! -f changed ] || exit 0\ntouch changed\nexit 1\n"
+    path = {**tool(tmp_path, "prek", fixing), **tool(tmp_path, "pre-commit", fixing)}
+    root = candidate({"a": "x\n"}, {".pre-commit-config.yaml": "repos: []\n"})
+    assert on_tree("pre-commit-framework", root, PATCHQ_FIXES="1", **path).returncode == 0
+    (root / "changed").unlink()
+    assert on_tree("pre-commit-framework", root, **path).returncode == 1
+
+
+# ---------------------------------------------------------------- hooks that are told
+
+
+def report(place: Path, **fields: Any) -> Path:
+    told = {
+        "id": "fix", "state": "proposed", "mode": "review", "target": "main",
+        "branch": "patchq/fix", "commit": None, "agent": "bot", "model": None,
+        "duplicate_of": None, "edits": [], "problems": [], **fields,
+    }  # fmt: skip
+    place.write_text(json.dumps(told))
+    return place
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> tuple[Path, Path]:
+    """A repository, and the bare one that is its `origin`."""
+    repo, remote = make_repo(tmp_path / "repo", {"a": "1\n"}), tmp_path / "remote.git"
+    git("init", "-q", "--bare", str(remote), cwd=tmp_path)
+    git("remote", "add", "origin", str(remote), cwd=repo)
+    return repo, remote
+
+
+def test_publish_pushes_the_proposal(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    hook = remote / "hooks" / "post-receive"
+    hook.write_text("#!/bin/sh\necho 'Create a request: https://forge.example.org/new/1'\n")
+    hook.chmod(0o755)
+    commit = commit_files(repo, {"a": "2\n"})
+    place = report(repo / "r.json", commit=commit)
+    done = run("publish", repo, PATCHQ_REPORT=str(place))
+    assert done.stdout == (
+        "pushed patchq/fix to origin; review it at https://forge.example.org/new/1\n"
+    )
+    assert git("rev-parse", "patchq/fix", cwd=remote) == commit
+    assert git("for-each-ref", "--format=%(refname)", cwd=remote) == "refs/heads/patchq/fix"
+
+
+def test_publish_keeps_the_remote_in_step(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    first = commit_files(repo, {"a": "2\n"})
+    place = report(repo / "r.json", commit=first)
+    run("publish", repo, PATCHQ_REPORT=str(place))
+    git("reset", "-q", "--hard", "HEAD~", cwd=repo)
+    for text in ("3\n", "4\n"):
+        new = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", text, cwd=repo)
+        done = run("publish", repo, PATCHQ_REPORT=str(report(place, commit=new)))
+        assert done.stdout == "updated patchq/fix on origin\n"
+        assert git("rev-parse", "patchq/fix", cwd=remote) == new
+    # What was about to be pushed when the process died is no one else's.
+    git("update-ref", "refs/patchq/published/origin/fix", first, cwd=repo)
+    last = git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "Last", cwd=repo)
+    assert run("publish", repo, PATCHQ_REPORT=str(report(place, commit=last))).returncode == 0
+    assert git("rev-parse", "patchq/fix", cwd=remote) == last
+    for said in ("deleted patchq/fix on origin\n", ""):
+        done = run(
+            "publish", repo, PATCHQ_REPORT=str(report(place, commit=None, state="discarded"))
+        )
+        assert (done.returncode, done.stdout) == (0, said)
+    for of in (repo, remote):
+        assert git("for-each-ref", "refs/patchq", "refs/heads/patchq", cwd=of) == ""
+
+
+def test_publish_leaves_what_others_pushed(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    base, theirs = git("rev-parse", "HEAD", cwd=repo), commit_files(repo, {"a": "theirs\n"})
+    git("push", "-q", "origin", f"{theirs}:refs/heads/patchq/fix", cwd=repo)
+    git("reset", "-q", "--hard", base, cwd=repo)
+    place = report(repo / "r.json", commit=commit_files(repo, {"a": "3\n"}))
+    for pushed in (False, True):
+        if pushed:
+            git("push", "-q", "origin", ":patchq/fix", cwd=repo)
+            assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 0
+            git("push", "-qf", "origin", f"{theirs}:refs/heads/patchq/fix", cwd=repo)
+            report(place, commit=base, state="discarded")
+        done = run("publish", repo, PATCHQ_REPORT=str(place))
+        assert done.returncode == 1
+        assert "not pushed from here" in done.stderr
+        assert git("rev-parse", "patchq/fix", cwd=remote) == theirs
+
+
+ASKS = {
+    "git@github.com:a/b.git": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
+    "https://x:secret@github.com/a/b": "https://github.com/a/b/compare/main...patchq/fix?expand=1",
+    "ssh://git@gitlab.example.org:2222/a/b/c.git": "https://gitlab.example.org/a/b/c/-/"
+    "merge_requests/new?merge_request%5Bsource_branch%5D=patchq/fix"
+    "&merge_request%5Btarget_branch%5D=main",
+    "https://codeberg.org/a/b.git": "https://codeberg.org/a/b/compare/main...patchq/fix",
+    "https://bitbucket.org/a/b.git": "https://bitbucket.org/a/b/pull-requests/new"
+    "?source=patchq/fix&dest=main",
+    "git@forge.example.org:a/b.git": "",
+}
+
+
+def test_publish_knows_where_forges_ask_for_a_review(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    place = report(repo / "r.json", commit=commit_files(repo, {"a": "2\n"}))
+    told = {}
+    for url in ASKS:
+        git("config", "remote.origin.url", url, cwd=repo)
+        git("config", f"url.{remote}.insteadOf", url, cwd=repo)
+        said = run("publish", repo, PATCHQ_REPORT=str(place)).stdout
+        assert "patchq/fix" in said
+        told[url] = said.partition("review it at ")[2].strip()
+    assert told == ASKS
+    away = f"https://x:secret@127.0.0.1:1{remote}"
+    done = run("publish", repo, PATCHQ_REPORT=str(place), PATCHQ_REMOTE=away)
+    assert done.returncode == 1
+    assert "127.0.0.1" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_publish_takes_another_remote_and_leaves_other_verdicts_alone(
+    published: tuple[Path, Path],
+) -> None:
+    repo, remote = published
+    git("remote", "rename", "origin", "forge", cwd=repo)
+    commit = git("rev-parse", "HEAD", cwd=repo)
+    place = report(repo / "r.json", commit=commit, state="applied", branch=None)
+    assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 0
+    assert git("for-each-ref", cwd=remote) == ""
+    report(place, commit=commit)
+    assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 1
+    named = run("publish", repo, PATCHQ_REPORT=str(place), PATCHQ_REMOTE="forge")
+    assert named.returncode == 0
+    assert git("rev-parse", "patchq/fix", cwd=remote) == commit
+
+
+REFUSED = {
+    "state": "rejected",
+    "branch": None,
+    "edits": [{"path": "a.py"}, {"path": "a.py"}],
+    "problems": [
+        {"code": "match.none", "severity": "error", "message": "no", "path": "a.py", "line": 3}
+    ],
+}
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of a web server, and what it was sent; it answers /CODE with that code."""
+    got: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(int(self.path.strip("/")))
+            self.send_header("Location", "/200")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_port}", got
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+def test_notify_posts_the_essentials(
+    tmp_path: Path, server: tuple[str, list[dict[str, Any]]]
+) -> None:
+    address, got = server
+    place = report(tmp_path / "r.json", **REFUSED)
+    environ = {"PATCHQ_REPORT": str(place), "no_proxy": "*"}
+    assert (
+        run("notify", tmp_path, None, PATCHQ_NOTIFY_URL=f"{address}/204", **environ).returncode == 0
+    )
+    assert got[0]["text"] == "rejected fix main: match.none: no"
+    assert (got[0]["paths"], got[0]["problems"][0]["line"]) == (["a.py"], 3)
+    for code in (302, 500):
+        done = run("notify", tmp_path, None, PATCHQ_NOTIFY_URL=f"{address}/{code}", **environ)
+        assert (done.returncode, done.stderr) == (1, f"127.0.0.1 answered {code}\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("file:///etc/passwd", "PATCHQ_NOTIFY_URL is not an http(s) address\n"),
+        ("http://127.0.0.1:1/secret", "127.0.0.1: [Errno 111] Connection refused\n"),
+    ],
+)
+def test_notify_says_what_went_wrong_without_the_address(
+    url: str, said: str, tmp_path: Path
+) -> None:
+    place = report(tmp_path / "r.json")
+    done = run(
+        "notify", tmp_path, None, PATCHQ_REPORT=str(place), PATCHQ_NOTIFY_URL=url, no_proxy="*"
+    )
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_notify_calls_a_command(tmp_path: Path) -> None:
+    place = report(tmp_path / "r.json")
+    environ = {"PATCHQ_REPORT": str(place)}
+    done = run("notify", tmp_path, None, PATCHQ_NOTIFY_COMMAND="cat > told; exit 0", **environ)
+    assert done.returncode == 0
+    assert json.loads((tmp_path / "told").read_text())["text"] == "proposed fix patchq/fix"
+    failing = run(
+        "notify", tmp_path, None, PATCHQ_NOTIFY_COMMAND="cat >/dev/null; exit 4", **environ
+    )
+    assert (failing.returncode, failing.stderr) == (1, "PATCHQ_NOTIFY_COMMAND exited 4\n")
+    assert run("notify", tmp_path, None, **environ).returncode == 1
+
+
+# ---------------------------------------------------------------- as patchq starts them
+
+
+def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n", "b.py": "y = 1\n"})
+    patchq("init", cwd=repo)
+    queue = repo / ".patchq"
+    drop(
+        queue,
+        {
+            "bad.md": block("a.py", "x = 1\n", f'x = "ghp_{RANDOM}"\n'),
+            "good.md": block("b.py", "y = 1\n", "y = 2\n"),
+        },
+    )
+    patchq("run", cwd=repo, code=1)
+    refused = told_of(queue, "bad")
+    assert refused["problems"][0]["code"] == "edit.secret"
+    assert "a.py:1: looks like a GitHub token" in refused["problems"][0]["message"]
+    assert told_of(queue, "good")["state"] == "proposed"
+    for file in queue.rglob("bad.report.*"):
+        assert RANDOM not in file.read_text()
+
+
+@needs_ruff
+def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", RUFF["PATH"])
+    repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
+    (repo / ".patchq.yaml").write_text(
+        "hooks:\n- {id: ruff, stage: pre-commit, run: patchq:ruff, fixes: true}\n"
+    )
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"fix.md": block("a.py", "x = 1\n", "import os\nx  =  2\n")})
+    patchq("run", cwd=repo)
+    assert git("show", "patchq/fix:a.py", cwd=repo) == "x = 2"
+
+
+def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:
+    repo, remote = published
+    (repo / ".patchq.yaml").write_text(
+        "hooks:\n- {id: publish, stage: post-commit, run: patchq:publish}\n"
+    )
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"fix.md": block("a", "1\n", "2\n")})
+    patchq("run", cwd=repo)
+    first = git("rev-parse", "patchq/fix", cwd=remote)
+    assert first == git("rev-parse", "patchq/fix", cwd=repo)
+    commit_files(repo, {"b": "b\n"})
+    patchq("run", cwd=repo)
+    assert git("rev-parse", "patchq/fix", cwd=remote) != first
+    assert git("rev-parse", "patchq/fix", cwd=remote) == git("rev-parse", "patchq/fix", cwd=repo)
+    patchq("discard", "fix", cwd=repo)
+    assert git("for-each-ref", cwd=remote) == ""

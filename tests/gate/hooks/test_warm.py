@@ -1,0 +1,117 @@
+"""The warm work trees, without hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.hooks import jail
+from patchq.gate.hooks.jail import WarmTree, slot
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path / "repo", FILES)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, repo: Path) -> WarmTree:
+    (tmp_path / "slot").mkdir()
+    return WarmTree(tmp_path / "slot", repo / ".git/objects")
+
+
+def show(tree: WarmTree, repo: Path, commit: str) -> None:
+    tree.show(git("rev-parse", f"{commit}^{{tree}}", cwd=repo), commit, {})
+
+
+def files(tree: WarmTree) -> dict[str, bytes]:
+    paths = [path for path in tree.tree.rglob("*") if path.is_file()]
+    found = {str(path.relative_to(tree.tree)): path.read_bytes() for path in paths}
+    return {name: data for name, data in found.items() if not name.startswith(".git/")}
+
+
+def inodes(tree: WarmTree) -> dict[str, int]:
+    return {name: (tree.tree / name).stat().st_ino for name in files(tree)}
+
+
+def test_a_move_writes_what_differs(repo: Path, tree: WarmTree) -> None:
+    first = git("rev-parse", "HEAD", cwd=repo)
+    second = commit_files(repo, {"a.txt": "A\n", "new/c.txt": "c\n"})
+    git("rm", "-q", "run", cwd=repo)
+    third = commit_files(repo, {})
+    show(tree, repo, first)
+    before = inodes(tree)
+    for commit in (second, third, first, third):
+        show(tree, repo, commit)
+        assert git("status", "--porcelain", "--ignored", cwd=tree.tree) == ""
+        assert git("rev-parse", "HEAD", cwd=tree.tree) == commit
+        assert inodes(tree)["d/b.txt"] == before["d/b.txt"]
+    assert files(tree) == {"a.txt": b"A\n", "d/b.txt": b"b\n", "new/c.txt": b"c\n"}
+
+
+def test_every_kind_of_entry_is_shown(repo: Path, tree: WarmTree) -> None:
+    (repo / "link").symlink_to("a.txt")
+    (repo / "run").chmod(0o755)
+    commit = commit_files(repo, {"dé/ü \n.txt": "x\n", ".gitattributes": "*.txt text eol=crlf\n"})
+    show(tree, repo, commit)
+    assert os.readlink(tree.tree / "link") == "a.txt"
+    assert os.access(tree.tree / "run", os.X_OK)
+    assert git("status", "--porcelain", "--ignored", cwd=tree.tree) == ""
+
+
+@pytest.mark.parametrize("shown", ["", "{}", "[]", '{"tree": "HEAD", "boot": "another"}'])
+def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: WarmTree, shown: str) -> None:
+    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+    (tree.tree / "a.txt").write_text("half\n")
+    (tree.place / "shown").write_text(shown)
+    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+    assert files(tree)["a.txt"] == b"a\n"
+
+
+def test_a_tree_is_in_doubt_while_it_moves(
+    repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+
+    def cut(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WarmTree, "_write", cut)
+    with pytest.raises(KeyboardInterrupt):
+        show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+    assert not (tree.place / "shown").exists()
+
+
+def test_what_candidates_left_is_thrown_away_some_time(
+    repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+    monkeypatch.setattr(jail, "_MOST_OBJECTS", 5)
+    told = json.loads((tree.place / "shown").read_bytes())
+    (tree.place / "shown").write_text(json.dumps({**told, "objects": 6}))
+    (tree.tree / "mark").touch()
+    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
+    assert not (tree.tree / "mark").exists()
+
+
+def test_two_never_share_a_slot(tmp_path: Path) -> None:
+    with slot(tmp_path) as one, slot(tmp_path) as two:
+        assert one.path != two.path
+    with slot(tmp_path) as again:
+        assert again.path == one.path
+
+
+def test_the_slot_that_shows_the_tree_is_preferred(repo: Path, tmp_path: Path) -> None:
+    wanted = git("rev-parse", "HEAD^{tree}", cwd=repo)
+    with slot(tmp_path / "hooks"), slot(tmp_path / "hooks") as second:
+        WarmTree(second.path, repo / ".git/objects").show(
+            wanted, git("rev-parse", "HEAD", cwd=repo), {}
+        )
+    with slot(tmp_path / "hooks", wanted) as own:
+        assert own.path == second.path

@@ -1,0 +1,142 @@
+"""Somebody commits to the target while a group of batches is decided on, or lands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from patchq.gate.config import config_file
+from patchq.gate.git.branches import Branches, BranchMove, Moved
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import landing, worker
+from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.queue import layout
+from patchq.gate.queue.directory import DirectoryQueue
+from tests.helpers.command import block, drop, report
+from tests.helpers.gitrepo import git, make_repo
+
+NAMES = ("a", "p", "b", "q", "c")
+PROPOSED = ("p", "q")
+SETTINGS = "version: 1\nmode: auto\npaths:\n  review: [p.txt, q.txt]\n"
+LANDING = {"local": "", "remote": "landing:\n  remote: origin\n"}
+
+
+@pytest.fixture(params=LANDING)
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    """A daemon in auto mode, before which lie five responses; `p` and `q` are for review.  The
+    target is checked out nowhere."""
+    repo = make_repo(tmp_path / "repo", {f"{name}.txt": "one\n" for name in NAMES})
+    git("checkout", "-q", "--detach", cwd=repo)
+    git("clone", "-q", "--bare", "repo", "hub.git", cwd=tmp_path)
+    git("remote", "add", "origin", str(tmp_path / "hub.git"), cwd=repo)
+    root = repo / ".patchq"
+    layout.create(root)
+    settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
+    opened = Repository.open(repo)
+    branches = branches_of(opened, root, settings, "main")
+    ground = Ground(opened, DirectoryQueue(root), root, settings, "main", branches=branches)
+    world = compose(ground)
+    world.queue.acquire()
+    drop(root, {f"{name}.md": block(f"{name}.txt", "one\n", "1\n") for name in NAMES})
+    yield world
+    world.queue.close()
+
+
+def home_of(world: World) -> Path:
+    """Where the branches are."""
+    repo = world.queue_root.parent
+    return repo.parent / "hub.git" if world.branches.remote else repo
+
+
+def commit_beside(world: World, number: int) -> None:
+    repo = home_of(world)
+    commit = git("commit-tree", "main^{tree}", "-p", "main", "-m", f"By hand {number}", cwd=repo)
+    git("update-ref", "refs/heads/main", commit, cwd=repo)
+
+
+def committing(world: World, when: Callable[[int], bool]) -> World:
+    """The same, beside somebody who commits before those decisions, the first of which is 1."""
+    count = 0
+
+    def beside() -> None:
+        nonlocal count
+        count += 1
+        if when(count):
+            commit_beside(world, count)
+
+    return replace(world, pulse=beside)
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_each_lands_once_and_as_its_report_says(world: World, at: int) -> None:
+    repo = home_of(world)
+    beside = committing(world, lambda count: count == at)
+    while worker.turn(beside, lambda told: None):
+        pass
+    told = {name: report(world.queue_root, name) for name in NAMES}
+    assert {name: told[name]["state"] for name in NAMES} == {
+        name: "proposed" if name in PROPOSED else "applied" for name in NAMES
+    }
+    subjects = git("log", "--format=%H %(trailers:key=Patchq-Batch,valueonly)", "main", cwd=repo)
+    landed = [line.split() for line in subjects.splitlines() if " " in line.strip()]
+    assert sorted(landed) == sorted([told[n]["commit"], n] for n in NAMES if n not in PROPOSED)
+    for name in PROPOSED:
+        branch = git("rev-parse", f"patchq/{name}", cwd=repo)
+        assert branch == told[name]["commit"]
+        git("merge-base", "--is-ancestor", f"{branch}^", "main", cwd=repo)
+        assert git("diff", "--name-only", f"{branch}^", branch, cwd=repo) == f"{name}.txt"
+
+
+class Restless:
+    """The branches, beside somebody who commits each time right before anything moves."""
+
+    def __init__(self, world: World) -> None:
+        self._branches, self._world = world.branches, world
+        self._count = 0
+
+    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
+        self._count += 1
+        commit_beside(self._world, self._count)
+        return self._branches.land(moves)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._branches, name)
+
+
+def test_what_never_finds_the_branch_quiet_lands_once_it_is(world: World) -> None:
+    root = world.queue_root
+    beside = replace(world, branches=cast(Branches, Restless(world)))
+    while worker.turn(beside, lambda told: None):
+        pass
+    for name in NAMES:
+        told = report(root, name)
+        assert told["state"] == ("proposed" if name in PROPOSED else "held")
+        problem = told["problems"][-1]
+        assert problem["code"] == ("path.review" if name in PROPOSED else "target.busy")
+    while worker.look_at_held(world, lambda told: None):
+        pass
+    states = {name: report(root, name)["state"] for name in NAMES}
+    assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
+
+
+def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(world: World) -> None:
+    """Another process landed it, by a push that came late, perhaps, or died before it said so."""
+    repo = world.queue_root.parent
+    text = "---\nmessage: Add it\n---\n" + block("new.txt", "", "new\n")
+    drop(world.queue_root, {"first.md": text, "again.md": text})
+    world.branches.refresh()
+    claims = {claim.source.name: claim for claim in world.queue.claim(9)}
+    decision = process(claims["first.md"], world, Tips(world))
+    assert decision.state == "applied"
+    landing.land([decision], world, Tips(world))
+    if world.branches.remote:
+        git("update-ref", "-d", "refs/patchq/batches/first", cwd=repo)
+    assert world.queue.load("first") is None
+    again = process(claims["again.md"], world, Tips(world))
+    assert (again.state, again.duplicate_of) == ("duplicate", "first")

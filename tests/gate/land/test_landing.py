@@ -1,0 +1,227 @@
+"""What a batch leaves in git and in its report, whichever way it landed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.report.document import KEYS
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+EDIT = block("a.txt", "two\n", "2\n")
+HEADER = """\
+---
+agent: coder
+model: some-model-1
+---
+This makes two a number.
+
+"""
+RESPONSE = HEADER + "\n".join(
+    (
+        block("a.txt", "two\n", "2\nand more\n"),
+        block("b.txt", "b\n", ""),
+        block("c.txt", "", "c\n"),
+    )
+)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    patchq("init", cwd=repo)
+    return repo
+
+
+def configure(repo: Path, text: str) -> None:
+    (repo / ".patchq.yaml").write_text(f"version: 1\n{text}")
+
+
+def run(repo: Path, text: str, code: int = 0) -> dict[str, Any]:
+    drop(repo / ".patchq", {"x.md": text})
+    patchq("run", cwd=repo, code=code)
+    return report(repo / ".patchq", "x")
+
+
+def land(repo: Path, way: str, text: str = RESPONSE) -> dict[str, Any]:
+    """Bring a response to the target, directly or by review; its report."""
+    configure(repo, f"mode: {'auto' if way == 'auto' else 'review'}\n")
+    run(repo, text)
+    if way != "auto":
+        if way == "rebuilt":
+            commit_files(repo, {"later.txt": "later\n"})
+        patchq("accept", "x", cwd=repo)
+    return report(repo / ".patchq", "x")
+
+
+WAYS = pytest.mark.parametrize("way", ["auto", "accepted", "rebuilt"])
+
+
+@WAYS
+def test_commit_says_what_it_is(repo: Path, way: str) -> None:
+    base = git("rev-parse", "main", cwd=repo)
+    told = land(repo, way)
+    message = git("log", "-1", "--format=%B", "main", cwd=repo)
+    assert message.startswith("Edit a.txt, b.txt (+1)\n\nThis makes two a number.\n")
+    trailers = git("log", "-1", "--format=%(trailers:only,unfold)", "main", cwd=repo)
+    assert trailers.split("\n") == [
+        "Patchq-Batch: x",
+        f"Patchq-Source: sha256:{hashlib.sha256(RESPONSE.encode()).hexdigest()}",
+        f"Patchq-Base: {base}",
+        "Assisted-by: coder:some-model-1",
+        "",
+    ]
+    assert git("log", "-1", "--format=%an <%ae> %cn", "main", cwd=repo) == (
+        "Ada Tester <ada@example.org> Ada Tester"
+    )
+    assert (told["agent"], told["model"]) == ("coder", "some-model-1")
+
+
+@WAYS
+def test_refs_and_reflog(repo: Path, way: str) -> None:
+    told = land(repo, way)
+    refs = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=repo).splitlines()
+    commit = told["commit"]
+    noted = [] if way == "auto" else ["refs/notes/patchq"]
+    assert [ref for ref in refs if commit not in ref] == [
+        f"{name} {git('rev-parse', name, cwd=repo)}" for name in noted
+    ]
+    assert [ref.split()[0] for ref in refs if commit in ref] == [
+        "refs/heads/main",
+        "refs/patchq/batches/x",
+    ]
+    line = git("reflog", "-1", "--format=%H %gs", "main", cwd=repo)
+    assert line == f"{commit} patchq: x: Edit a.txt, b.txt (+1)"
+    assert git("reflog", "-1", "--format=%H %gs", "HEAD", cwd=repo) == line
+    assert told["tree"] == git("rev-parse", "main^{tree}", cwd=repo)
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
+
+
+@WAYS
+def test_report_says_what_was_done(repo: Path, way: str) -> None:
+    base = git("rev-parse", "main", cwd=repo)
+    told = land(repo, way)
+    assert list(told) == list(KEYS)
+    assert told["schema"] == "patchq.report/1"
+    assert told["state"] == ("applied" if way == "auto" else "accepted")
+    assert told["source"] == {
+        "name": "x.md",
+        "sha256": hashlib.sha256(RESPONSE.encode()).hexdigest(),
+        "bytes": len(RESPONSE.encode()),
+    }
+    assert (told["target"], told["branch"], told["duplicate_of"]) == ("main", None, None)
+    assert told["base"] == {"commit": base, "how": "tip"}
+    assert [(e["id"], e["op"], e["path"], e["state"]) for e in told["edits"]] == [
+        ("1", "replace", "a.txt", "applied"),
+        ("2", "delete", "b.txt", "applied"),
+        ("3", "create", "c.txt", "applied"),
+    ]
+    assert [e["at"] for e in told["edits"]] == [[8, 13], [16, 19], [22, 25]]
+    assert [e["lines"] for e in told["edits"]] == [[2, 2], [1, 1], None]
+    assert [e["match"] for e in told["edits"]] == ["exact", "exact", None]
+    assert told["diff"].count("diff --git") == 3
+    lines = RESPONSE.splitlines()
+    assert {lines[first - 1] for first, _ in (e["at"] for e in told["edits"])} == {"<<<<<<< SEARCH"}
+
+
+def test_diff_applies_to_the_base(repo: Path) -> None:
+    told = land(repo, "auto")
+    git("checkout", "-q", told["base"]["commit"], cwd=repo)
+    git("apply", "--index", "-", cwd=repo, stdin=told["diff"])
+    assert git("write-tree", cwd=repo) == told["tree"]
+
+
+def test_message_of_the_front_matter_counts(repo: Path) -> None:
+    message = r"Fix: two\n\nAt last.\nPatchq-Batch: y\nSigned-off-by: me"
+    text = f'---\nmessage: "{message}"\n---\n{EDIT}'
+    land(repo, "auto", text)
+    assert git("log", "-1", "--format=%s", "main", cwd=repo) == "Fix: two"
+    trailers = git("log", "-1", "--format=%(trailers:only,unfold,key=Patchq-Batch)", cwd=repo)
+    assert trailers.split() == ["Patchq-Batch:", "x"]
+    assert "\nSigned-off-by" not in git("log", "-1", "--format=%B", cwd=repo)
+
+
+def test_author_of_the_response_counts_only_if_asked_for(repo: Path) -> None:
+    text = f"---\nauthor: Eve <eve@example.org>\n---\n{EDIT}"
+    land(repo, "auto", text)
+    assert git("log", "-1", "--format=%ae", cwd=repo) == "ada@example.org"
+    configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
+    drop(repo / ".patchq", {"y.md": text.replace("two", "three").replace("2", "3")})
+    patchq("run", cwd=repo)
+    assert git("log", "-1", "--format=%ae %ce", cwd=repo) == "eve@example.org ada@example.org"
+
+
+def test_a_mail_names_its_author(repo: Path) -> None:
+    mail = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Eve <eve@example.org>\n"
+    mail += "Date: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] Add n\n\nWhy.\n---\n"
+    mail += "--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n-- \n2.1\n"
+    configure(repo, "mode: auto\ncommit: {author_from_response: true}\n")
+    run(repo, mail)
+    assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
+
+
+def test_configured_author(repo: Path) -> None:
+    configure(repo, "mode: auto\ncommit: {author: Bot <bot@example.org>, prose: false}\n")
+    run(repo, RESPONSE)
+    assert git("log", "-1", "--format=%an <%ae>", cwd=repo) == "Bot <bot@example.org>"
+    assert "number" not in git("log", "-1", "--format=%B", cwd=repo)
+
+
+def test_what_is_to_be_confirmed_is_proposed(repo: Path) -> None:
+    configure(repo, "mode: auto\nconfirm: true\n")
+    assert run(repo, EDIT)["state"] == "proposed"
+
+
+def test_refusal_leaves_nothing(repo: Path) -> None:
+    before = git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))
+    told = run(repo, RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)
+    assert (git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))) == before
+    assert list(told) == list(KEYS)
+    assert (told["commit"], told["tree"], told["branch"]) == (None, None, None)
+    assert [e["state"] for e in told["edits"]] == ["ready", "ready", "ready", "failed"]
+    assert told["retry"]["prompt"]
+    page = (repo / ".patchq/rejected/x.report.md").read_text()
+    assert "Nothing of it was applied" in page
+    assert not [*(repo / ".git").rglob("*.lock")]
+
+
+def test_dependent_edits_say_so(repo: Path) -> None:
+    text = block("a.txt", "two\n", "2\n") + block("a.txt", "2\nthree\n", "2\n3\n")
+    told = run(repo, text)
+    assert [edit["needs"] for edit in told["edits"]] == [[], ["1"]]
+
+
+def test_declared_base_is_reported(repo: Path) -> None:
+    base = git("rev-parse", "main", cwd=repo)
+    commit_files(repo, {"b.txt": "B\n", "a.txt": FILES["a.txt"]})
+    told = run(repo, f"---\nbase: {base[:9]}\n---\n{EDIT}")
+    assert told["base"] == {"commit": base, "how": "declared"}
+    assert git("show", "patchq/x:b.txt", cwd=repo) == "B"
+
+
+def test_conflict_names_the_batch_that_came_between(repo: Path) -> None:
+    base = git("rev-parse", "main", cwd=repo)
+    first = land(repo, "auto")
+    later = block("a.txt", "three\n", "3\n")
+    drop(repo / ".patchq", {"y.md": f"---\nbase: {base}\n---\n{later}"})
+    patchq("run", cwd=repo, code=1)
+    (problem,) = report(repo / ".patchq", "y")["problems"]
+    collides = problem["conflicts_with"]
+    assert problem["code"] == "conflict.base"
+    assert (collides["batch"], collides["commit"]) == ("x", first["commit"])
+    assert (collides["agent"], collides["path"]) == ("coder", "a.txt")
+
+
+def test_other_target(repo: Path) -> None:
+    git("branch", "release/2", cwd=repo)
+    configure(repo, "mode: auto\ntargets: [release/*]\n")
+    told = run(repo, f"---\ntarget: release/2\n---\n{EDIT}")
+    assert (told["state"], told["target"]) == ("applied", "release/2")
+    assert git("show", "release/2:a.txt", cwd=repo) == "one\n2\nthree"
+    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
+    assert git("status", "--porcelain", "--untracked-files=no", cwd=repo) == ""

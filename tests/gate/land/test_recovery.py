@@ -1,0 +1,379 @@
+"""A daemon died somewhere in a landing, and a person did something before the next one began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.config import config_file
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import landing, worker
+from patchq.gate.pipeline.ground import Ground, flush
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.queue import layout
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.report.document import to_json
+from patchq.gate.report.page import to_markdown
+from patchq.gate.review import restack
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
+TARGET = "trunk"
+
+Step = Callable[[Path], None]
+"""What a person does in the repository."""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """`main` is checked out; the daemon serves `trunk`."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    git("branch", TARGET, cwd=repo)
+    return repo
+
+
+def begin(repo: Path, mode: str = "auto") -> World:
+    """What a daemon has when it begins."""
+    root = repo / ".patchq"
+    layout.create(root)
+    settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
+    world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET))
+    world.queue.acquire()
+    return world
+
+
+def decide(world: World, responses: dict[str, str]) -> list[Decision]:
+    """Take the responses, and record the verdicts that are intended."""
+    drop(world.queue_root, responses)
+    tips, decisions = Tips(world), []
+    for claim in world.queue.claim(9):
+        decision = process(claim, world, tips)
+        assert decision.commit
+        if decision.state == "applied":
+            tips.move(TARGET, decision.commit)
+        told = to_json(decision.outcome())
+        world.queue.intend(claim, told, to_markdown(told))
+        decisions.append(decision)
+    return decisions
+
+
+def die_before_the_move(repo: Path, mode: str = "auto") -> list[str]:
+    """The commits of the batches, whose objects are there."""
+    world = begin(repo, mode)
+    decisions = decide(world, RESPONSES)
+    flush(world)
+    world.queue.close()
+    return [str(decision.commit) for decision in decisions]
+
+
+def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.md"]) -> str:
+    """The commit that landed and was not told of."""
+    world = begin(repo, mode)
+    (decision,) = decide(world, {"x.md": text})
+    commit = str(decision.commit)
+    landing.land([decision], world, Tips(world))
+    world.queue.close()
+    return commit
+
+
+def recover(repo: Path, mode: str = "auto") -> dict[str, Any]:
+    """The next daemon begins; the report on `x`."""
+    world = begin(repo, mode)
+    worker.start(world, lambda told: None)
+    restack.settle(world)
+    world.queue.close()
+    assert list((repo / ".patchq/active").iterdir()) == []
+    return report(repo / ".patchq", "x")
+
+
+def batches(repo: Path, branch: str = TARGET) -> list[str]:
+    """The batches in the history of a branch, the newest first."""
+    form = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
+    return git("log", form, branch, cwd=repo).split()
+
+
+# ---------------------------------------------------------------- applied
+
+
+def test_ref_that_did_not_move_moves_once(repo: Path) -> None:
+    die_before_the_move(repo)
+    told = recover(repo)
+    assert told["state"] == "applied"
+    assert batches(repo) == ["y", "x"]
+
+
+def test_objects_that_were_never_written_are_no_obstacle(repo: Path) -> None:
+    world = begin(repo)
+    decide(world, RESPONSES)  # the second one is based on the first one's commit
+    world.queue.close()
+    assert recover(repo)["state"] == "applied"
+    assert batches(repo) == ["y", "x"]
+
+
+def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) -> None:
+    first, second = die_before_the_move(repo)
+    base = git("rev-parse", TARGET, cwd=repo)
+    with (repo / ".git/logs/refs/heads" / TARGET).open("a") as log:
+        log.writelines(
+            f"{old} {new} A <a@example.org> 1 +0000\tpatchq\n"
+            for old, new in ((base, first), (first, second))
+        )
+    recover(repo)
+    assert batches(repo) == ["y", "x"]
+
+
+def commit_on_top(repo: Path) -> None:
+    git("checkout", "-q", TARGET, cwd=repo)
+    commit_files(repo, {"mine.txt": "mine\n"})
+
+
+def amend(repo: Path) -> None:
+    git("checkout", "-q", TARGET, cwd=repo)
+    git("commit", "-q", "--amend", "--no-edit", "--author=B <b@example.org>", cwd=repo)
+
+
+def rebase(repo: Path) -> None:
+    commit_files(repo, {"mine.txt": "mine\n"})
+    git("rebase", "-q", "main", TARGET, cwd=repo)
+
+
+def expire(repo: Path) -> None:
+    git("reflog", "expire", "--expire=now", "--all", cwd=repo)
+
+
+def forget(repo: Path) -> None:
+    """As time does to what no ref holds."""
+    expire(repo)
+    git("gc", "-q", "--prune=now", cwd=repo)
+
+
+def pack(repo: Path) -> None:
+    git("pack-refs", "--all", "--prune", cwd=repo)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[], [commit_on_top], [amend], [rebase], [amend, forget], [rebase, forget], [pack]],
+    ids=["nothing", "commit", "amend", "rebase", "amend-gc", "rebase-gc", "pack-refs"],
+)
+def test_ref_that_moved_is_told_of(repo: Path, steps: list[Step]) -> None:
+    die_after_the_move(repo)
+    for step in steps:
+        step(repo)
+    told = recover(repo)
+    assert told["state"] == "applied"
+    assert batches(repo) == ["x"]
+    git("merge-base", "--is-ancestor", told["commit"], TARGET, cwd=repo)
+    assert git("rev-parse", f"{told['commit']}^{{tree}}", cwd=repo) == told["tree"]
+    assert git("rev-parse", "refs/patchq/batches/x", cwd=repo)
+
+
+def without_record(repo: Path) -> None:
+    git("update-ref", "-d", "refs/patchq/batches/x", cwd=repo)
+
+
+def reset(repo: Path) -> None:
+    git("branch", "-f", TARGET, "main", cwd=repo)
+
+
+def rename(repo: Path) -> None:
+    git("branch", "-m", TARGET, "other", cwd=repo)
+    git("branch", TARGET, "main", cwd=repo)
+
+
+def push(repo: Path) -> None:
+    """Also to a repository that has it for longer than this one."""
+    remote = repo.with_name("remote.git")
+    git("init", "-q", "--bare", str(remote), cwd=repo)
+    git("push", "-q", str(remote), TARGET, cwd=repo)
+    git("remote", "add", "origin", str(remote), cwd=repo)
+    git("fetch", "-q", "origin", cwd=repo)
+    git("branch", "-D", "-q", TARGET, cwd=repo)
+    git("branch", TARGET, "main", cwd=repo)
+
+
+def visit(repo: Path) -> None:
+    git("checkout", "-q", TARGET, cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    git("branch", "-D", "-q", TARGET, cwd=repo)
+    git("branch", TARGET, "main", cwd=repo)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [reset],
+        [without_record, reset],
+        [reset, expire],
+        [without_record, rename],
+        [without_record, push],
+        [without_record, visit],
+    ],
+    ids=["reset", "reset-by-reflog", "reset-by-record", "renamed", "pushed", "visited"],
+)
+def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: list[Step]) -> None:
+    commit = die_after_the_move(repo)
+    for step in steps:
+        step(repo)
+    told = recover(repo)
+    assert (told["state"], told["commit"]) == ("applied", commit)
+    assert batches(repo) == []
+    assert git("rev-parse", "refs/patchq/batches/x", cwd=repo) == commit
+
+
+def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
+    world = begin(repo)
+    landing.land(decide(world, RESPONSES), world, Tips(world))
+    world.queue.close()
+    for id in ("x", "y"):
+        git("update-ref", "-d", f"refs/patchq/batches/{id}", cwd=repo)
+    reset(repo)
+    assert recover(repo)["state"] == "applied"
+    assert report(repo / ".patchq", "y")["state"] == "applied"
+    assert batches(repo) == []
+
+
+# ---------------------------------------------------------------- proposed
+
+
+def test_branch_that_was_not_made_is_made(repo: Path) -> None:
+    die_before_the_move(repo, "review")
+    told = recover(repo, "review")
+    assert told["state"] == "proposed"
+    assert git("rev-parse", "patchq/x", cwd=repo) == told["commit"]
+
+
+def delete(repo: Path) -> None:
+    git("branch", "-D", "-q", "patchq/x", cwd=repo)
+
+
+def merge(repo: Path) -> None:
+    git("checkout", "-q", TARGET, cwd=repo)
+    git("merge", "-q", "--no-ff", "--no-edit", "patchq/x", cwd=repo)
+
+
+def pick(repo: Path) -> None:
+    """Land it as another commit."""
+    git("checkout", "-q", TARGET, cwd=repo)
+    commit_files(repo, {"mine.txt": "mine\n"})
+    git("cherry-pick", "patchq/x", cwd=repo)
+
+
+def change(repo: Path) -> None:
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    git("commit", "-q", "--amend", "-m", "Mine", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+
+
+def without_waiting(repo: Path) -> None:
+    git("update-ref", "-d", "refs/patchq/waiting/x", cwd=repo)
+
+
+@pytest.mark.parametrize(
+    ("steps", "state", "there"),
+    [
+        ([], "proposed", True),
+        ([without_waiting], "proposed", True),
+        ([change], "proposed", True),
+        ([delete], "discarded", False),
+        ([merge], "accepted", False),
+        ([merge, delete, without_waiting], "accepted", False),
+        ([pick, delete, without_waiting], "accepted", False),
+    ],
+    ids=["nothing", "no-record", "change", "delete", "merge", "merge-delete", "pick-delete"],
+)
+def test_what_a_person_did_to_a_proposal_stands(
+    repo: Path, steps: list[Step], state: str, there: bool
+) -> None:
+    die_after_the_move(repo, "review")
+    for step in steps:
+        step(repo)
+    before = refs_below(repo, "refs/heads/patchq")
+    assert recover(repo, "review")["state"] == state
+    assert refs_below(repo, "refs/heads/patchq") == (before if there else "")
+    assert bool(refs_below(repo, "refs/patchq/waiting")) == there
+
+
+def refs_below(repo: Path, prefix: str) -> str:
+    return git("for-each-ref", "--format=%(refname) %(objectname)", prefix, cwd=repo)
+
+
+# ---------------------------------------------------------------- what belongs to a landing
+
+
+def test_held_batch_that_landed_lands_once(repo: Path) -> None:
+    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
+    world = begin(repo)
+    drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
+    worker.turn(world, lambda told: None)
+    assert report(repo / ".patchq", "x")["state"] == "held"
+    (repo / ".git/BISECT_START").unlink()
+    (claim,) = world.queue.held()
+    decision = process(claim, world, Tips(world))
+    landing.land([decision], world, Tips(world))
+    world.queue.close()
+    told = recover(repo)
+    assert (told["state"], told["commit"]) == ("applied", decision.commit)
+    assert batches(repo) == ["x"]
+
+
+def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -> None:
+    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
+    world = begin(repo)
+    drop(repo / ".patchq", RESPONSES)
+    worker.turn(world, lambda told: None)
+    (repo / ".git/BISECT_START").unlink()
+    tips, decisions = Tips(world), []
+    for claim in world.queue.held():
+        decisions.append(process(claim, world, tips))
+        tips.move(TARGET, str(decisions[-1].commit))
+    patchq("discard", "x", cwd=repo)
+    landed = landing.land(decisions, world, tips)
+    assert (landed.done, [decision.id for decision in landed.again]) == ([], ["y"])
+    worker.work([decision.claim for decision in landed.again], world, lambda told: None)
+    world.queue.close()
+    assert report(repo / ".patchq", "x")["state"] == "discarded"
+    assert report(repo / ".patchq", "y")["state"] == "applied"
+    assert batches(repo) == ["y"]
+    assert list((repo / ".patchq/active").iterdir()) == []
+
+
+def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> None:
+    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
+    world = begin(repo)
+    drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
+    worker.turn(world, lambda told: None)
+    (repo / ".git/BISECT_START").unlink()
+    (claim,) = world.queue.held()
+    landing.land([process(claim, world, Tips(world))], world, Tips(world))
+    assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
+    world.queue.close()
+    assert recover(repo)["state"] == "applied"
+
+
+def test_what_a_landed_batch_replaces_does_not_go_on_waiting(repo: Path) -> None:
+    world = begin(repo, "review")
+    drop(repo / ".patchq", {"old.md": block("a.txt", "two\n", "zwei\n")})
+    worker.turn(world, lambda told: None)
+    world.queue.close()
+    die_after_the_move(repo, "review", f"---\nretries: old\n---\n{RESPONSES['x.md']}")
+    assert recover(repo, "review")["state"] == "proposed"
+    assert report(repo / ".patchq", "old")["state"] == "superseded"
+    assert refs_below(repo, "refs/heads/patchq").split()[::2] == ["refs/heads/patchq/x"]
+
+
+def test_recovery_can_die_and_be_repeated(repo: Path) -> None:
+    commit = die_after_the_move(repo)
+    for _ in range(3):
+        world = begin(repo)
+        world.queue.recover()
+        world.queue.close()
+    assert recover(repo)["commit"] == commit
+    assert batches(repo) == ["x"]

@@ -1,0 +1,146 @@
+"""What a response costs while others wait: what touches it is read and compared, and nothing else.
+
+One process does everything, as a daemon does, and counts what it reads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.config import config_file
+from patchq.gate.git.repository import Repository
+from patchq.gate.land import collisions, worker
+from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.world import World, compose
+from patchq.gate.queue import layout
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.review import restack
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+
+MANY = 24
+TEXT = "".join(f"line {number}\n" for number in range(1, 41))
+FILES = {f"f{number:02}.txt": TEXT for number in range(MANY)} | {"other.txt": TEXT}
+
+
+class Counted:
+    """How often reports are read and pairs compared, since the last time that it was asked."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.counts: Counter[str] = Counter()
+        for where, name in ((world.queue, "load"), (collisions, "_meeting"), (restack, "_decided")):
+            monkeypatch.setattr(where, name, self._counting(getattr(where, name), name))
+
+    def _counting(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def counted(*args: Any) -> Any:
+            self.counts[name] += 1
+            return call(*args)
+
+        return counted
+
+    def __call__(self) -> tuple[int, int, int]:
+        found, self.counts = self.counts, Counter()
+        return found["load"], found["_meeting"], found["_decided"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """`MANY` proposals wait, each for a file of its own; everything is settled."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    layout.create(repo / ".patchq")
+    settings = config_file.parse(b"version: 1\nmode: review\n")
+    queue = DirectoryQueue(repo / ".patchq")
+    world = compose(Ground(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
+    queue.acquire()
+    send(world, {f"w{n:02}": edit(n, f"f{n:02}.txt") for n in range(MANY)})
+    while not restack.settle(world):
+        pass
+    return world
+
+
+def edit(line: int, path: str) -> str:
+    return block(path, f"line {line + 1}\n", f"LINE {line + 1}\n")
+
+
+def send(world: World, responses: dict[str, str]) -> None:
+    drop(world.queue_root, {f"{id}.md": text for id, text in responses.items()})
+    while worker.turn(world, lambda told: None):
+        pass
+
+
+def named(world: World, id: str) -> list[str]:
+    problems = report(world.queue_root, id)["problems"]
+    return [p["conflicts_with"]["batch"] for p in problems if p["code"] == "conflict.pending"]
+
+
+def parent(world: World, id: str) -> str:
+    return tip(world.repo.commondir, f"patchq/{id}^")
+
+
+def test_a_response_is_compared_with_what_touches_its_files(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Counted(world, monkeypatch)
+    send(world, {"alone": edit(1, "other.txt")})
+    assert restack.settle(world)
+    read, compared, _ = counted()
+    assert (read <= 3, compared) == (True, 0)
+    send(world, {"beside": edit(30, "f03.txt"), "meets": edit(4, "f03.txt")})
+    assert restack.settle(world)
+    read, compared, made = counted()
+    assert (read <= 8, compared <= 16, made) == (True, True, 0)
+    assert (named(world, "w03"), named(world, "meets")) == (["meets"], ["w03"])
+    assert named(world, "beside") == []
+    assert restack.settle(world)
+    assert counted() == (0, 0, 0), "nothing moved"
+
+
+def test_who_answers_what_was_just_accepted_elsewhere_is_told_of_no_collision(
+    world: World,
+) -> None:
+    send(world, {"one": edit(1, "other.txt")})
+    assert patchq("accept", "one", cwd=world.repo.commondir.parent).code == 0
+    send(world, {"two": edit(2, "other.txt")})
+    assert (named(world, "two"), parent(world, "two")) == ([], tip(world.repo.commondir, "main"))
+
+
+def test_what_touches_what_moved_follows_first_and_the_rest_in_its_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = world.repo.workdir
+    assert repo
+    before = tip(repo)
+    counted = Counted(world, monkeypatch)
+    moved = commit_files(repo, {"f05.txt": "top\n" + TEXT, "f06.txt": TEXT.replace("e 7\n", "\n")})
+    assert restack.settle(world, rest=False)
+    read, _, made = counted()
+    assert (read <= 20, made) == (True, 2)
+    assert [parent(world, id) == moved for id in ("w04", "w05", "w06")] == [False, True, False]
+    (problem,) = report(world.queue_root, "w06")["problems"]
+    assert problem["code"] == "target.moved"
+    assert restack.settle(world, rest=False)
+    assert counted()[2] == 0
+    git("merge", "-q", "--no-edit", "patchq/w01", cwd=repo)
+    assert restack.settle(world, rest=False)
+    assert report(world.queue_root, "w01")["state"] == "accepted"
+    assert counted()[2] == 0
+    assert restack.settle(world)
+    parents = {parent(world, f"w{n:02}") for n in range(MANY) if n not in (1, 6)}
+    assert parents == {tip(repo)}
+    assert parent(world, "w06") == before
+
+
+def test_following_stops_when_its_time_is_over_and_goes_on_later(world: World) -> None:
+    repo = world.repo.workdir
+    assert repo
+    moved = commit_files(repo, {"other.txt": "moved\n"})
+    assert not restack.settle(world, seconds=0.0)
+    there = [parent(world, f"w{n:02}") == moved for n in range(MANY)]
+    assert 0 < sum(there) < MANY
+    assert restack.settle(world, seconds=0.0)
+    assert {parent(world, f"w{n:02}") for n in range(MANY)} == {moved}

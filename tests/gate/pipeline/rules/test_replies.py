@@ -1,0 +1,182 @@
+"""What goes back to an agent: in the form that it used, and nothing that a model can echo."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from bench.corpus.rewrites.forms import AS_IT_IS, FORMS, Form
+from bench.corpus.rewrites.tasks import Change
+from patchq.core.formats.registry import FORMATS
+from patchq.gate.report import document
+from tests.helpers.deciding import Bench, Row
+
+TEXT = "".join(f"line {n} of the text\n" for n in range(1, 41))
+MISSED = Change("src/a.txt", "no such line, at all\n", "another line\n")
+
+
+def prompt(bench: Bench, response: str, text: str = TEXT) -> str:
+    decision = bench.decide(Row("", {"src/a.txt": text}, response)).decision
+    assert decision.state == "rejected"
+    told = document.to_json(decision.outcome())["retry"]["prompt"]
+    assert told is not None
+    return told
+
+
+def response(form: Form) -> str:
+    """A change of a line that the file lacks."""
+    return form.write([MISSED], AS_IT_IS)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.family != "files"], ids=lambda f: f.name)
+def test_a_missed_quote_is_shown_and_asked_for_in_its_own_form(bench: Bench, form: Form) -> None:
+    text = response(form)
+    row = Row("", {"src/a.txt": TEXT}, text)
+    (edit,) = bench.decide(row).decision.edits
+    told = prompt(bench, text)
+    own = FORMATS[edit.format].instructions.replace("path/to/file.py", "src/a.txt")
+    assert own.replace("path/to/file.md", "src/a.txt").rstrip() in told
+    assert "path/to" not in told
+    assert "The quote that was not found:\n\n```\nno such line, at all\n" in told
+
+
+UNREADABLE = {
+    "search_replace": "src/a.txt\n<<<<<<< SEARCH\nline 1 of the text\n>>>>>>> REPLACE\n",
+    "find_replace": "FILE: src/a.txt\n\nFIND:\n```\nline 1 of the text\n```\n\nAnd so on.\n",
+    "indexed": '{"edits": [{"type": "modification", "file": "src/a.txt", "target": 5}]}',
+    "contextual": '{"contextualEdits": [{"type": "modification", "searchPattern": 3}]}',
+    "edit_calls": '[{"file_path": "src/a.txt", "old_string": 5, "new_string": "x"}]',
+    "v4a": "*** Begin Patch\n*** Update File: src/a.txt\n*** End Patch\n",
+    "unified_diff": "```diff\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\nnothing\n```\n",
+}
+
+
+@pytest.mark.parametrize("form", UNREADABLE)
+def test_what_cannot_be_read_is_asked_for_in_its_own_form(bench: Bench, form: str) -> None:
+    told = prompt(bench, UNREADABLE[form])
+    start = FORMATS[form].instructions.split("\n", 1)[0]
+    assert re.search(f"and then write the edits like this:\n\n`{{3,}}\n{re.escape(start)}\n", told)
+    assert "path/to" not in told
+
+
+def test_what_has_no_form_is_asked_for_in_that_of_the_edit_before(bench: Bench) -> None:
+    good = "*** Begin Patch\n*** Update File: src/a.txt\n-line 1 of the text\n*** End Patch\n"
+    told = prompt(bench, f"{good}\nAnd then:\n\n<old_str>\nx\n</old_str>\n")
+    assert "*** Update File: the file's path\n" in told.partition("## What to send")[2]
+
+
+def test_a_script_is_asked_for_as_blocks(bench: Bench) -> None:
+    script = (
+        '{"file": "src/a.txt", "edits": [{"type": "delete", "anchor": {"type": "line_pattern", '
+        '"selected": "no such line"}}]}'
+    )
+    told = prompt(bench, script)
+    assert "src/a.txt\n<<<<<<< SEARCH\n" in told
+    assert "path/to" not in told
+
+
+def test_a_path_that_is_wrong_is_not_repeated(bench: Bench) -> None:
+    told = prompt(bench, "src/b.txt\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n")
+    assert "the file's path\n<<<<<<< SEARCH" in told
+
+
+def test_of_a_long_quote_the_beginning_is_shown(bench: Bench) -> None:
+    long = "".join(f"none {n}\n" for n in range(90))
+    told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{long}=======\ny\n>>>>>>> REPLACE\n")
+    assert "none 59\n" in told
+    assert "none 60\n" not in told
+    assert "… 30 more lines of it are left out here" in told
+
+
+def test_a_quote_with_a_secret_is_not_shown(bench: Bench) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6" * 3
+    told = prompt(bench, f"src/a.txt\n<<<<<<< SEARCH\n{key}\n=======\ny\n>>>>>>> REPLACE\n")
+    assert key not in told
+
+
+def counted(**members: object) -> str:
+    return json.dumps([{"file_path": "src/a.txt", **members}])
+
+
+def indexed(**members: object) -> str:
+    return json.dumps({"edits": [{"id": "e", "file": "src/a.txt", **members}]})
+
+
+COUNTS = {
+    "call that states it": (
+        counted(old_string="of the", new_string="of a", expected_replacements=3),
+        "occurs 40 times in src/a.txt, and the edit asks for `expected_replacements: 3`",
+        "say `expected_replacements: 40` if all of them are meant",
+    ),
+    "call for a text that stands once": (
+        counted(old_string="line 7 ", new_string="x", expected_replacements=2),
+        "occurs once in src/a.txt, and the edit asks for `expected_replacements: 2`",
+        "say `expected_replacements: 1`",
+    ),
+    "indexed": (
+        indexed(type="modification", target="line 3", replacement="x", occurrences=[1, 99]),
+        "occurs 11 times in src/a.txt, and the edit asks for `occurrences: [1, 99]`",
+        "count from 1 to 11",
+    ),
+    "indexed addition": (
+        indexed(type="addition", afterText="line 40", insertion="x", occurrence=2),
+        "occurs once in src/a.txt, and the edit asks for `occurrence: 2`",
+        "count from 1 to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message", "hint"), COUNTS.values(), ids=COUNTS)
+def test_counts_are_told_in_the_words_of_the_edit(
+    bench: Bench, text: str, message: str, hint: str
+) -> None:
+    told = prompt(bench, text)
+    assert message in told
+    assert hint in told.replace("Say `exp", "say `exp").replace("Count from", "count from")
+
+
+def test_an_edit_is_named_by_what_the_response_says_of_it(bench: Bench) -> None:
+    text = (
+        "FILE: src/a.txt\n\n### CHANGE 7: stop at three\nFIND:\n```\nno such line\n```\n\n"
+        "REPLACE WITH:\n```\nx\n```\n"
+    )
+    assert "## Error `match.none`, edit `1` (`stop at three`), `src/a.txt`" in prompt(bench, text)
+
+
+def block(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n\n"
+
+
+FOLLOW_UPS = {
+    "a creation over a file": (
+        block("src/a.txt", "", "new\n") + block("src/a.txt", "new\n", "newer\n"),
+        "path.exists",
+    ),
+    "a creation at a place that cannot be": (
+        block("src/a.txt/b.txt", "", "x\n") + block("src/a.txt/b.txt", "x\n", "y\n"),
+        "path.not_a_file",
+    ),
+    "calls": (
+        json.dumps(
+            [
+                {"name": "create", "input": {"path": "src/a.txt", "file_text": "new\n"}},
+                {"name": "Edit", "input": {"file_path": "src/a.txt", "old_string": "new",
+                                           "new_string": "newer"}},
+            ]
+        ),
+        "path.exists",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code"), FOLLOW_UPS.values(), ids=FOLLOW_UPS)
+def test_an_error_has_no_follow_up_errors(bench: Bench, text: str, code: str) -> None:
+    row = Row("", {"src/a.txt": TEXT, "src/b.txt": "b\n"}, text)
+    decision = bench.decide(row).decision
+    errors = [p for p in decision.problems if p.severity == "error"]
+    assert [(p.code, p.edit) for p in errors] == [(code, "1")]
+    (said,) = [p for p in decision.problems if p.edit == "2"]
+    assert "edit 1 was refused" in said.message
+    assert [edit.state for edit in decision.edits] == ["failed", "failed"]

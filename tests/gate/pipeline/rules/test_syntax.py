@@ -1,0 +1,102 @@
+"""What no longer parses (docs/formats.md, Guards): refused, or in doubt and proposed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from patchq.core.text import grammars
+from patchq.gate.config.schema import Config
+from tests.helpers.deciding import Bench, Row, check
+
+AUTO = Config(mode="auto")
+BROKEN = ("result.syntax",)
+TYPES = "type Pair[T] = tuple[T, T]\n"
+MACROS = "#define BEGIN {\n#define END }\n\nint one(void) BEGIN\n  return 1;\nEND\n"
+
+
+def block(path: str, old: str, new: str) -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+def patch(path: str, old: str, new: str) -> str:
+    lines = ["-" + line for line in old.splitlines()] + ["+" + line for line in new.splitlines()]
+    head = "Update" if old else "Add"
+    return f"*** Begin Patch\n*** {head} File: {path}\n" + "\n".join([*lines, "*** End Patch", ""])
+
+
+def rows(
+    name: str,
+    path: str,
+    before: str | None,
+    old: str,
+    new: str,
+    *,
+    codes: tuple[str, ...] = (),
+    state: str | None = "applied",
+) -> list[Row]:
+    """One replacement as a block and as a patch."""
+    files = {} if before is None else {path: before}
+    after = {path: (before or "").replace(old, new, 1) if old else new}
+    return [
+        Row(
+            f"{name}, {write.__name__}",
+            {"other.txt": "x\n", **files},
+            write(path, old, new),
+            None if codes else after,
+            codes,
+            warnings=("result.syntax",) if state == "proposed" else (),
+            state=None if codes else state,
+            config=AUTO,
+        )
+        for write in (block, patch)
+    ]
+
+
+NEIGHBOURS = [
+    *rows("Python", "a.py", "x = 1\n", "x = 1\n", "x = 2\n"),
+    *rows("Python 2 stays so", "a.py", "print 'a'\nx = 1\n", "x = 1\n", "x = 2\n"),
+    *rows("a template", "a.yaml", "a: 1\n{% if b %}\n", "a: 1\n", "a: 2\n"),
+    *rows("a new template", "t.yaml", None, "", "a: {{ b }}\n{% if c %}\n"),
+    *rows("broken Python", "a.py", "x = 1\n", "x = 1\n", "x = (\n", codes=BROKEN),
+    *rows("a new broken file", "b.py", None, "", "x = (\n", codes=BROKEN),
+    *rows("broken JSON", "a.json", '{"a": 1}\n', '{"a": 1}\n', '{"a" 1}\n', codes=BROKEN),
+]
+RULES = [
+    *rows("broken Python with braces in strings", "a.py", "x = '{{a}} {% b %} <%'\ny = 1\n",
+          "y = 1\n", "def broken(:\n", codes=BROKEN),
+    *rows("a broken workflow", "a.yml", "a: ${{ b }}\nc: 1\n", "c: 1\n", "c: [\n", codes=BROKEN),
+    *rows("later Python and broken", "a.py", "x = 1\n", "x = 1\n", TYPES + "def broken(:\n",
+          codes=BROKEN),
+]  # fmt: skip
+if sys.version_info < (3, 12):
+    RULES += [
+        *rows("new later Python", "b.py", None, "", TYPES, state="proposed"),
+        *rows("later Python", "a.py", "x = 1\n", "x = 1\n", TYPES, state="proposed"),
+    ]
+if grammars.knows("a.c"):
+    RULES += [
+        *rows("C with macros", "a.c", MACROS, "  return 1;\n", "  return 2;\n"),
+        *rows("new C with macros", "b.c", None, "", MACROS + "TEST(a) b c END\n", state="proposed"),
+        *rows("C that gets macros", "a.c", "int a;\n", "int a;\n", "TEST(a) b c END\n",
+              state="proposed"),
+        *rows("C without a bracket", "a.c", "int f() {\n  return 1;\n}\n", "}\n", "// end\n",
+              codes=BROKEN),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", NEIGHBOURS, ids=lambda row: row.name)
+def test_what_stays(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+@pytest.mark.parametrize("row", RULES, ids=lambda row: row.name)
+def test_rules(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python knows it")
+def test_what_is_in_doubt_names_the_construct(bench: Bench) -> None:
+    row = Row("", {"o": ""}, patch("b.py", "", TYPES), {"b.py": TYPES}, says=("type", "3.12"))
+    check(bench, row)

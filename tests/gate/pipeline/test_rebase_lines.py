@@ -1,0 +1,155 @@
+"""Changes carried from an old text to a new one, against git's own merge of the same texts."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from patchq.gate.git.merges import line_hunks
+from patchq.gate.pipeline.rebase.lines import Touch, carry_lines, image
+from tests.helpers.line_hunks import assert_lead
+
+TEN = "".join(f"{number}\n" for number in range(10)).encode()
+
+
+def carried(before: bytes, after: bytes, now: bytes) -> tuple[bytes, tuple[Touch, ...]]:
+    made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
+    return made.text, made.touches
+
+
+def replaced(text: bytes, **lines: str) -> bytes:
+    """The text with some lines replaced: `_3="x\\n"` for the one that holds 3."""
+    for name, new in lines.items():
+        text = text.replace(f"{name[1:]}\n".encode(), new.encode())
+    return text
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "result"),
+    [
+        ({"_3": "x\n"}, {"_5": "y\n"}, {"_3": "x\n", "_5": "y\n"}),
+        ({"_5": "x\n"}, {"_3": "y\ny\n"}, {"_5": "x\n", "_3": "y\ny\n"}),
+        ({"_3": ""}, {"_8": ""}, {"_3": "", "_8": ""}),
+        ({"_3": "3\nnew\n"}, {"_5": "5\nnew\n"}, {"_3": "3\nnew\n", "_5": "5\nnew\n"}),
+        ({"_0": "x\n"}, {"_9": "9\nend\n"}, {"_0": "x\n", "_9": "9\nend\n"}),
+    ],
+)
+def test_changes_with_a_line_between_them_are_both_made(
+    ours: dict[str, str], theirs: dict[str, str], result: dict[str, str]
+) -> None:
+    made = carried(TEN, replaced(TEN, **ours), replaced(TEN, **theirs))
+    assert made == (replaced(TEN, **result), ())
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "beside"),
+    [
+        ({"_3": "x\n"}, {"_3": "y\n"}, False),
+        ({"_3": "x\n", "_4": "x\n"}, {"_4": "y\n"}, False),
+        ({"_3": "3\nx\n"}, {"_3": "3\ny\n"}, False),
+        ({"_3": "x\n", "_4": "x\n"}, {"_3": "3\ny\n"}, False),
+        ({"_3": "x\n"}, {"_4": "y\n"}, True),
+        ({"_3": "x\n"}, {"_2": "y\n"}, True),
+        ({"_3": "x\n"}, {"_4": ""}, True),
+        ({"_3": "x\n"}, {"_3": "3\ny\n"}, True),
+        ({"_3": "3\nx\n"}, {"_4": "y\n"}, True),
+    ],
+)
+def test_changes_that_meet_are_told(
+    ours: dict[str, str], theirs: dict[str, str], beside: bool
+) -> None:
+    _, touches = carried(TEN, replaced(TEN, **ours), replaced(TEN, **theirs))
+    assert [touch.beside for touch in touches] == [beside]
+
+
+def test_what_was_made_before_is_not_made_again() -> None:
+    after = replaced(TEN, _3="x\n", _8="y\n")
+    now = replaced(TEN, _3="x\n")
+    made = carry_lines(TEN, after, now, line_hunks(TEN, after), line_hunks(TEN, now))
+    assert made.text == after
+    assert [(touch.ours, touch.same) for touch in made.touches] == [((3, 4), True)]
+
+
+@pytest.mark.parametrize("now", [{"_3": ""}, {"_3": "", "_8": "8\n3\n"}], ids=["gone", "moved"])
+def test_lines_that_are_gone_were_not_for_certain_deleted_before(now: dict[str, str]) -> None:
+    _, touches = carried(TEN, replaced(TEN, _3=""), replaced(TEN, **now))
+    assert [touch.same for touch in touches] == [False]
+
+
+@pytest.mark.parametrize(
+    ("lines", "there"), [((0, 2), (0, 2)), ((5, 7), (6, 8)), ((2, 4), (2, 5)), ((3, 4), (3, 5))]
+)
+def test_image_of_a_run_of_lines(lines: tuple[int, int], there: tuple[int, int]) -> None:
+    assert image(lines, line_hunks(TEN, replaced(TEN, _3="x\ny\n"))) == there
+
+
+LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"])
+TEXT = st.lists(LINE, max_size=14).map(b"".join)
+
+
+@st.composite
+def variants(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
+    """A text and two that were made of it by a few changes each."""
+    base = draw(st.lists(LINE, min_size=1, max_size=14))
+
+    def variant() -> bytes:
+        lines = list(base)
+        for _ in range(draw(st.integers(0, 3))):
+            at = draw(st.integers(0, len(lines)))
+            lines[at : at + draw(st.integers(0, 2))] = draw(st.lists(LINE, max_size=2))
+        return b"".join(lines)
+
+    return b"".join(base), variant(), variant()
+
+
+@given(variants())
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_where_nothing_meets_git_merges_to_nothing_else(
+    tmp_path: Path, texts: tuple[bytes, bytes, bytes]
+) -> None:
+    """Repeated lines can be aligned in several ways, and git may then see a conflict."""
+    before, after, now = texts
+    text, touches = carried(before, after, now)
+    if touches:
+        return
+    for name, data in (("now", now), ("before", before), ("after", after)):
+        (tmp_path / name).write_bytes(data)
+    merged = subprocess.run(
+        ["git", "merge-file", "-p", "now", "before", "after"], cwd=tmp_path, capture_output=True
+    )
+    assert merged.returncode or merged.stdout == text
+
+
+def test_what_is_carried_to_where_the_lines_between_are_gone_is_one_hunk() -> None:
+    after, now = replaced(TEN, _3="x\n", _5="y\n"), replaced(TEN, _4="")
+    made = carry_lines(TEN, after, now, line_hunks(TEN, after), line_hunks(TEN, now))
+    assert made.hunks == ((3, 5, 3, 5),)
+
+
+@given(variants())
+@settings(deadline=None)
+def test_what_is_carried_has_its_hunks(texts: tuple[bytes, bytes, bytes]) -> None:
+    before, after, now = texts
+    made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
+    if all(touch.same or touch.beside for touch in made.touches):
+        assert_lead(now, made.hunks, made.text)
+
+
+@given(TEXT, TEXT)
+@settings(deadline=None)
+def test_unmoved_texts_take_the_change_as_it_is(before: bytes, after: bytes) -> None:
+    assert carried(before, after, before) == (after, ())
+
+
+@given(TEXT, TEXT)
+@settings(deadline=None)
+def test_a_second_delivery_changes_nothing(before: bytes, after: bytes) -> None:
+    text, touches = carried(before, after, after)
+    assert bool(touches) == (before != after)
+    assert text == after or not all(touch.same for touch in touches)

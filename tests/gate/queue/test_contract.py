@@ -1,0 +1,437 @@
+"""What every queue promises, whatever keeps it: one contract, run for every engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol, Unpack
+
+import pytest
+
+from patchq.core.model.errors import Busy, DiskFault, QueueLocked
+from patchq.core.model.report import Report, ReportChanges
+from patchq.core.model.values import Outcome, State
+from patchq.gate.queue import Claim, QueueEngine
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.layout import create
+from patchq.gate.queue.memory import MemoryQueue, Store
+from patchq.gate.report.document import to_json, with_state
+
+Known = Callable[[str], bool]
+LIMIT = 1000
+"""Bytes of a response."""
+
+
+class Open(Protocol):
+    """Opens the same queue again, as another process would."""
+
+    def __call__(self, is_known: Known = ...) -> QueueEngine: ...
+
+
+def directory(root: Path, request: pytest.FixtureRequest) -> Open:
+    create(root)
+    return partial(DirectoryQueue, root, settle_seconds=0, response_bytes=LIMIT)
+
+
+def memory(root: Path, request: pytest.FixtureRequest) -> Open:
+    return partial(MemoryQueue, Store(), response_bytes=LIMIT)
+
+
+def postgres(root: Path, request: pytest.FixtureRequest) -> Open:
+    from patchq.gate.queue.postgres.engine import PostgresQueue  # its driver is an extra
+
+    return partial(PostgresQueue, request.getfixturevalue("database"), response_bytes=LIMIT)
+
+
+ENGINES = [directory, memory, postgres]
+
+
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
+def again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    opened: list[QueueEngine] = []
+    engine: Open = request.param(tmp_path / "queue", request)
+
+    def another(is_known: Known = lambda id: False) -> QueueEngine:
+        opened.append(engine(is_known=is_known))
+        return opened[-1]
+
+    yield another
+    for queue in opened:
+        queue.close()
+
+
+@pytest.fixture
+def queue(again: Open) -> QueueEngine:
+    queue = again()
+    queue.acquire()
+    return queue
+
+
+def report(
+    claim: Claim, id: str, state: State = "applied", **more: Unpack[ReportChanges]
+) -> Report:
+    return with_state(to_json(Outcome(id, state, claim.source, "review")), state, **more)
+
+
+def one(queue: QueueEngine, data: bytes = b"text", name: str = "fix.md") -> Claim:
+    queue.submit(data, name)
+    [claim] = queue.claim(1)
+    return claim
+
+
+def finish(queue: QueueEngine, claim: Claim, state: State = "applied") -> str:
+    id = queue.reserve(claim, claim.source.name.partition(".")[0])
+    queue.publish(claim, report(claim, id, state), "# page\n")
+    return id
+
+
+def test_a_response_comes_out_as_it_went_in(queue: QueueEngine) -> None:
+    assert queue.submit(b"a\0b\r\n", "fix.md") == "fix.md"
+    assert queue.depth() == 1
+    [claim] = queue.claim(10)
+    assert claim.data == b"a\0b\r\n"
+    assert claim.source.name == "fix.md"
+    assert claim.source.sha256 == sha256(b"a\0b\r\n").hexdigest()
+    assert claim.source.size == 5
+    assert (claim.problem, claim.id, claim.intended, claim.held) == (None, None, None, False)
+    assert queue.depth() == 0
+    assert queue.unsettled() is None
+
+
+def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, again: Open) -> None:
+    assert queue.ended("fix") is None
+    claim = one(queue)
+    id = finish(queue, claim)
+    kept = finish(queue, one(queue, b"other", "other.md"), "rejected")
+    assert abs((queue.ended(id) or 0) - time.time()) < 1000
+    queue.forget(id)
+    queue.forget(id)
+    queue.forget("nobody")
+    assert (queue.load(id), queue.body(id), queue.ended(id)) == (None, None, None)
+    assert list(queue.ids()) == [kept]
+    assert queue.body(kept) == b"other"
+    assert list(queue.by_source(claim.source.sha256)) == [id]
+    assert queue.reserve(one(queue), "fix") == "fix-2"
+
+
+def test_the_newest_come_first_whatever_was_forgotten(queue: QueueEngine) -> None:
+    ids = [finish(queue, one(queue, b"%d" % n, "fix.md")) for n in range(4)]
+    held = one(queue, b"held", "fix.md")
+    queue.hold(held, report(held, queue.reserve(held, "fix"), "held"), "")
+    queue.forget(*ids[:2])
+    assert list(queue.newest()) == ["fix-5", *reversed(ids)]
+    past = queue.past("fix")
+    assert past
+    assert (past.state, past.code) == ("applied", None)
+    assert abs(past.at - time.time()) < 1000
+    assert [queue.past(id) for id in (ids[3], "fix-5", "nobody")] == [None] * 3
+
+
+def test_a_held_batch_has_not_ended(queue: QueueEngine) -> None:
+    claim = one(queue)
+    id = queue.reserve(claim, "fix")
+    queue.hold(claim, report(claim, id, "held"), "")
+    queue.forget(id)
+    assert queue.ended(id) is None
+    assert queue.load(id)
+
+
+def test_claims_come_oldest_first_and_no_more_than_asked(queue: QueueEngine) -> None:
+    for number in range(5):
+        queue.submit(b"%d" % number, f"{9 - number}.md")
+    assert [claim.data for claim in queue.claim(2)] == [b"0", b"1"]
+    assert queue.claim(0) == []
+    assert [claim.data for claim in queue.claim(9)] == [b"2", b"3", b"4"]
+    assert queue.claim(9) == []
+
+
+def test_a_taken_name_in_the_inbox_gives_another(queue: QueueEngine) -> None:
+    names = [queue.submit(b"%d" % number, "fix.md") for number in range(3)]
+    assert names == ["fix.md", "fix-2.md", "fix-3.md"]
+    assert sorted(claim.data for claim in queue.claim(9)) == [b"0", b"1", b"2"]
+
+
+def test_the_same_name_again_while_the_first_is_claimed(queue: QueueEngine) -> None:
+    first = one(queue, b"first")
+    second = one(queue, b"second")
+    ids = [finish(queue, first), finish(queue, second)]
+    assert ids == ["fix", "fix-2"]
+    assert [queue.body(id) for id in ids] == [b"first", b"second"]
+
+
+def test_a_response_over_the_limit_is_not_read(queue: QueueEngine) -> None:
+    claim = one(queue, b"x" * 1001)
+    assert claim.problem is not None
+    assert claim.problem.code == "response.too_large"
+    assert claim.data == b""
+    assert claim.source.sha256 == sha256(b"").hexdigest()
+    assert claim.source.size == 1001
+
+
+def test_an_empty_response_is_a_response(queue: QueueEngine) -> None:
+    claim = one(queue, b"")
+    assert (claim.data, claim.problem) == (b"", None)
+    finish(queue, claim, "rejected")
+    assert queue.body("fix") == b""
+    assert list(queue.by_source(claim.source.sha256)) == []
+
+
+def test_only_one_empties_the_inbox(again: Open) -> None:
+    first, second = again(), again()
+    first.acquire()
+    first.acquire()
+    with pytest.raises(QueueLocked):
+        second.acquire()
+    first.release()
+    second.acquire()
+
+
+def test_an_id_is_never_given_twice(queue: QueueEngine) -> None:
+    claims = [one(queue, b"%d" % number) for number in range(12)]
+    ids = [queue.reserve(claim, "fix") for claim in claims]
+    assert ids == ["fix", *(f"fix-{number}" for number in range(2, 13))]
+    assert [queue.reserve(claim, "fix") for claim in claims] == ids
+
+
+def test_an_id_stays_used_after_its_verdict_and_after_a_restart(again: Open) -> None:
+    first = again()
+    assert finish(first, one(first)) == "fix"
+    first.close()
+    second = again()
+    assert finish(second, one(second)) == "fix-2"
+
+
+def test_an_id_that_the_repository_knows_is_taken(again: Open) -> None:
+    queue = again(is_known=lambda id: id in ("fix", "fix-2"))
+    assert queue.reserve(one(queue), "fix") == "fix-3"
+
+
+def test_a_numbered_id_stays_within_100_bytes(queue: QueueEngine) -> None:
+    long = "x" * 100
+    assert queue.reserve(one(queue), long) == long
+    assert queue.reserve(one(queue), long) == "x" * 98 + "-2"
+
+
+def test_no_body_can_have_the_name_of_a_report(queue: QueueEngine) -> None:
+    plain, tricky = one(queue, b"1", "x.json"), one(queue, b"2", "x.report.json")
+    assert queue.reserve(tricky, "x.report") == "x.report-2"
+    assert queue.reserve(plain, "x") == "x"
+    queue.publish(tricky, report(tricky, "x.report-2"), "")
+    queue.publish(plain, report(plain, "x"), "")
+    assert queue.load("x") == report(plain, "x")
+    assert queue.body("x.report-2") == b"2"
+
+
+@pytest.mark.parametrize("state", ["applied", "proposed", "duplicate", "rejected"])
+def test_a_verdict_ends_the_claim(again: Open, state: State) -> None:
+    queue = again()
+    claim = one(queue)
+    id = finish(queue, claim, state)
+    assert queue.load(id) == report(claim, id, state)
+    assert queue.body(id) == b"text"
+    assert list(queue.ids()) == [id]
+    queue.close()
+    assert again().recover() == []
+
+
+def test_what_was_intended_is_what_is_published(queue: QueueEngine) -> None:
+    claim = one(queue)
+    told = report(claim, queue.reserve(claim, "fix"))
+    queue.intend(claim, told, "# page\n")
+    queue.sync()
+    assert queue.load("fix") is None
+    queue.publish(claim, told, "# page\n")
+    queue.sync()
+    assert queue.load("fix") == told
+
+
+def test_the_last_word_counts(queue: QueueEngine) -> None:
+    claim = one(queue)
+    queue.intend(claim, report(claim, queue.reserve(claim, "fix"), commit="a"))
+    queue.intend(claim, report(claim, "fix", commit="b"), "page")
+    queue.publish(claim, report(claim, "fix", "rejected"), "other page")
+    assert queue.load("fix") == report(claim, "fix", "rejected")
+
+
+def test_a_dead_owners_claims_come_back_in_order(again: Open) -> None:
+    dead = again()
+    claims = [one(dead, b"%d" % number, f"{number}.md") for number in range(3)]
+    id = dead.reserve(claims[1], "fix")
+    dead.intend(claims[1], report(claims[1], id, commit="c"))
+    reserved = dead.reserve(claims[2], "fix")
+    dead.close()
+    queue = again()
+    back = queue.recover()
+    assert [claim.data for claim in back] == [b"0", b"1", b"2"]
+    assert [claim.source for claim in back] == [claim.source for claim in claims]
+    assert [claim.id for claim in back] == [None, "fix", None]
+    assert [claim.intended for claim in back] == [None, report(claims[1], id, commit="c"), None]
+    assert queue.reserve(back[2], "fix") == reserved == "fix-2"
+    assert queue.recover() == []
+    for claim in back:
+        finish(queue, claim)
+    queue.close()
+    assert again().recover() == []
+
+
+def test_claims_of_ones_own_are_not_recovered(queue: QueueEngine) -> None:
+    one(queue)
+    assert queue.recover() == []
+
+
+def test_releasing_leaves_unfinished_claims_to_the_next(again: Open) -> None:
+    first = again()
+    first.acquire()
+    one(first)
+    first.release()
+    second = again()
+    second.acquire()
+    assert [claim.data for claim in second.recover()] == [b"text"]
+
+
+def test_a_held_batch_waits_with_its_report(again: Open) -> None:
+    queue = again()
+    claim = one(queue)
+    queue.intend(claim, report(claim, queue.reserve(claim, "fix")))
+    queue.hold(claim, report(claim, "fix", "held"), "# waits\n")
+    assert queue.load("fix") == report(claim, "fix", "held")
+    assert queue.body("fix") == b"text"
+    assert list(queue.ids()) == ["fix"]
+    assert list(queue.by_source(claim.source.sha256)) == ["fix"]
+    [waiting] = queue.held()
+    assert (waiting.held, waiting.id, waiting.data) == (True, "fix", b"text")
+    assert waiting.intended is None
+    since = waiting.held_since
+    assert since is not None
+
+    queue.hold(waiting, report(claim, "fix", "held", diff="+a\n"), "# still waits\n")
+    queue.close()
+    later = again()
+    [back] = later.recover()
+    assert (back.held, back.held_since, back.id) == (True, since, "fix")
+    assert later.held() == [back]
+    assert later.recover() == []
+
+    later.publish(back, report(back, "fix"), "# done\n")
+    assert later.load("fix") == report(claim, "fix")
+    assert later.held() == []
+    assert list(later.ids()) == ["fix"]
+    assert list(later.by_source(claim.source.sha256)) == ["fix"]
+
+
+def test_of_two_who_decide_on_a_held_batch_one_wins(again: Open) -> None:
+    daemon, command = again(), again()
+    claim = one(daemon)
+    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    [mine], [theirs] = daemon.held(), command.held()
+    command.publish(theirs, report(theirs, "fix", "discarded"), "")
+    with pytest.raises(Busy):
+        daemon.publish(mine, report(mine, "fix"), "")
+    assert daemon.load("fix") == report(claim, "fix", "discarded")
+    assert daemon.held() == []
+
+
+def test_who_means_to_end_a_held_batch_is_alone_with_it(again: Open) -> None:
+    daemon, command = again(), again()
+    claim = one(daemon)
+    daemon.hold(claim, report(claim, daemon.reserve(claim, "fix"), "held"), "")
+    [mine], [theirs] = daemon.held(), command.held()
+    daemon.intend(mine, report(mine, "fix"))
+    with pytest.raises(Busy):
+        command.publish(theirs, report(theirs, "fix", "discarded"), "")
+    [still] = command.held()
+    assert (still.held, still.held_since) == (True, mine.held_since)
+    daemon.hold(mine, report(mine, "fix", "held"), "")  # it did not land after all
+    [again_held] = command.held()
+    assert again_held == mine
+    command.publish(again_held, report(again_held, "fix", "discarded"), "")
+    with pytest.raises(Busy):
+        daemon.intend(mine, report(mine, "fix"))
+    assert daemon.load("fix") == report(claim, "fix", "discarded")
+
+
+def test_a_choice_stays_with_its_response(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    choice = {"edits": ["1"], "target": None}
+    claim = command.adopt(b"text", "fix.md", choice)
+    assert claim.choice == choice
+    command.close()
+    [back] = daemon.recover()
+    assert back.choice == choice
+    daemon.hold(back, report(back, daemon.reserve(back, "fix"), "held"), "")
+    [held] = daemon.held()
+    assert held.choice == choice
+    finish(daemon, held)
+    assert finish(daemon, one(daemon)) == "fix-2"
+    assert daemon.recover() == []
+
+
+def test_an_adopted_response_is_left_alone_while_its_owner_lives(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "-")
+    assert (claim.data, claim.source.name, claim.source.size) == (b"text", "-", 4)
+    assert daemon.depth() == 0
+    assert daemon.recover() == []
+    command.close()
+    [back] = daemon.recover()
+    assert (back.data, back.source) == (b"text", claim.source)
+
+
+def test_an_adopted_response_gets_its_verdict_without_the_lock(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "fix.md")
+    assert finish(command, claim) == "fix"
+    assert daemon.load("fix") == report(claim, "fix")
+    assert daemon.recover() == []
+
+
+def test_an_adopted_response_that_is_held_passes_to_the_daemon(again: Open) -> None:
+    daemon, command = again(), again()
+    daemon.acquire()
+    claim = command.adopt(b"text", "fix.md")
+    command.hold(claim, report(claim, command.reserve(claim, "fix"), "held"), "")
+    assert daemon.held() == []
+    assert [held.id for held in command.held()] == ["fix"]
+    command.close()
+    assert [held.id for held in daemon.held()] == ["fix"]
+
+
+def test_later_states_replace_the_report(queue: QueueEngine) -> None:
+    claim = one(queue)
+    id = finish(queue, claim, "proposed")
+    queue.rewrite(report(claim, id, "accepted"), "# accepted\n")
+    assert queue.load(id) == report(claim, id, "accepted")
+    assert queue.body(id) == b"text"
+    with pytest.raises(DiskFault):
+        queue.rewrite(report(claim, "nobody", "accepted"), "")
+
+
+def test_batches_are_found_by_what_they_were_made_from(queue: QueueEngine) -> None:
+    first, other, second = one(queue, b"a"), one(queue, b"b"), one(queue, b"a")
+    verdicts: list[tuple[Claim, State]]
+    verdicts = [(first, "rejected"), (other, "applied"), (second, "applied")]
+    for claim, state in verdicts:
+        finish(queue, claim, state)
+    assert list(queue.by_source(first.source.sha256)) == ["fix", "fix-3"]
+    assert list(queue.by_source(sha256(b"c").hexdigest())) == []
+
+
+def test_ids_are_in_the_order_of_the_verdicts(queue: QueueEngine) -> None:
+    claims = [one(queue, b"%d" % number) for number in range(3)]
+    ids = [queue.reserve(claim, "fix") for claim in claims]
+    verdicts: list[tuple[int, State]] = [(2, "applied"), (0, "rejected"), (1, "proposed")]
+    for index, state in verdicts:
+        queue.publish(claims[index], report(claims[index], ids[index], state), "")
+    assert list(queue.ids()) == ["fix-3", "fix", "fix-2"]
+
+
+@pytest.mark.parametrize("id", ["nobody", "../fix", "", "x" * 300, "a/b", "a\0b"])
+def test_an_unknown_id_has_nothing(queue: QueueEngine, id: str) -> None:
+    assert queue.load(id) is None
+    assert queue.body(id) is None

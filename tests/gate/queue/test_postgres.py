@@ -1,0 +1,490 @@
+"""What the queue in PostgreSQL promises beyond the contract: lanes, take-over, fencing, outages."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import psycopg
+import pytest
+
+from patchq.core.model.errors import DatabaseFault, LaneLost
+from patchq.core.model.report import Report
+from patchq.core.model.values import Outcome, State
+from patchq.gate.queue import Claim
+from patchq.gate.queue.postgres.engine import PostgresQueue
+from patchq.gate.queue.postgres.schema import migrate
+from patchq.gate.report.document import to_json
+from tests.helpers import postgres
+
+Open = Callable[..., PostgresQueue]
+OWNER = """
+import sys, time
+from patchq.gate.queue.postgres.engine import PostgresQueue
+queue = PostgresQueue(sys.argv[1], name="owner", beats=True, takeover_seconds=0.4)
+print(len(queue.claim(9)), flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[2])):
+    try:
+        exec(sys.argv[3])
+        print("written")
+    except Exception as error:
+        print(type(error).__name__)
+"""
+ZOMBIE = """
+from patchq.core.model.values import Outcome, Source
+from patchq.gate.queue import Claim
+from patchq.gate.report.document import to_json
+claim = Claim(f"{1:016x}", Source("x.md", "0" * 64, 3), b"a 1")
+report = to_json(Outcome("zombie", "rejected", claim.source, "review"))
+"""
+
+
+@pytest.fixture
+def again(database: str) -> Iterator[Open]:
+    opened: list[PostgresQueue] = []
+
+    def another(**more: object) -> PostgresQueue:
+        lane_of = partial(lambda data, name: data.decode().partition(" ")[0])
+        opened.append(PostgresQueue(database, lane_of=lane_of, **more))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield another
+    for queue in opened:
+        queue.close()
+
+
+def report(claim: Claim, id: str, state: State = "applied") -> Report:
+    return to_json(Outcome(id, state, claim.source, "review"))
+
+
+def finish(queue: PostgresQueue, claim: Claim) -> str:
+    id = queue.reserve(claim, "fix")
+    queue.publish(claim, report(claim, id), "")
+    return id
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_lane_has_one_owner_and_lanes_spread(again: Open) -> None:
+    feeder, one, two = again(), again(), again()
+    for text in (b"a 1", b"b 1", b"a 2", b"b 2"):
+        feeder.submit(text, "x.md")
+    assert [claim.data for claim in one.claim(9)] == [b"a 1", b"a 2"]
+    assert [claim.data for claim in two.claim(9)] == [b"b 1", b"b 2"]
+    feeder.submit(b"a 3", "x.md")
+    assert two.claim(9) == []
+    assert [claim.data for claim in one.claim(9)] == [b"a 3"]
+
+
+def test_a_worker_owns_no_lane_that_its_patterns_leave_out(again: Open) -> None:
+    feeder, worker = again(), again(lanes=["release/*"])
+    feeder.submit(b"main 1", "x.md")
+    feeder.submit(b"release/2 1", "x.md")
+    assert [claim.data for claim in worker.claim(9)] == [b"release/2 1"]
+    assert worker.claim(9) == []
+
+
+def test_a_lane_in_which_nothing_is_left_is_free_while_its_owner_waits(again: Open) -> None:
+    one, two = again(), again()
+    one.submit(b"a 1", "x.md")
+    [claim] = one.claim(9)
+    one.wait(0)
+    one.submit(b"a 2", "x.md")
+    assert two.claim(9) == []
+    finish(one, claim)
+    one.wait(0)
+    [claim] = two.claim(9)
+    two.hold(claim, report(claim, two.reserve(claim, "fix"), "held"), "")
+    two.wait(0)
+    one.submit(b"a 3", "x.md")
+    assert one.claim(9) == [], "the owner of what is held keeps the lane"
+
+
+def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) -> None:
+    feeder, worker, other = again(), again(), again(lanes=["b"])
+    for queue in (worker, other):
+        queue.wait(60)  # the first one only begins to listen
+    feeder.submit(b"a 1", "x.md")
+    assert worker.wait(60)
+    [claim] = worker.claim(1)
+    feeder.submit(b"b 1", "x.md")
+    [held] = other.claim(1)
+    other.hold(held, report(held, other.reserve(held, "held"), "held"), "")
+    while other.wait(0):
+        pass
+    finish(worker, claim)
+    assert other.wait(60), "what it holds may have waited for that"
+    threading.Timer(0.05, worker.ring).start()
+    while worker.wait(60):
+        pass
+
+
+def test_who_can_do_nothing_about_it_sleeps_on(again: Open) -> None:
+    feeder, worker, idle, elsewhere = again(), again(), again(), again(lanes=["b"])
+    feeder.submit(b"a 1", "x.md")
+    [claim] = worker.claim(1)
+    for queue in (idle, elsewhere):
+        queue.wait(60)
+    feeder.submit(b"a 2", "x.md")
+    assert idle.wait(60)
+    assert idle.claim(9) == []
+    finish(worker, claim)
+    for queue in (idle, elsewhere):
+        threading.Timer(0.3, queue.ring).start()
+        assert not queue.wait(60)
+
+
+def test_what_comes_into_another_queue_of_the_database_is_not_heard(
+    again: Open, postgres_server: postgres.Shared
+) -> None:
+    worker = again()
+    with postgres_server.schema() as elsewhere, psycopg.connect(elsewhere) as connection:
+        migrate(connection)
+        other = PostgresQueue(elsewhere)
+        for queue in (worker, other):
+            queue.wait(60)
+        other.submit(b"a 1", "x.md")
+        assert other.wait(60)
+        threading.Timer(0.3, worker.ring).start()
+        assert not worker.wait(60)
+        other.close()
+
+
+def test_verdicts_that_come_together_keep_their_order(again: Open) -> None:
+    worker, reader = again(), again()
+    for text in (b"a 1", b"b 1", b"a 2", b"a 3"):
+        worker.submit(text, "x.md")
+    claims = [*worker.claim(9), *worker.claim(9)]
+    ids = [worker.reserve(claim, f"r{number}") for number, claim in enumerate(claims)]
+    some = list(zip(claims, ids, strict=True))[::-1]
+    with worker.together():
+        for claim, id in some:
+            worker.intend(claim, report(claim, id), "")
+    with worker.together():
+        for claim, id in some:
+            worker.publish(claim, report(claim, id), "page\n")
+        assert list(reader.ids()) == []
+    assert list(reader.ids()) == ids[::-1]
+    assert [reader.by_source(claim.source.sha256) for claim in claims] == [[id] for id in ids]
+    assert worker.recover() == again().recover() == []
+
+
+@pytest.mark.parametrize("step", ["intend", "publish"])
+def test_of_verdicts_that_come_together_one_may_be_lost(again: Open, step: str) -> None:
+    zombie, other = again(name="zombie"), again()
+    for text in (b"a 1", b"a 2"):
+        zombie.submit(text, "x.md")
+    claims = zombie.claim(9)
+    ids = [zombie.reserve(claim, "fix") for claim in claims]
+    with psycopg.connect(zombie._database.conninfo, autocommit=True) as connection:
+        connection.execute(
+            "update responses set session = null where id = %s", (ids[0],)
+        )  # as who takes over drops what a frozen one had
+    together = ExitStack()
+    together.enter_context(zombie.together())
+    for claim, id in zip(claims, ids, strict=True):
+        getattr(zombie, step)(claim, report(claim, id), "")
+    with pytest.raises(LaneLost):
+        together.close()
+    assert other.load(ids[0]) is None
+    assert bool(other.load(ids[1])) == (step == "publish")
+
+
+def test_a_landing_is_few_statements(again: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, idle = again(), again()
+    for number in range(30):
+        worker.submit(b"a %d" % number, "x.md")
+    said: list[object] = []
+    execute = psycopg.Connection.execute
+
+    def counted(self: psycopg.Connection, *words: object, **more: object) -> object:
+        said.append(words[0])
+        return execute(self, *words, **more)  # type: ignore[call-overload]
+
+    worker.open()
+    idle.open()
+    monkeypatch.setattr(psycopg.Connection, "execute", counted)
+    claims = worker.claim(30)
+    assert len(said) == 3
+    told = [report(claim, worker.reserve(claim, "fix")) for claim in claims]
+    said.clear()
+    for step in (worker.intend, worker.publish):
+        with worker.together():
+            for claim, one in zip(claims, told, strict=True):
+                step(claim, one, "")
+    worker.sync()
+    assert len(said) == 3
+    worker.submit(b"a 30", "x.md")
+    [claim] = worker.claim(1)
+    worker.submit(b"a 31", "x.md")
+    said.clear()
+    assert idle.claim(9) == []
+    assert not idle.asked()
+    assert len(said) == 2, "a lane that somebody works on is no matter for others"
+    assert worker.reserve(claim, "other") == "other"
+    assert worker.by_source(claim.source.sha256) == []
+    assert len(said) == 3
+
+
+def test_a_lane_that_was_left_with_claims_is_not_claimed_before_they_are_recovered(
+    again: Open,
+) -> None:
+    one, two = again(), again()
+    one.submit(b"a 1", "x.md")
+    one.submit(b"a 2", "x.md")
+    assert len(one.claim(1)) == 1
+    one.close()
+    assert two.claim(9) == []
+    assert two.orphaned()
+    assert [claim.data for claim in two.recover()] == [b"a 1"]
+    assert not two.orphaned()
+    assert [claim.data for claim in two.claim(9)] == [b"a 2"]
+
+
+def test_a_lane_with_nothing_but_held_batches_gets_another_owner(again: Open) -> None:
+    one, two = again(), again()
+    one.submit(b"a 1", "x.md")
+    [claim] = one.claim(9)
+    one.hold(claim, report(claim, one.reserve(claim, "fix"), "held"), "")
+    assert not two.orphaned()
+    one.close()
+    assert two.orphaned()
+    [held] = two.recover()
+    assert two.serves(held)
+    assert not two.orphaned()
+
+
+def owner(database: str, times: int = 0, code: str = "") -> subprocess.Popen[str]:
+    """A process that has claimed everything; what it says next is how the code ended, so often."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, database, str(times), code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "1\n"
+    return process
+
+
+def recovered(queue: PostgresQueue) -> list[Claim]:
+    """What it recovers once it can."""
+    claims: list[Claim] = []
+
+    def there() -> bool:
+        claims.extend(queue.recover())
+        return bool(claims)
+
+    soon(there)
+    return claims
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_a_killed_owner_is_taken_over_at_once(again: Open, database: str) -> None:
+    queue = again()
+    queue.submit(b"a 1", "x.md")
+    process = owner(database)
+    assert not queue.orphaned()
+    ended(process)
+    soon(queue.orphaned)
+    [claim] = queue.recover()
+    assert finish(queue, claim) == "fix"
+
+
+WRITES = {
+    "publish": "queue.publish(claim, report, '')",
+    "intend": "queue.intend(claim, report)",
+    "hold": "queue.hold(claim, report, '')",
+    "reserve and publish": "queue.reserve(claim, 'fix'); queue.publish(claim, report, '')",
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("decided", [True, False], ids=["decided", "in hand"])
+def test_a_frozen_owner_that_wakes_writes_nothing(
+    again: Open, database: str, write: str, decided: bool
+) -> None:
+    queue = again(takeover_seconds=0.4)
+    queue.submit(b"a 1", "x.md")
+    process = owner(database, 2, ZOMBIE + write)
+    assert process.stdin
+    os.kill(process.pid, signal.SIGSTOP)
+    [claim] = recovered(queue)
+    if decided:
+        finish(queue, claim)
+    os.kill(process.pid, signal.SIGCONT)
+    said, _ = process.communicate("go\n")
+    assert set(said.split()) <= {"DatabaseFault", "LaneLost"}
+    assert len(said.split()) == 2
+    assert queue.load("zombie") is None
+    if not decided:
+        finish(queue, claim)
+    assert queue.load("fix") == report(claim, "fix")
+    assert list(queue.ids()) == ["fix"]
+
+
+def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> None:
+    queue = again(takeover_seconds=2)  # many of its beats, so that one may come late
+    queue.submit(b"a 1", "x.md")
+    process = owner(database)
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until:
+        assert not queue.orphaned()
+        assert queue.recover() == []
+    ended(process)
+    assert [claim.data for claim in recovered(queue)] == [b"a 1"]
+
+
+def test_nobody_sees_a_session_before_it_has_its_lock(again: Open, database: str) -> None:
+    """Else it is taken for a dead one, and its row is removed: it would never beat."""
+    with psycopg.connect(database, autocommit=True) as other:
+        key = "(session_key(1) & 4294967295)::oid"
+        other.execute("select pg_advisory_lock(session_key(1))")
+        begins = threading.Thread(target=again().open)
+        begins.start()
+        waits = f"select from pg_locks where not granted and objid = {key}".encode()
+        soon(lambda: other.execute(waits).fetchone() is not None)
+        assert other.execute("select from sessions").fetchone() is None
+        other.execute("select pg_advisory_unlock_all()")
+        begins.join()
+        assert other.execute("select from sessions where id = 1").fetchone() is not None
+
+
+def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) -> None:
+    queue = again()
+    queue.submit(b"a 1", "x.md")
+    [claim] = queue.claim(1)
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute("select pg_terminate_backend(holder(lane_key('a')), 5000)")
+    with pytest.raises(DatabaseFault) as lost:
+        queue.reserve(claim, "fix")
+    assert lost.value.retryable
+    with pytest.raises(LaneLost):
+        queue.publish(claim, report(claim, "fix"), "")
+    [back] = queue.recover()
+    assert finish(queue, back) == "fix"
+
+
+def test_deaths_are_those_of_processes_with_a_claim_in_hand_until_it_is_held(
+    again: Open,
+) -> None:
+    one = again()
+    one.submit(b"a 1", "x.md")
+    assert one.claim(1)[0].deaths == 0
+    for deaths in (1, 2):
+        one.close()
+        one = again()
+        [claim] = one.recover()
+        assert claim.deaths == deaths
+    one.hold(claim, report(claim, one.reserve(claim, "fix"), "held"), "")
+    assert [claim.deaths for claim in one.held()] == [0]
+
+
+def test_who_is_frozen_is_not_dead(again: Open, database: str) -> None:
+    queue = again(takeover_seconds=0.4)
+    queue.submit(b"a 1", "x.md")
+    process = owner(database)
+    os.kill(process.pid, signal.SIGSTOP)
+    assert [claim.deaths for claim in recovered(queue)] == [0]
+    ended(process)
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken over", "free"])
+def test_who_lost_the_connection_is_not_dead(again: Open, database: str, taken: bool) -> None:
+    queue, other = again(), again()
+    queue.submit(b"a 1", "x.md")
+    queue.claim(1)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select pg_terminate_backend(holder(lane_key('a')), 5000)")
+    if taken:
+        assert [claim.deaths for claim in other.recover()] == [1]
+    with pytest.raises(DatabaseFault):
+        queue.recover()
+    queue.open()
+    if taken:
+        other.close()
+        assert [claim.deaths for claim in queue.recover()] == [1], "the other's"
+    else:
+        assert [claim.deaths for claim in queue.recover()] == [0]
+
+
+def test_a_server_that_takes_no_writes_for_now_is_tried_again(again: Open, database: str) -> None:
+    """As a standby does until it is promoted; the next try is a new connection."""
+    again().submit(b"a 1", "x.md")
+    with psycopg.connect(database, autocommit=True) as other:
+        [name] = other.execute("select quote_ident(current_database())").fetchone() or ()
+        try:
+            other.execute(f"alter database {name} set default_transaction_read_only = on")
+            queue = again()
+            with pytest.raises(DatabaseFault) as away:
+                queue.claim(1)
+        finally:
+            other.execute(f"alter database {name} reset default_transaction_read_only")
+    assert away.value.retryable
+    assert len(queue.claim(1)) == 1
+
+
+def test_nothing_that_was_flushed_is_lost_with_the_server() -> None:
+    with postgres.server() as server:
+        with psycopg.connect(server.conninfo) as connection:
+            migrate(connection)
+        queue = PostgresQueue(server.conninfo)
+        queue.submit(b"a 1", "x.md", flush=True)
+        [claim] = queue.claim(1)
+        intended = report(claim, queue.reserve(claim, "fix"))
+        queue.intend(claim, intended)
+        queue.sync()
+        server.end(signal.SIGKILL)
+        with pytest.raises(DatabaseFault) as away:
+            queue.publish(claim, intended, "")
+        with pytest.raises(DatabaseFault) as still:
+            queue.recover()
+        assert away.value.retryable
+        assert still.value.retryable
+        server.start()
+        [back] = queue.recover()
+        assert (back.data, back.intended) == (b"a 1", intended)
+        queue.publish(back, intended, "")
+        queue.sync()
+        server.end(signal.SIGKILL)
+        server.start()
+        with pytest.raises(DatabaseFault):
+            queue.load("fix")
+        assert queue.load("fix") == intended
+        assert queue.recover() == []
+        queue.close()
+
+
+def test_a_forked_child_speaks_on_a_connection_of_its_own(again: Open) -> None:
+    """As the one does that tries what a dead process had in hand."""
+    queue = again()
+    for number in range(12):
+        queue.submit(f"a {number}".encode(), f"{number}.md")
+    claims = queue.claim(12)
+    child = os.fork()
+    if child == 0:
+        try:
+            for number, claim in enumerate(claims):
+                queue.reserve(claim, f"child{number}")
+            os._exit(len(queue.held()))  # it asks who it is, and leaves the parent its claims
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [finish(queue, claim) for claim in claims] == [f"child{n}" for n in range(12)]

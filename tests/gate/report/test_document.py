@@ -1,0 +1,280 @@
+"""The report: a closed schema, nothing hidden, never too large."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from patchq.core.model.report import BaseEntry, Moment, RetryEntry, SizeEntry, SourceEntry
+from patchq.core.model.values import EditOutcome, Outcome, Problem, Source, State
+from patchq.core.text import quote
+from patchq.gate.report import document
+from patchq.gate.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
+from patchq.gate.report.page import to_markdown
+from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL
+
+TEXT, NUMBER, NONE = str, (int, float), type(None)
+SCHEMA: dict[str, Any] = {
+    "schema": TEXT,
+    "id": TEXT,
+    "state": TEXT,
+    "duplicate_of": (str, NONE),
+    "source": {"name": TEXT, "sha256": TEXT, "bytes": int},
+    "agent": (str, NONE),
+    "model": (str, NONE),
+    "message": (str, NONE),
+    "received": {"unix": NUMBER, "iso": TEXT},
+    "decided": {"unix": NUMBER, "iso": TEXT},
+    "reason": (str, NONE),
+    "mode": TEXT,
+    "target": (str, NONE),
+    "base": {"commit": TEXT, "how": TEXT},
+    "commit": (str, NONE),
+    "tree": (str, NONE),
+    "branch": (str, NONE),
+    "stands_on": (dict, NONE),
+    "edits": [
+        {
+            "id": TEXT,
+            "format": TEXT,
+            "at": [int],
+            "path": TEXT,
+            "op": TEXT,
+            "state": TEXT,
+            "match": (str, NONE),
+            "lines": [int],
+            "needs": [str],
+            "cancelled_by": (str, NONE),
+            "confidence": (float, NONE),
+            "description": (str, NONE),
+        }
+    ],
+    "problems": [
+        {
+            "code": TEXT,
+            "alias": (str, NONE),
+            "severity": TEXT,
+            "edit": (str, NONE),
+            "path": (str, NONE),
+            "line": (int, NONE),
+            "message": TEXT,
+            "hint": (str, NONE),
+            "candidates": [
+                {
+                    "path": TEXT,
+                    "line": int,
+                    "symbol": (str, NONE),
+                    "text": TEXT,
+                    "disambiguate": (str, NONE),
+                }
+            ],
+            "conflicts_with": {
+                "batch": (str, NONE),
+                "edit": (str, NONE),
+                "commit": (str, NONE),
+                "agent": (str, NONE),
+                "path": (str, NONE),
+                "lines": [int],
+            },
+        }
+    ],
+    "corrections": [],
+    "attempts": [],
+    "hooks": [],
+    "size": {"files": int, "added": int, "deleted": int},
+    "diff": TEXT,
+    "review": {},
+    "retry": {"prompt": (str, NONE), "of": (str, NONE)},
+    "timings": {"parse_ms": NUMBER},
+}
+
+
+def check(value: object, expected: Any, place: str = "report") -> None:
+    """Fails unless `value` has exactly the keys and the types; what is a table may be null."""
+    if isinstance(expected, Mapping):
+        if value is not None:
+            assert isinstance(value, dict), place
+            assert list(value) == list(expected), place
+            for key, inner in expected.items():
+                check(value[key], inner, f"{place}.{key}")
+    elif isinstance(expected, list):
+        assert isinstance(value, list) or (value is None and expected == [int]), place
+        for entry in value or ():
+            check(entry, expected[0], place)
+    else:
+        assert isinstance(value, expected), place
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(REFUSED, id="refused"),
+        pytest.param(PROPOSED, id="proposed"),
+        pytest.param(
+            Outcome("x", "held", Source("x", "", 0), "auto", timings={"parse_ms": 0}), id="bare"
+        ),
+    ],
+)
+def test_a_report_has_every_key_and_no_other(outcome: Outcome) -> None:
+    report = to_json(outcome)
+    check(report, SCHEMA)
+    assert json.loads(dumps(report)) == report
+    assert list(json.loads(dumps(report))) == list(SCHEMA)
+
+
+def test_what_a_report_says() -> None:
+    report = to_json(PROPOSED)
+    assert report["schema"] == "patchq.report/1"
+    source: SourceEntry = {"name": "fix.md", "sha256": "5e" * 32, "bytes": 1234}
+    assert report["source"] == source
+    base: BaseEntry = {"commit": "ba5e" * 10, "how": "inferred"}
+    assert report["base"] == base
+    assert report["edits"][0]["at"] == [3, 9]
+    assert report["edits"][0]["lines"] == [4, 6]
+    assert report["message"] == "Stop at 3"
+    received: Moment = {"unix": 0.25, "iso": "1970-01-01T00:00:00Z"}
+    assert report["received"] == received
+    size: SizeEntry = {"files": 1, "added": 1, "deleted": 1}
+    assert report["size"] == size
+    assert to_json(REFUSED)["size"] is None
+    retry: RetryEntry = {"prompt": None, "of": "fix-41"}
+    assert report["retry"] == retry
+    assert to_json(REFUSED)["problems"][1]["alias"] == "EDIT_NO_OCCURRENCE_FOUND"
+    other = to_json(REFUSED)["problems"][3]["conflicts_with"]
+    assert other
+    assert other["lines"] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("state", "committed", "branch"),
+    [
+        ("applied", True, None),
+        ("proposed", True, "patchq/fix-42"),
+        ("duplicate", False, None),
+        ("held", False, None),
+        ("rejected", False, None),
+    ],
+)
+def test_only_a_commit_has_a_commit(state: State, committed: bool, branch: str | None) -> None:
+    report = to_json(replace(PROPOSED, state=state))
+    assert (report["commit"] is not None) == (report["tree"] is not None) == committed
+    assert report["branch"] == branch
+
+
+def test_a_later_state_keeps_the_rest() -> None:
+    report = to_json(PROPOSED)
+    accepted = with_state(report, "accepted", commit="ac" * 20)
+    assert list(accepted) == list(report)
+    assert {key for key, value in accepted.items() if (key, value) not in report.items()} == {
+        "state",
+        "decided",
+        "commit",
+        "branch",
+    }
+    before: Moment = {"unix": 1.5, "iso": "1970-01-01T00:00:01Z"}
+    assert report["decided"] == before
+    assert accepted["decided"] != before
+    assert with_state(accepted, "accepted")["decided"] == accepted["decided"]
+    assert with_state(report, "proposed")["branch"] == "patchq/fix-42"
+    with pytest.raises(ValueError, match="has no comit; it has schema, id"):
+        with_state(report, "accepted", comit="x")  # type: ignore[call-arg]
+
+
+def test_problems_can_be_added() -> None:
+    moved = Problem("target.moved", "the branch has other commits", severity="warning")
+    report = with_problems(to_json(PROPOSED), moved)
+    assert [problem["code"] for problem in report["problems"]] == ["path.review", "target.moved"]
+    assert "`target.moved`" in to_markdown(report)
+
+
+def test_json_shows_no_hidden_character_and_loses_none() -> None:
+    report = to_json(replace(PROPOSED, agent=EVIL, diff=EVIL + "é𝕏\U000e0041\n"))
+    text = dumps(report)
+    assert quote.HIDDEN.sub("", text) == text.replace("\n", "")
+    assert "é𝕏" in text
+    assert json.loads(text) == report
+
+
+def test_bytes_that_are_no_utf8_stand_as_text() -> None:
+    diff = b"-a\xff\n".decode("utf-8", "surrogateescape")
+    assert json.loads(dumps(to_json(replace(PROPOSED, diff=diff))))["diff"] == "-a\\xff\n"
+
+
+def test_patchqs_own_messages_hide_nothing() -> None:
+    problem = to_json(replace(REFUSED, problems=(Problem("base.unknown", EVIL, EVIL),)))["problems"]
+    for text in (problem[0]["message"], problem[0]["hint"]):
+        assert text
+        assert text.startswith("\\x1b]8;;http://x\\x07\\x9b31m\\u202e\\u200b<!--")
+
+
+def test_a_response_with_a_secret_is_quoted_nowhere() -> None:
+    secret = Problem("edit.secret", "edit 1 holds a token", edit="1", excerpt=(1, ("hunter2",)))
+    problems = (secret, replace(MISSED, excerpt=(1, ("hunter2",))))
+    outcome = replace(REFUSED, problems=problems, diff="+hunter2\n", subject="Use hunter2")
+    report = to_json(outcome)
+    assert "hunter2" not in dumps(report) + to_markdown(report)
+
+
+LONG = '\u202e\\"é' * 20_000
+CROWD = (replace(SEVERAL, candidates=SEVERAL.candidates * 5_000, message=LONG, hint=LONG),)
+BIG = {
+    "diff": replace(PROPOSED, diff="+line é\n" * 200_000),
+    "long-line": replace(PROPOSED, diff=LONG * 2),
+    "ticks": replace(PROPOSED, diff="`" * 900_000),
+    "edits": replace(PROPOSED, edits=(replace(GOOD, path="p" * 1000, description=LONG),) * 5000),
+    "problems": replace(REFUSED, problems=CROWD * 50),
+    "excerpts": replace(REFUSED, problems=(replace(MISSED, excerpt=(1, (LONG,) * 300)),) * 99),
+    "everything": replace(
+        REFUSED,
+        agent=LONG,
+        model=LONG,
+        target=LONG,
+        retries=LONG,
+        edits=(replace(GOOD, path=LONG, id=LONG, description=LONG),) * 1000,
+        problems=CROWD * 100,
+        diff=LONG,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BIG)
+def test_a_report_fits_into_256_kib_and_marks_what_is_cut(name: str) -> None:
+    report = to_json(BIG[name])
+    text = dumps(report)
+    assert len(text.encode()) <= MAX_BYTES
+    assert json.loads(text) == report
+    page = to_markdown(report)
+    assert len(page.encode()) <= MAX_BYTES
+    for said in (text, page):
+        assert re.search(r"left out here|… and \d+ more", said)
+    check(report, SCHEMA)
+    assert with_state(report, report["state"], branch=report["branch"]) == report
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+TINY = EditOutcome("", "", (1, 1), "", "", "ready", description=TOKEN)
+SHORT = Problem("x", TOKEN, "")
+
+
+@pytest.mark.parametrize("count", [700, 5000])
+@pytest.mark.parametrize("part", [TINY, replace(TINY, description="")])
+def test_what_is_cut_before_secrets_are_looked_for_is_what_would_not_fit(
+    count: int, part: EditOutcome
+) -> None:
+    outcome = replace(REFUSED, edits=(part,) * count, problems=(SHORT,) * count)
+    report = to_json(outcome)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "_MOST_EDITS", count)
+        patch.setattr(document, "_MOST_PROBLEMS", count)
+        assert to_json(outcome) == report
+    assert TOKEN not in dumps(report)
+    for key, said in (("edits", "description"), ("problems", "message")):
+        entries = cast("list[dict[str, str]]", report[key])  # type: ignore[literal-required]
+        more = re.search(rf"(\d+) more {key} are left out", entries[-1][said] or "")
+        assert more
+        assert len(entries) + int(more[1]) == count

@@ -1,0 +1,210 @@
+"""The page of a report: what it says in each state, and that quotations stay quotations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from patchq.core.model.report import HookEntry
+from patchq.core.model.values import Candidate, Collision, Problem, StandsOn, State
+from patchq.core.text import quote
+from patchq.gate.report.document import to_json, with_state
+from patchq.gate.report.page import to_markdown
+from tests.helpers.outcomes import COLLIDES, EVIL, GOOD, MISSED, PROPOSED, REFUSED
+
+
+def test_a_refused_page_tells_a_model_what_to_do() -> None:
+    page = to_markdown(to_json(REFUSED))
+    assert page == PAGE
+
+
+PAGE = f"""\
+# `fix-42`: rejected
+
+The response was refused. Nothing of it was applied.
+
+## Error `match.none`, edit `2` (`why`), `b.py` line 7
+
+the quote of edit 2 stands nowhere in b.py
+
+**To do:** quote the lines shown here
+
+The quote that was not found:
+
+```
+def f():
+    return 2
+```
+
+The file's lines, with their numbers:
+
+```
+ 9 | def f():
+10 | \treturn 1
+```
+
+## Error `match.ambiguous`, edit `2` (`why`), `b.py`
+
+the quote stands at lines 3 and 9
+
+**To do:** Quote more lines around the place that is meant, for instance the ones that are offered.
+
+The places that it may mean:
+
+- `b.py` line 3 in `A.f`: `x = 1`
+
+To mean this one, quote also:
+
+```
+def f():
+```
+
+- `b.py` line 9
+
+## Error `conflict.base`
+
+line 4 was changed
+
+**To do:** Write the edit anew against the file as it is on the target now.
+
+It collides with batch `other-1`, edit `3`, commit `{"c0" * 20}`, agent `coder`, path `a.py`, \
+lines 4-5.
+
+## Warning `path.review`, `ci.yml`
+
+a person has to look at ci.yml
+
+**To do:** Nothing to send: review the branch and accept or discard it.
+
+## What to send
+
+Send the whole response again with these problems corrected: it is applied as a whole or not at \
+all. Begin it with
+
+```
+---
+retries: fix-42
+---
+```
+
+and then write the edits like this:
+
+```
+Answer with one block.
+```
+
+Good as they are, and to be repeated: `1`.
+"""
+
+
+def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
+    asked = f"base: {'ba5e' * 10}\n---"
+    assert asked in to_markdown(to_json(replace(REFUSED, problems=(MISSED,))))
+    assert asked not in to_markdown(to_json(replace(REFUSED, problems=(MISSED, COLLIDES))))
+
+
+def test_a_proposed_page_tells_how_to_review() -> None:
+    page = to_markdown(to_json(PROPOSED))
+    for line in (
+        "# `fix-42`: proposed",
+        "git diff main...patchq/fix-42",
+        "patchq accept fix-42     # or: git merge patchq/fix-42",
+        "| `1` | replace | `a.py` | 4-6 | applied | exact | `stop at 3` |",
+        "## Warning `path.review`, `ci.yml`",
+        "```diff",
+        "+b",
+    ):
+        assert f"\n{line}\n" in f"\n{page}"
+    assert "What to send" not in page
+
+
+def test_what_stands_on_a_proposal_is_compared_with_that_one_and_accepted_with_it() -> None:
+    page = to_markdown(to_json(replace(PROPOSED, stands_on=StandsOn("below", "c0ffee" * 7))))
+    for line in (
+        "git diff c0ffeec0ffee...patchq/fix-42",
+        "patchq accept --stack fix-42     # or: git merge patchq/fix-42",
+    ):
+        assert f"\n{line}\n" in page
+
+
+def test_commands_are_safe_to_paste() -> None:
+    page = to_markdown(to_json(replace(PROPOSED, target="main;rm$(x)")))
+    assert "git diff 'main;rm$(x)...patchq/fix-42'\n" in page
+
+
+@pytest.mark.parametrize("state", ["accepted", "discarded", "superseded", "reverted"])
+def test_a_later_state_has_a_page(state: State) -> None:
+    page = to_markdown(with_state(to_json(PROPOSED), state))
+    assert page.startswith(f"# `fix-42`: {state}\n")
+    assert "patchq accept" not in page
+    assert "+b" in page
+
+
+@pytest.mark.parametrize("state", ["rejected", "superseded", "held", "duplicate"])
+def test_no_page_claims_that_a_part_was_applied(state: State) -> None:
+    page = to_markdown(to_json(replace(REFUSED, state=state)))
+    assert (
+        "Nothing of it was applied" in page
+        or "nothing was changed" in page
+        or ("are not on the target" in page)
+    )
+    assert "| applied |" not in page
+
+
+def test_a_page_shows_200_lines_of_files_at_most() -> None:
+    problem = replace(MISSED, excerpt=(1, ("line",) * 90))
+    page = to_markdown(to_json(replace(REFUSED, problems=(problem,) * 5)))
+    assert len(re.findall(r"^ *\d+ \| line$", page, re.MULTILINE)) == 200
+    assert "… 70 more lines of the file are left out here\n" in page
+
+
+def test_a_hooks_output_is_shown() -> None:
+    hooks: list[HookEntry] = [
+        {"id": "tests", "stage": "pre-commit", "exit": 1, "seconds": 1.2, "output": EVIL},
+        {"id": "ruff", "stage": "pre-commit", "exit": 0, "seconds": 0.1, "output": "fine"},
+    ]
+    page = to_markdown(with_state(to_json(PROPOSED), "superseded", hooks=hooks))
+    assert "## Hook `tests` ended with 1\n\n`````\n\\x1b]8;;" in page
+    assert "fine" not in page
+
+
+def outside_of_quotations(page: str) -> str:
+    """What a Markdown reader takes for patchq's own words: no fenced block, no code span."""
+    kept: list[str] = []
+    fence = ""
+    for line in page.split("\n"):
+        ticks = re.match("`{3,}", line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif ticks:
+            fence = ticks[0]
+        else:
+            kept.append(re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", "", line))
+    assert not fence, "a fence that nothing closes"
+    return "\n".join(kept)
+
+
+@pytest.mark.parametrize("state", ["rejected", "proposed", "held"])
+def test_what_others_wrote_never_passes_for_patchqs_words(state: State) -> None:
+    evil_edit = replace(GOOD, id=EVIL, path=EVIL, description=EVIL, needs=(EVIL,))
+    evil_problem = Problem(
+        "match.ambiguous",
+        f"no place for `{EVIL}",
+        EVIL,
+        edit=EVIL,
+        path=EVIL,
+        line=3,
+        candidates=(Candidate(EVIL, 3, EVIL, EVIL, EVIL),),
+        conflicts_with=Collision(EVIL, EVIL, EVIL, EVIL, EVIL),
+        excerpt=(1, tuple(EVIL.split("\n"))),
+    )
+    outcome = replace(
+        PROPOSED, state=state, target=EVIL, edits=(evil_edit,), problems=(evil_problem,), diff=EVIL
+    )
+    page = to_markdown(to_json(outcome))
+    assert not quote.HIDDEN.search(page.replace("\n", "").replace("\t", ""))
+    words = outside_of_quotations(page)
+    assert "# Applied" not in words
+    assert not re.search(r"(?<!\\)[<`]", words)

@@ -1,0 +1,495 @@
+"""Symbolic links in commits that are handed in: carried as git has them, where they may lead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gate.review.beside import CONFIG, tree, with_work_tree, work
+from tests.helpers.command import patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+
+__all__ = ["work"]
+
+LINES = "".join(f"line {number}\n" for number in range(1, 21))
+FILES: dict[str, bytes | str] = {
+    "a.txt": LINES,
+    "b.json": "{}\n",
+    "dir/c.txt": "c\n",
+    "dir/d.txt": "d\n",
+    "tool.sh": "#!/bin/sh\n",
+}
+LINKS = {
+    "old": "a.txt",
+    "dir/up": "../a.txt",
+    "away": "/etc/passwd",
+    "back": "away",
+    "folder": "dir",
+}
+Change = Callable[[Path], None]
+
+
+def make_link(repo: Path, path: str, to: str | bytes) -> None:
+    place = repo / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    os.symlink(os.fsencode(to), os.fsencode(place))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository in auto mode with links, whose target `main` is checked out; the branch `work`
+    is, too, in the work tree beside it."""
+    repo = make_repo(tmp_path / "repo", FILES)
+    for path, to in LINKS.items():
+        make_link(repo, path, to)
+    (repo / "tool.sh").chmod(0o755)
+    return with_work_tree(repo)
+
+
+def handed_in(repo: Path) -> dict[str, Any]:
+    """What becomes of the branch `work`."""
+    patchq("submit", "--branch", "work", cwd=repo)
+    patchq("run", cwd=repo, code=None)
+    return report(repo / ".patchq", "work")
+
+
+def made(work: Path) -> None:
+    make_link(work, "new", "dir/c.txt")
+
+
+def with_a_new_file(work: Path) -> None:
+    make_link(work, "sub/new", "../sub/file.txt")
+    write_files(work, {"sub/file.txt": "new\n"})
+
+
+def led_elsewhere(work: Path) -> None:
+    make_link(work, "old", "b.json")
+
+
+def removed(work: Path) -> None:
+    (work / "old").unlink()
+
+
+def from_a_file(work: Path) -> None:
+    make_link(work, "a.txt", "dir/c.txt")
+    make_link(work, "b.json", "a.txt")
+
+
+def from_a_program(work: Path) -> None:
+    make_link(work, "tool.sh", "a.txt")
+
+
+def to_a_file(work: Path) -> None:
+    (work / "old").unlink()
+    (work / "dir/up").unlink()
+    write_files(work, {"old": "a file\n", "dir/up": b"\0bytes"})
+
+
+def to_the_same_bytes(work: Path) -> None:
+    (work / "old").unlink()
+    write_files(work, {"old": "a.txt"})
+
+
+def renamed(work: Path) -> None:
+    git("mv", "old", "moved", cwd=work)
+
+
+def with_edits(work: Path) -> None:
+    make_link(work, "new", "a.txt")
+    write_files(work, {"a.txt": LINES.replace("line 3\n", "LINE 3\n")})
+    git("mv", "dir/d.txt", "dir/e.txt", cwd=work)
+
+
+def from_a_directory(work: Path) -> None:
+    for name in ("c.txt", "d.txt", "up"):
+        (work / "dir" / name).unlink()
+    (work / "dir").rmdir()
+    make_link(work, "dir", "a.txt")
+    (work / "folder").unlink()
+
+
+def to_a_directory(work: Path) -> None:
+    (work / "folder").unlink()
+    write_files(work, {"folder/c.txt": "own\n"})
+    (work / "tool.sh").unlink()
+    write_files(work, {"tool.sh/x/y": "own\n"})
+
+
+def with_odd_names(work: Path) -> None:
+    make_link(work, "a b \u00e9", "dir/d \u00e9 b")
+    write_files(work, {"dir/d \u00e9 b": "x\n"})
+
+
+CHANGES = (
+    made, with_a_new_file, led_elsewhere, removed, from_a_file, from_a_program, to_a_file,
+    to_the_same_bytes, renamed, with_edits, from_a_directory, to_a_directory, with_odd_names,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_links_land_as_they_were_committed(repo: Path, work: Path, change: Change) -> None:
+    change(work)
+    commit_files(work, {}, "Change links")
+    told = handed_in(repo)
+    assert (told["state"], told["problems"]) == ("applied", [])
+    assert tree(repo, "main") == tree(repo, "work")
+    assert git("status", "--porcelain", cwd=repo) == ""
+    patchq("revert", "work", cwd=repo)
+    assert tree(repo, "main") == tree(repo, "main~2")
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_links_are_merged_as_git_does(repo: Path, work: Path, change: Change) -> None:
+    change(work)
+    commit_files(work, {}, "Change links")
+    commit_files(repo, {"a2.txt": "theirs\n"})
+    make_link(repo, "theirs", "a.txt")
+    commit_files(repo, {})
+    wanted = git("merge-tree", "--write-tree", "main", "work", cwd=repo)
+    assert handed_in(repo)["state"] == "applied"
+    assert tree(repo, "main") == wanted
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_a_link_that_leads_out_may_go_and_does_not_come_back(repo: Path, work: Path) -> None:
+    (work / "away").unlink()
+    (work / "back").unlink()
+    commit_files(work, {})
+    assert handed_in(repo)["state"] == "applied"
+    assert tree(repo, "main") == tree(repo, "work")
+    assert "path.outside: away" in patchq("revert", "work", cwd=repo, code=1).err
+
+
+def test_a_push_brings_a_link(repo: Path, work: Path) -> None:
+    patchq("hooks", "install", "--git", cwd=repo)
+    made(work)
+    commit_files(work, {}, "Change links")
+    git("push", "-q", "-o", "id=x", ".", "HEAD:refs/for/main", cwd=work)
+    patchq("run", cwd=repo)
+    assert tree(repo, "main") == tree(repo, "work")
+    assert (repo / "new").is_symlink()
+
+
+# ---------------------------------------------------------------- where they may lead
+
+LEADING = {
+    "absolute": ("new", "/etc/passwd", "path.outside"),
+    "out": ("new", "../x", "path.outside"),
+    "out from below": ("dir/new", "../../x", "path.outside"),
+    "out and back in": ("new", "../repo/a.txt", "path.outside"),
+    "out through another link": ("new", "back", "path.outside"),
+    "through another link to a directory": ("new", "folder/../../x", "path.outside"),
+    "into git": ("new", ".git/config", "path.denied"),
+    "into git by another case": ("new", ".GIT/config", "path.denied"),
+    "into git by a short name": ("new", "git~1/config", "path.denied"),
+    "into git through a directory": ("dir/new", "../.git", "path.denied"),
+    "into the queue": ("new", ".patchq/inbox", "path.denied"),
+    "to the configuration": ("new", ".patchq.yaml", "path.denied"),
+    "to a secret": ("new", ".env", "path.denied"),
+    "to itself": ("new", "new", "path.invalid"),
+    "nowhere it can": ("new", "dir/../new/x", "path.invalid"),
+    "a drive": ("new", "C:/x", "path.outside"),
+    "a share": ("new", "\\\\x\\y", "path.outside"),
+    "a backslash": ("new", "dir\\..\\..\\x", "path.invalid"),
+    "what is not seen": ("new", "a\u200b.txt", "path.invalid"),
+    "a line end": ("new", "a.txt\n", "path.invalid"),
+    "no text": ("new", b"\xff", "path.invalid"),
+    "too long": ("new", "dir/../" * 200 + "a.txt", "path.invalid"),
+    "git's own file": (".gitignore", "a.txt", "path.denied"),
+    "git's own file below": ("dir/.gitattributes", "c.txt", "path.denied"),
+    "a denied name": (".env", "a.txt", "path.denied"),
+    "the queue's name": ("dir/.patchq.yaml", "c.txt", "path.denied"),
+    "a secret": ("new", "AK" + "IAZ7QX3MPLW2RTN5VK", "edit.secret"),
+}
+DOUBTFUL = {
+    "a directory": ("new", "dir", "which is a directory"),
+    "the root": ("dir/new", "..", "to the root, which is a directory"),
+    "a directory by a link": ("new", "folder/", "to dir, which is a directory"),
+    "nothing": ("new", "node_modules/x", "where the branch has nothing"),
+    "another case": ("new", "A.txt", "where the branch has nothing"),
+    "in the place of a directory": (".vscode", "a.txt", "the pattern `**/.vscode/`"),
+    "in the place of hooks": ("hooks", "a.txt", "the pattern `/hooks/`"),
+}
+
+
+@pytest.mark.parametrize(("path", "to", "code"), LEADING.values(), ids=LEADING)
+def test_a_link_may_not_lead_everywhere(
+    repo: Path, work: Path, path: str, to: str | bytes, code: str
+) -> None:
+    before = git("rev-parse", "main", cwd=repo)
+    make_link(work, path, to)
+    commit_files(work, {"a.txt": "and more\n"})
+    told = handed_in(repo)
+    problems = [problem["code"] for problem in told["problems"]]
+    assert (told["state"], problems) == ("rejected", [code])
+    assert git("rev-parse", "main", cwd=repo) == before
+
+
+def test_links_that_lead_to_each_other_are_refused(repo: Path, work: Path) -> None:
+    make_link(work, "one", "two")
+    make_link(work, "two", "dir/three")
+    make_link(work, "dir/three", "../one")
+    commit_files(work, {})
+    told = handed_in(repo)
+    assert {problem["code"] for problem in told["problems"]} == {"path.invalid"}
+
+
+@pytest.mark.parametrize(("path", "to", "why"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_a_person_looks_at_a_link_to_what_may_be_anything(
+    repo: Path, work: Path, path: str, to: str, why: str
+) -> None:
+    make_link(work, path, to)
+    commit_files(work, {})
+    told = handed_in(repo)
+    (problem,) = told["problems"]
+    assert (told["state"], problem["code"], problem["path"]) == ("proposed", "path.review", path)
+    assert why in problem["message"]
+    patchq("accept", "work", cwd=repo)
+    assert tree(repo, "main") == tree(repo, "work")
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+# ---------------------------------------------------------------- nothing goes through a link
+
+THROUGH = {
+    "a new file": "folder/new.txt\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n",
+    "an edit": "folder/c.txt\n<<<<<<< SEARCH\nc\n=======\nx\n>>>>>>> REPLACE\n",
+    "the link's text": "old\n<<<<<<< SEARCH\na.txt\n=======\nx\n>>>>>>> REPLACE\n",
+    "the link itself": "old\n<<<<<<< DELETE\n>>>>>>> DELETE\n",
+    "its name": "old\n<<<<<<< RENAME\nnew\n>>>>>>> RENAME\n",
+}
+
+
+@pytest.mark.parametrize("text", THROUGH.values(), ids=THROUGH)
+def test_no_response_writes_through_a_link(repo: Path, text: str) -> None:
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}", code=1)
+    told = report(repo / ".patchq", "x")
+    assert {problem["code"] for problem in told["problems"]} == {"path.not_a_file"}
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_a_text_says_nothing_of_links(repo: Path, work: Path) -> None:
+    made(work)
+    commit_files(work, {})
+    diff = git("diff", "--binary", "main", "work", cwd=repo)
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}\n", code=1)
+    (problem,) = report(repo / ".patchq", "x")["problems"]
+    assert problem["code"] == "response.unreadable_edit"
+    assert "patchq submit --branch" in problem["hint"]
+
+
+# ---------------------------------------------------------------- what stands in the way
+
+
+def gone_there(repo: Path) -> None:
+    (repo / "old").unlink()
+
+
+def led_there(repo: Path) -> None:
+    make_link(repo, "old", "dir/c.txt")
+
+
+def a_file_there(repo: Path) -> None:
+    (repo / "old").unlink()
+    write_files(repo, {"old": "a.txt"})
+
+
+def new_link_there(repo: Path) -> None:
+    make_link(repo, "new", "b.json")
+
+
+def new_file_there(repo: Path) -> None:
+    write_files(repo, {"new": "dir/c.txt"})
+
+
+def edited_there(repo: Path) -> None:
+    write_files(repo, {"a.txt": LINES + "more\n"})
+
+
+def more_below(repo: Path) -> None:
+    write_files(repo, {"dir/new.txt": "theirs\n"})
+
+
+CONFLICTS: dict[str, tuple[Change, Change, str]] = {
+    "led elsewhere, and gone there": (led_elsewhere, gone_there, "old"),
+    "both led elsewhere": (led_elsewhere, led_there, "old"),
+    "removed, and led elsewhere there": (removed, led_there, "old"),
+    "removed, and a file there": (removed, a_file_there, "old"),
+    "made a file, and led elsewhere there": (to_a_file, led_there, "old"),
+    "both made": (made, new_link_there, "new"),
+    "made, and a file there": (made, new_file_there, "new"),
+    "made of a file that was edited there": (from_a_file, edited_there, "a.txt"),
+    "renamed, and led elsewhere there": (renamed, led_there, "old"),
+    "made of a directory that has more there": (from_a_directory, more_below, "dir"),
+}
+
+
+@pytest.mark.parametrize(("ours", "theirs", "path"), CONFLICTS.values(), ids=CONFLICTS)
+def test_both_sides_changed_a_link(
+    repo: Path, work: Path, ours: Change, theirs: Change, path: str
+) -> None:
+    ours(work)
+    commit_files(work, {})
+    theirs(repo)
+    tip = commit_files(repo, {})
+    told = handed_in(repo)
+    (problem,) = told["problems"]
+    assert (problem["code"], problem["path"]) == ("conflict.base", path)
+    assert problem["conflicts_with"]["commit"] == tip == git("rev-parse", "main", cwd=repo)
+
+
+@pytest.mark.parametrize("change", [made, led_elsewhere, removed, from_a_file, renamed])
+def test_what_both_sides_did_is_there_already(repo: Path, work: Path, change: Change) -> None:
+    for each in (work, repo):
+        change(each)
+        commit_files(each, {}, f"In {each.name}")
+    told = handed_in(repo)
+    assert told["state"] in ("duplicate", "rejected")
+    assert told["state"] == "duplicate" or told["problems"][0]["code"] == "conflict.base"
+    assert git("log", "-1", "--format=%s", cwd=repo) == "In repo"
+
+
+def dirty_link(repo: Path) -> None:
+    make_link(repo, "old", "dir/d.txt")
+
+
+def no_link(repo: Path) -> None:
+    (repo / "old").unlink()
+
+
+def staged_link(repo: Path) -> None:
+    dirty_link(repo)
+    git("add", "old", cwd=repo)
+
+
+def file_of_the_same_bytes(repo: Path) -> None:
+    a_file_there(repo)
+
+
+def directory_in_its_place(repo: Path) -> None:
+    (repo / "old").unlink()
+    make_link(repo, "old/inside", "../a.txt")
+
+
+DIRTY = (dirty_link, no_link, staged_link, file_of_the_same_bytes, directory_in_its_place)
+
+
+def at(place: Path) -> tuple[str, str | bytes]:
+    if place.is_symlink():
+        return "link", os.readlink(place)
+    return ("file", place.read_bytes()) if place.is_file() else ("", str(place.exists()))
+
+
+@pytest.mark.parametrize("dirty", DIRTY)
+@pytest.mark.parametrize("change", [led_elsewhere, removed, to_a_file])
+def test_a_link_that_somebody_changed_in_the_work_tree_stays(
+    repo: Path, work: Path, change: Change, dirty: Change
+) -> None:
+    if change is removed and dirty is no_link:
+        pytest.skip("that is the result")
+    change(work)
+    commit_files(work, {})
+    dirty(repo)
+    before = at(repo / "old"), (repo / "old").exists(), git("status", "--porcelain", cwd=repo)
+    told = handed_in(repo)
+    assert told["state"] == "proposed"
+    assert {problem["code"] for problem in told["problems"]} == {"worktree.dirty"}
+    assert "worktree.dirty" in patchq("accept", "work", cwd=repo, code=1).err
+    assert before == (
+        at(repo / "old"), (repo / "old").exists(), git("status", "--porcelain", cwd=repo)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("there", ["untracked link", "untracked file", "below a link"])
+def test_what_nobody_tracks_is_not_overwritten_or_followed(
+    repo: Path, work: Path, there: str
+) -> None:
+    make_link(work, "sub/new", "../a.txt")
+    commit_files(work, {})
+    (repo / "outside").mkdir()
+    if there == "below a link":
+        make_link(repo, "sub", "outside")
+    elif there == "untracked link":
+        make_link(repo, "sub/new", "../outside/x")
+    else:
+        write_files(repo, {"sub/new": "mine\n"})
+    assert [problem["code"] for problem in handed_in(repo)["problems"]] == ["worktree.dirty"]
+    assert "worktree.dirty" in patchq("accept", "work", cwd=repo, code=1).err
+    assert list((repo / "outside").iterdir()) == []
+
+
+def test_a_work_tree_that_has_the_result_is_not_in_the_way(repo: Path, work: Path) -> None:
+    for each in (work, repo):
+        made(each)
+        led_elsewhere(each)
+        from_a_file(each)
+    commit_files(work, {})
+    assert handed_in(repo)["state"] == "applied"
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_a_backup_of_a_link_is_a_link(repo: Path, work: Path) -> None:
+    (repo / ".patchq.yaml").write_text(CONFIG + "worktree: {backup: true}\n")
+    led_elsewhere(work)
+    (work / "back").unlink()
+    commit_files(work, {})
+    assert handed_in(repo)["state"] == "applied"
+    assert (os.readlink(repo / "old.bak"), os.readlink(repo / "back.bak")) == ("a.txt", "away")
+
+
+# ---------------------------------------------------------------- review
+
+
+def test_a_proposal_with_links_follows_its_target_and_lands_in_part(repo: Path, work: Path) -> None:
+    (repo / ".patchq.yaml").write_text(CONFIG.replace("auto", "review"))
+    made(work)
+    led_elsewhere(work)
+    from_a_program(work)
+    commit_files(work, {"a.txt": LINES.replace("line 3\n", "LINE 3\n")})
+    assert handed_in(repo)["state"] == "proposed"
+    commit_files(repo, {"a.txt": LINES + "more\n"})
+    patchq("run", cwd=repo)
+    wanted = git("merge-tree", "--write-tree", "main", "work", cwd=repo)
+    assert tree(repo, "patchq/work") == wanted
+    told = report(repo / ".patchq", "work")
+    by_path = {edit["path"]: edit["id"] for edit in told["edits"]}
+    assert set(by_path) == {"a.txt", "new", "old", "tool.sh"}
+    split = patchq("show", "work", "--split", cwd=repo).out
+    assert "symbolic link" in split
+    assert "dir/c.txt" in split
+    assert "symbolic links: new, old, tool.sh" in patchq("status", "--by", "risk", cwd=repo).out
+    patchq("accept", "work", "--without", by_path["old"], cwd=repo)
+    assert os.readlink(repo / "old") == "a.txt"
+    assert (os.readlink(repo / "new"), os.readlink(repo / "tool.sh")) == ("dir/c.txt", "a.txt")
+    assert "LINE 3" in (repo / "a.txt").read_text()
+
+
+HOOKS = {
+    "looks": ("test -L new && test $(readlink new) = dir/c.txt", "dir/c.txt"),
+    "follows": ("test $(cat new) = c", "dir/c.txt"),
+    "takes it away": ("rm new", None),
+    "puts a file there": ("rm new; cp dir/c.txt new", b"c\n"),
+}
+
+
+@pytest.mark.parametrize(("run", "result"), HOOKS.values(), ids=HOOKS)
+def test_hooks_see_a_link(repo: Path, work: Path, run: str, result: str | bytes | None) -> None:
+    hook = f"{{id: h, stage: pre-commit, run: '{run}', fixes: {str('rm' in run).lower()}}}"
+    (repo / ".patchq.yaml").write_text(CONFIG + f"hooks: [{hook}]\n")
+    made(work)
+    commit_files(work, {"a.txt": LINES + "more\n"})
+    told = handed_in(repo)
+    assert told["state"] == "applied", told["problems"]
+    if isinstance(result, str):
+        assert os.readlink(repo / "new") == result
+    elif result is None:
+        assert not os.path.lexists(repo / "new")
+    else:
+        assert at(repo / "new") == ("file", result)
+    assert git("status", "--porcelain", cwd=repo) == " M .patchq.yaml"

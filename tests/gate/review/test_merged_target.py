@@ -1,0 +1,206 @@
+"""Work that merged its target meanwhile: handed in as what it is since the last merge, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gate.review.beside import tree, with_work_tree, work
+from tests.helpers.command import patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+__all__ = ["work"]
+
+LINES = [f"line {number}\n" for number in range(1, 31)]
+
+
+def text(**lines: str) -> str:
+    """The file with other lines, by their numbers: `_3="x"`."""
+    there = list(LINES)
+    for name, line in lines.items():
+        there[int(name[1:]) - 1] = f"{line}\n"
+    return "".join(there)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository in auto mode whose target `main` is checked out; so is `work`, beside it."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": text(), "b.txt": "b\n"})
+    return with_work_tree(repo)
+
+
+def resolved(work: Path, content: str) -> None:
+    """Resolve a merge to the content."""
+    (work / "a.txt").write_text(content)
+    git("add", "a.txt", cwd=work)
+    git("commit", "-q", "-m", "Merge branch 'main' into work", cwd=work)
+
+
+def merge(work: Path, *words: str, conflicts: bool = False) -> None:
+    try:
+        git("merge", "-q", "--no-edit", *(words or ("main",)), cwd=work)
+    except AssertionError:
+        assert conflicts
+
+
+def clean(repo: Path, work: Path) -> None:
+    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
+    commit_files(repo, {"a.txt": text(_20="theirs"), "c.txt": "c\n"})
+    merge(work)
+
+
+def with_a_resolution(repo: Path, work: Path) -> None:
+    commit_files(work, {"a.txt": text(_3="ours", _9="ours")}, "Write three")
+    commit_files(repo, {"a.txt": text(_3="theirs", _20="theirs")})
+    merge(work, conflicts=True)
+    resolved(work, text(_3="both", _9="ours", _20="theirs"))
+
+
+def with_more_in_the_merge(repo: Path, work: Path) -> None:
+    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
+    commit_files(repo, {"c.txt": "c\n"})
+    merge(work, "--no-commit", "main")
+    (work / "b.txt").write_text("beside the merge\n")
+    git("add", "b.txt", cwd=work)
+    git("commit", "-q", "--no-edit", cwd=work)
+
+
+def twice(repo: Path, work: Path) -> None:
+    with_a_resolution(repo, work)
+    commit_files(work, {"b.txt": "b\nours\n"}, "Write b")
+    commit_files(repo, {"a.txt": text(_3="theirs again", _20="theirs")})
+    merge(work, conflicts=True)
+    resolved(work, text(_3="all", _9="ours", _20="theirs"))
+    commit_files(work, {"d.txt": "d\n"}, "Write d")
+
+
+def from_the_other_side(repo: Path, work: Path) -> None:
+    """The merge's first parent is the target's commit."""
+    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
+    commit_files(repo, {"a.txt": text(_20="theirs")})
+    git("checkout", "-q", "-b", "turned", "main", cwd=work)
+    merge(work, "work")
+    git("branch", "-q", "-f", "work", "turned", cwd=work)
+    git("checkout", "-q", "work", cwd=work)
+
+
+def with_its_own_line_made_there_too(repo: Path, work: Path) -> None:
+    """The target has one of the work's two changes already."""
+    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
+    commit_files(work, {"a.txt": text(_3="ours", _25="ours")}, "Write more")
+    commit_files(repo, {"a.txt": text(_3="ours", _20="theirs")})
+    merge(work)
+
+
+def that_takes_back(repo: Path, work: Path) -> None:
+    """Who resolves to their own side takes back what the target wrote, and says so."""
+    commit_files(work, {"a.txt": text(_3="ours")}, "Write three")
+    commit_files(repo, {"a.txt": text(_3="theirs")})
+    merge(work, "-X", "ours", "main")
+
+
+MERGED = (
+    clean, with_a_resolution, with_more_in_the_merge, twice, from_the_other_side,
+    with_its_own_line_made_there_too, that_takes_back,
+)  # fmt: skip
+Made = Callable[[Path, Path], None]
+
+
+@pytest.mark.parametrize("made", MERGED)
+@pytest.mark.parametrize("moved", [False, True], ids=["the target stays", "the target moves on"])
+def test_it_lands_as_git_merges_it(repo: Path, work: Path, made: Made, moved: bool) -> None:
+    made(repo, work)
+    if moved:
+        there = (repo / "a.txt").read_text()
+        commit_files(repo, {"a.txt": there.replace("line 30\n", "theirs, later\n"), "e.txt": "e\n"})
+    wanted = git("merge-tree", "--write-tree", "main", "work", cwd=repo)
+    assert moved or wanted == tree(repo, "work")
+    patchq("submit", "--branch", "work", cwd=repo)
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "work")
+    assert (told["state"], told["problems"]) == ("applied", [])
+    assert tree(repo, "main") == wanted
+    assert git("status", "--porcelain", cwd=repo) == ""
+    assert "Merge branch" not in git("log", "-1", "--format=%B", "main", cwd=repo)
+
+
+def test_what_landed_before_the_merge_is_not_applied_again(repo: Path, work: Path) -> None:
+    commit_files(work, {"a.txt": text(_3="ours") + "last\n"}, "Write three")
+    for _ in range(2):
+        patchq("submit", "--branch", "work", cwd=repo)
+        patchq("run", cwd=repo)
+        merge(work)
+        assert tree(repo, "main") == tree(repo, "work")
+        commit_files(work, {"a.txt": text(_3="ours", _9="ours") + "last\nlast\n"}, "Write nine")
+    assert git("show", "main:a.txt", cwd=repo).count("last") == 2
+
+
+def test_a_work_tree_with_more_that_is_not_committed(repo: Path, work: Path) -> None:
+    with_a_resolution(repo, work)
+    (work / "f.txt").write_text("not committed\n")
+    patchq("submit", "--worktree", cwd=work)
+    patchq("run", cwd=repo)
+    git("add", "-A", cwd=work)
+    assert git("write-tree", cwd=work) == tree(repo, "main")
+
+
+def test_a_push_hands_it_in(repo: Path, work: Path) -> None:
+    patchq("hooks", "install", "--git", cwd=repo)
+    with_a_resolution(repo, work)
+    git("push", "-q", ".", "HEAD:refs/for/main", cwd=work)
+    patchq("run", cwd=repo)
+    assert tree(repo, "main") == tree(repo, "work")
+
+
+def another_branch(repo: Path, work: Path) -> None:
+    commit_files(work, {"a.txt": text(_3="ours")})
+    git("checkout", "-q", "-b", "other", "main", cwd=work)
+    commit_files(work, {"c.txt": "c\n"})
+    git("checkout", "-q", "work", cwd=work)
+    merge(work, "other")
+
+
+def a_target_that_is_ahead(repo: Path, work: Path) -> None:
+    """What was merged is the target of somewhere else, which has more than the one here."""
+    commit_files(work, {"a.txt": text(_3="ours")})
+    commit_files(repo, {"a.txt": text(_20="theirs")})
+    merge(work)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
+
+
+def two_at_once(repo: Path, work: Path) -> None:
+    another_branch(repo, work)
+    git("reset", "-q", "--hard", "HEAD~1", cwd=work)
+    commit_files(repo, {"b.txt": "theirs\n"})
+    merge(work, "main", "other")
+
+
+def each_other(repo: Path, work: Path) -> None:
+    """Both have merged what the other one was."""
+    commit_files(work, {"a.txt": text(_3="ours")})
+    commit_files(repo, {"a.txt": text(_20="theirs")})
+    git("branch", "-q", "was", "main", cwd=repo)
+    git("merge", "-q", "--no-edit", "work", cwd=repo)
+    merge(work, "was")
+
+
+WRONG = {
+    "another branch": (another_branch, (), "of what"),
+    "a target that is ahead": (a_target_that_is_ahead, (), "of what"),
+    "two at once": (two_at_once, (), "of what"),
+    "each other": (each_other, (), "2 commits to begin from"),
+    "a series": (clean, ("--series",), "has no place in a series"),
+    "from before the merge": (clean, ("--range", "main~2..work"), "of what"),
+}
+
+
+@pytest.mark.parametrize(("made", "words", "said"), WRONG.values(), ids=WRONG)
+def test_other_merges_are_turned_away(
+    repo: Path, work: Path, made: Made, words: tuple[str, ...], said: str
+) -> None:
+    made(repo, work)
+    named = words if "--range" in words else ("--branch", "work", *words)
+    assert said in patchq("submit", *named, cwd=repo, code=2).err
+    assert list((repo / ".patchq/inbox").iterdir()) == []

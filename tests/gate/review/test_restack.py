@@ -1,0 +1,602 @@
+"""Proposals among themselves: who collides with whom, and who follows when the target moves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.core.model.errors import UsageError
+from patchq.core.model.report import has_commit
+from patchq.core.model.values import EditOutcome
+from patchq.gate.report.document import to_json
+from patchq.gate.review import restack
+from tests.helpers import forking
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.forking import Fork
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.outcomes import PROPOSED
+
+LINES = [f"line {number}\n" for number in range(1, 21)]
+TEXT = "".join(LINES)
+FILES = {"a.txt": TEXT, "b.txt": TEXT, "dir/c.txt": "c\n"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    patchq("init", cwd=repo)
+    configure(repo)
+    return repo
+
+
+def configure(repo: Path, more: str = "mode: review\n") -> None:
+    (repo / ".patchq.yaml").write_text(f"version: 1\n{more}")
+
+
+def run(repo: Path, **responses: str) -> None:
+    """Have the responses worked off, one after the other; each comes from the agent `of-<name>`."""
+    for name, text in responses.items():
+        drop(repo / ".patchq", {f"{name}.md": f"---\nagent: of-{name}\n---\n{text}"})
+        patchq("run", cwd=repo, code=None)
+    if not responses:
+        patchq("run", cwd=repo)
+
+
+def told(repo: Path, id: str) -> dict[str, Any]:
+    return report(repo / ".patchq", id)
+
+
+def change(first: int, last: int, path: str = "a.txt") -> str:
+    """An edit of these lines, with nothing else in its quote."""
+    old = LINES[first - 1 : last]
+    return block(path, "".join(old), "".join(line.upper() for line in old))
+
+
+def pending(repo: Path, id: str) -> list[tuple[Any, ...]]:
+    """Own edit and line, and the other's batch, agent, edit, path and lines, of each collision."""
+    found = []
+    for problem in told(repo, id)["problems"]:
+        if problem["code"] == "conflict.pending":
+            other = problem["conflicts_with"]
+            assert problem["severity"] == "warning"
+            assert other["commit"] == told(repo, other["batch"])["commit"]
+            lines = tuple(other["lines"]) if other["lines"] else None
+            named = (other["batch"], other["agent"], other["edit"], other["path"], lines)
+            found.append((problem["edit"], problem["path"], problem["line"], *named))
+    return found
+
+
+def sound(repo: Path, id: str) -> None:
+    """Report, branch and mark of a proposal agree."""
+    now = told(repo, id)
+    assert now["state"] == "proposed"
+    assert now["commit"] == tip(repo, f"patchq/{id}") == tip(repo, f"refs/patchq/waiting/{id}")
+    assert now["tree"] == tip(repo, f"patchq/{id}^{{tree}}")
+    assert now["branch"] == f"patchq/{id}"
+
+
+def moved(repo: Path, id: str) -> list[dict[str, Any]]:
+    return [p for p in told(repo, id)["problems"] if p["code"] == "target.moved"]
+
+
+# ---------------------------------------------------------------- who collides with whom
+
+
+def v4a(*lines: str) -> str:
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
+
+
+DELETE = v4a("*** Delete File: a.txt")
+MAKE = block("new/x.txt", "", "made\n")
+COLLISIONS = {
+    "same line": (change(5, 5), change(5, 5), (5, 5), (5, 5)),
+    "shared line": (change(5, 7), change(7, 9), (5, 7), (7, 9)),
+    "bordering lines": (change(5, 6), change(7, 8), (5, 6), (7, 8)),
+    "edit and deletion": (change(5, 5), DELETE, None, None),
+    "two deletions": (DELETE, v4a("*** Delete File: a.txt") + "twice\n", None, None),
+}
+
+
+@pytest.mark.parametrize(("x", "y", "at_x", "at_y"), COLLISIONS.values(), ids=COLLISIONS)
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "in one group"])
+def test_collision_is_named_in_both_reports(
+    repo: Path, x: str, y: str, at_x: Any, at_y: Any, together: bool
+) -> None:
+    if together:
+        both = {"x.md": f"---\nagent: of-x\n---\n{x}", "y.md": f"---\nagent: of-y\n---\n{y}"}
+        drop(repo / ".patchq", both)
+        patchq("run", cwd=repo)
+    else:
+        run(repo, x=x, y=y)
+    line_x, line_y = at_x and at_x[0], at_y and at_y[0]
+    assert pending(repo, "x") == [("1", "a.txt", line_x, "y", "of-y", "1", "a.txt", at_y)]
+    assert pending(repo, "y") == [("1", "a.txt", line_y, "x", "of-x", "1", "a.txt", at_x)]
+    page = (repo / ".patchq/done/x.report.md").read_text()
+    assert "Warning" in page
+    assert "conflict.pending" in page
+    assert "It collides with batch" in page
+
+
+APART = {
+    "a line between": (change(5, 6), change(8, 9)),
+    "other files": (change(5, 5), change(5, 5, "b.txt")),
+    "new files": (block("new/x.txt", "", "x\n"), block("new/y.txt", "", "y\n")),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), APART.values(), ids=APART)
+def test_what_does_not_touch_does_not_collide(repo: Path, x: str, y: str) -> None:
+    run(repo, x=x, y=y)
+    assert pending(repo, "x") == pending(repo, "y") == []
+
+
+FILE_COLLISIONS = {
+    "two creations": (MAKE, block("new/x.txt", "", "other\n"), "new/x.txt", "new/x.txt"),
+    "file and directory": (block("new", "", "made\n"), MAKE, "new", "new/x.txt"),
+    "rename and edit": (
+        v4a("*** Update File: a.txt", "*** Move to: z.txt", "@@", "-line 2", "+LINE 2"),
+        change(15, 15),
+        "a.txt",
+        "a.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "path_x", "path_y"), FILE_COLLISIONS.values(), ids=FILE_COLLISIONS
+)
+def test_files_in_each_other_s_way_collide(
+    repo: Path, x: str, y: str, path_x: str, path_y: str
+) -> None:
+    run(repo, x=x, y=y)
+    assert pending(repo, "x") == [("1", path_x, None, "y", "of-y", "1", path_y, None)]
+    assert pending(repo, "y") == [("1", path_y, None, "x", "of-x", "1", path_x, None)]
+
+
+def test_each_pair_of_edits_is_named(repo: Path) -> None:
+    run(repo, x=change(3, 3) + change(9, 9), y=change(10, 10) + change(2, 2))
+    assert [(row[0], row[5]) for row in pending(repo, "x")] == [("1", "2"), ("2", "1")]
+
+
+def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
+    run(repo, x=change(10, 10))
+    git("checkout", "-q", "patchq/x", cwd=repo)  # so that it stays where it is
+    git("worktree", "add", "-q", "../other", "main", cwd=repo)
+    commit_files(repo.parent / "other", {"a.txt": "top\n" * 5 + TEXT})
+    configure(repo, "mode: review\ntarget: main\n")
+    run(repo, y=change(11, 11), z=change(5, 5))
+    assert pending(repo, "x") == [("1", "a.txt", 10, "y", "of-y", "1", "a.txt", (16, 16))]
+    assert pending(repo, "y") == [("1", "a.txt", 16, "x", "of-x", "1", "a.txt", (10, 10))]
+    assert pending(repo, "z") == []
+
+
+def test_targets_do_not_collide(repo: Path) -> None:
+    git("branch", "other", cwd=repo)
+    configure(repo, "mode: review\ntargets: [other]\n")
+    run(repo, x=change(5, 5))
+    drop(repo / ".patchq", {"y.md": f"---\ntarget: other\n---\n{change(5, 5)}"})
+    patchq("run", cwd=repo)
+    assert pending(repo, "x") == pending(repo, "y") == []
+
+
+def test_many_collisions_are_named_up_to_a_number(repo: Path) -> None:
+    names = [f"n{number:02}" for number in range(20)]
+    drop(repo / ".patchq", {f"{name}.md": change(5, 5) + name for name in names})
+    patchq("run", cwd=repo)
+    before = [told(repo, name) for name in names]
+    assert {len(each["problems"]) for each in before} == {16}
+    run(repo)
+    assert [told(repo, name) for name in names] == before, "nothing is left to rewrite"
+
+
+def discard(repo: Path) -> None:
+    patchq("discard", "x", cwd=repo)
+
+
+def delete(repo: Path) -> None:
+    git("branch", "-q", "-D", "patchq/x", cwd=repo)
+    run(repo)
+
+
+def supersede(repo: Path) -> None:
+    drop(repo / ".patchq", {"w.md": f"---\nretries: x\n---\n{change(1, 1)}"})
+    patchq("run", cwd=repo)
+
+
+def supersede_at_once(repo: Path) -> None:
+    retry = f"---\nretries: x\n---\n{change(1, 1)}"
+    patchq("apply", "-", cwd=repo, stdin=retry)
+
+
+@pytest.mark.parametrize("leave", [discard, delete, supersede, supersede_at_once])
+def test_collision_goes_with_the_other_batch(repo: Path, leave: Any) -> None:
+    run(repo, x=change(5, 5), y=change(5, 6), z=change(6, 6))
+    assert [row[3] for row in pending(repo, "y")] == ["x", "z"]
+    leave(repo)
+    assert [row[3] for row in pending(repo, "y")] == ["z"]
+    assert told(repo, "x")["state"] in ("discarded", "superseded")
+    sound(repo, "y")
+
+
+# ---------------------------------------------------------------- who follows
+
+
+def test_the_others_follow_an_accepted_one(repo: Path) -> None:
+    base = tip(repo)
+    run(repo, x=change(2, 2), y=change(18, 18), z=change(1, 1, "b.txt"))
+    before = {id: told(repo, id) for id in "yz"}
+    patchq("accept", "x", cwd=repo)
+    for id in "yz":
+        sound(repo, id)
+        now = told(repo, id)
+        assert tip(repo, f"patchq/{id}^") == tip(repo)
+        assert now["commit"] != before[id]["commit"]
+        assert {**now, "commit": 0, "tree": 0, "diff": 0} == {
+            **before[id], "commit": 0, "tree": 0, "diff": 0,
+        }  # fmt: skip
+        assert now["base"] == {"commit": base, "how": "tip"}
+        trailers = git("log", "-1", "--format=%(trailers:only,unfold)", f"patchq/{id}", cwd=repo)
+        assert {f"Patchq-Batch: {id}", f"Patchq-Base: {base}"} <= {*trailers.splitlines()}
+    patchq("accept", "y", cwd=repo)
+    assert told(repo, "y")["commit"] == tip(repo), "the branch itself landed"
+    assert git("show", "main:a.txt", cwd=repo).count("LINE") == 2
+    assert git("status", "--porcelain", cwd=repo) == ""
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
+
+
+def test_who_cannot_follow_needs_a_retry(repo: Path) -> None:
+    run(repo, x=change(5, 5), y=change(5, 6) + change(12, 12))
+    commit = tip(repo, "patchq/y")
+    patchq("accept", "x", cwd=repo)
+    (problem,) = told(repo, "y")["problems"]
+    landed = told(repo, "x")["commit"]
+    assert (problem["code"], problem["severity"]) == ("target.moved", "warning")
+    assert f"main moved to {landed[:12]}" in problem["message"]
+    assert "conflict.base" in problem["message"]
+    assert "patchq retry y" in problem["hint"]
+    assert problem["conflicts_with"]["batch"] == "x"
+    assert problem["conflicts_with"]["commit"] == landed
+    assert tip(repo, "patchq/y") == commit
+    sound(repo, "y")
+    now = told(repo, "y")
+    run(repo)
+    assert told(repo, "y") == now, "it is said once"
+
+
+def test_who_could_not_follow_does_so_when_it_can(repo: Path) -> None:
+    run(repo, x=change(5, 5), y=change(5, 6))
+    patchq("accept", "x", cwd=repo)
+    assert moved(repo, "y")
+    git("revert", "--no-edit", "HEAD", cwd=repo)
+    run(repo)
+    assert told(repo, "y")["problems"] == []
+    assert tip(repo, "patchq/y^") == tip(repo)
+    sound(repo, "y")
+
+
+def test_proposals_follow_a_person(repo: Path) -> None:
+    run(repo, x=change(5, 5), y=change(15, 15))
+    commit = commit_files(repo, {"a.txt": TEXT.replace("line 15\n", "mine\n")})
+    run(repo)
+    assert tip(repo, "patchq/x^") == commit
+    sound(repo, "x")
+    (problem,) = moved(repo, "y")
+    assert problem["conflicts_with"]["commit"] == commit
+    sound(repo, "y")
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["noticed", "at once"])
+def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path, noticed: bool) -> None:
+    run(repo, x=change(5, 5))
+    first = tip(repo)
+    commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    git("reset", "-q", "--hard", first, cwd=repo)
+    if noticed:
+        run(repo)
+        sound(repo, "x")
+        assert tip(repo, "patchq/x^") == first
+    patchq("accept", "x", cwd=repo)
+    assert git("show", "main:b.txt", cwd=repo) == TEXT.rstrip("\n")
+    assert tip(repo, "main^") == first
+
+
+def test_what_is_there_already_is_said(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
+    commit_files(repo, {"a.txt": more})
+    run(repo)
+    (problem,) = moved(repo, "x")
+    assert "there already" in problem["message"] or "conflict.base" in problem["message"]
+    sound(repo, "x")
+
+
+def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
+    commit_files(repo, {"a.txt": more})
+    done = patchq("accept", "x", cwd=repo, code=1)
+    assert "all that x changes is on main already" in done.err
+    assert "patchq discard x" in done.err
+
+
+def test_why_it_was_not_applied_stays_said(repo: Path) -> None:
+    configure(repo, "mode: auto\n")
+    (repo / "a.txt").write_text("mine\n")
+    run(repo, x=change(5, 5))
+    git("checkout", "-q", "a.txt", cwd=repo)
+    commit_files(repo, {"b.txt": "moved\n"})
+    run(repo)
+    sound(repo, "x")
+    assert tip(repo, "patchq/x^") == tip(repo)
+    assert [p["code"] for p in told(repo, "x")["problems"]] == ["worktree.dirty"]
+
+
+def test_branch_that_is_checked_out_stays(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    git("worktree", "add", "-q", "../look", "patchq/x", cwd=repo)
+    commit = commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    (problem,) = moved(repo, "x")
+    assert "checked out" in problem["message"]
+    assert "patchq retry x" in problem["hint"]
+    sound(repo, "x")
+    assert tip(repo, "patchq/x^") != commit
+    git("worktree", "remove", "../look", cwd=repo)
+    run(repo)
+    assert moved(repo, "x") == []
+    assert tip(repo, "patchq/x^") == commit
+    sound(repo, "x")
+
+
+def test_branch_of_a_person_stays(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    git("checkout", "-q", "patchq/x", cwd=repo)
+    own = commit_files(repo, {"b.txt": "mine\n"})
+    git("checkout", "-q", "main", cwd=repo)
+    commit_files(repo, {"dir/c.txt": "moved\n"})
+    run(repo)
+    assert tip(repo, "patchq/x") == own
+    assert len(moved(repo, "x")) == 1
+    patchq("retry", "x", cwd=repo)
+    assert told(repo, "x")["state"] == "superseded"
+    assert tip(repo, "patchq/x") == own
+    sound(repo, "x-2")
+
+
+def test_proposal_whose_response_is_lost_holds_up_nobody(repo: Path) -> None:
+    run(repo, x=change(5, 5), y=change(15, 15))
+    (repo / ".patchq/done/x.md").unlink()
+    commit = commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    (problem,) = moved(repo, "x")
+    assert "is gone from the queue" in problem["message"]
+    assert tip(repo, "patchq/y^") == commit
+    sound(repo, "x")
+
+
+def test_a_storm_makes_what_waits_again_once(repo: Path) -> None:
+    configure(repo, "mode: auto\npaths: {review: [b.txt]}\n")
+    run(repo, x=change(5, 5, "b.txt"))
+    responses = {f"n{n}.md": block(f"n{n}.txt", "", "new\n") for n in range(12)}
+    drop(repo / ".patchq", responses)
+    patchq("run", cwd=repo)
+    assert len(git("reflog", "show", "patchq/x", cwd=repo).splitlines()) == 2
+    assert tip(repo, "patchq/x^") == tip(repo)
+    codes = [problem["code"] for problem in told(repo, "x")["problems"]]
+    assert codes == ["path.review"]
+    sound(repo, "x")
+
+
+def test_what_a_hook_fixes_is_fixed_again(repo: Path) -> None:
+    hook = "{id: stamp, stage: pre-commit, fixes: true, run: 'echo stamped > stamp.txt'}"
+    configure(repo, f"mode: review\nhooks: [{hook}]\n")
+    run(repo, x=change(5, 5))
+    assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
+    commit = commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    sound(repo, "x")
+    assert tip(repo, "patchq/x^") == commit
+    assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
+    assert told(repo, "x")["hooks"][0]["id"] == "stamp"
+    patchq("accept", "x", cwd=repo)
+
+
+def test_edits_that_were_left_out_stay_out(repo: Path) -> None:
+    run(repo, x=change(5, 5) + block("a.txt", "nowhere\n", "x\n"))
+    assert told(repo, "x")["state"] == "rejected"
+    patchq("retry", "x", "--without", "2", cwd=repo)
+    commit = commit_files(repo, {"b.txt": "b\n"})
+    run(repo)
+    sound(repo, "x-2")
+    assert tip(repo, "patchq/x-2^") == commit
+    assert [edit["state"] for edit in told(repo, "x-2")["edits"]] == ["applied", "skipped"]
+
+
+def test_proposal_whose_dependency_was_reverted_needs_a_retry(repo: Path) -> None:
+    run(repo, x=change(5, 5))
+    drop(repo / ".patchq", {"y.md": "---\ndepends_on: [x]\n---\n" + change(15, 15)})
+    patchq("run", cwd=repo)
+    patchq("accept", "x", cwd=repo)
+    patchq("run", cwd=repo)
+    sound(repo, "y")
+    patchq("revert", "x", cwd=repo)
+    patchq("run", cwd=repo)
+    (problem,) = moved(repo, "y")
+    assert "depends.failed" in problem["message"]
+    sound(repo, "y")
+    drop(repo / ".patchq", {"z.md": "---\ndepends_on: [x]\n---\n" + change(12, 12)})
+    patchq("run", cwd=repo, code=1)
+    assert told(repo, "z")["problems"][0]["code"] == "depends.failed"
+
+
+# ---------------------------------------------------------------- crashes between the steps
+
+# Ends the process before the n-th step by which an `accept` of x has y follow: the move of its
+# mark, the move of its branch, its report.
+DIES = """
+import os, sys
+from patchq.gate.git import refs; from patchq.gate.land import reports as rewriting
+from patchq.cli import main
+left = int(sys.argv.pop(1))
+
+def counted(step, is_of_y):
+    def call(*args, **more):
+        global left
+        left -= is_of_y(args[1])
+        if left < 0:
+            os._exit(9)
+        return step(*args, **more)
+    return call
+
+refs.move = counted(refs.move, lambda ref: ref.endswith("/y"))
+rewriting.put = counted(rewriting.put, lambda told: told["id"] == "y")
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("settle", ["run", "accept", "discard"])
+@pytest.mark.parametrize("step", range(3), ids=["mark", "branch", "report"])
+def test_death_between_two_steps_is_put_right(repo: Path, step: int, settle: str) -> None:
+    run(repo, x=change(2, 2), y=change(18, 18))
+    words = [sys.executable, "-c", DIES, str(step), "accept", "x"]
+    died = subprocess.run(words, cwd=repo, capture_output=True, check=False)
+    assert died.returncode == 9, died.stderr
+    patchq(*(("run",) if settle == "run" else (settle, "y")), cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "x")["state"] == "accepted"
+    if settle == "run":
+        sound(repo, "y")
+        assert tip(repo, "patchq/y^") == tip(repo)
+        assert told(repo, "y")["problems"] == []
+        patchq("accept", "y", cwd=repo)
+    if settle == "discard":
+        assert told(repo, "y")["state"] == "discarded"
+    else:
+        assert told(repo, "y")["state"] == "accepted"
+        assert tip(repo, "refs/patchq/batches/y") == told(repo, "y")["commit"] == tip(repo)
+        edits = told(repo, "y")["edits"]
+        assert [edit["state"] for edit in edits] == ["applied"]
+    assert git("for-each-ref", "refs/heads/patchq/y", "refs/patchq/waiting/y", cwd=repo) == ""
+    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
+
+
+def has_open(process: Fork, place: Path) -> bool:
+    with suppress(FileNotFoundError):  # closed while it was looked at
+        return place in [fd.readlink() for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+    return False
+
+
+def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
+    run(repo, x=change(2, 2))
+    place = repo / ".patchq/done/x.report.json"
+    queue = os.open(repo / ".patchq", os.O_RDONLY)
+    fcntl.flock(queue, fcntl.LOCK_EX)
+    log = repo.parent / "log"
+    process = forking.start("discard", "x", cwd=repo, log=log)
+    while not has_open(process, repo / ".patchq"):  # which is what it locks
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.01)
+    place.write_text(place.read_text().replace('"state": "proposed"', '"state": "accepted"'))
+    os.close(queue)
+    assert process.wait() == 2
+    assert "it is accepted" in log.read_text()
+    assert told(repo, "x")["state"] == "accepted"
+    assert git("for-each-ref", "refs/patchq/discarded", cwd=repo) == ""
+
+
+def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Path) -> None:
+    run(repo, x=change(2, 2))
+    mark, before = repo / ".git/mark", tip(repo)
+    mark.touch()
+    hook = f"while test -e {mark}; do sleep 0.05; done"
+    configure(repo, f"hooks: [{{id: slow, stage: pre-commit, run: '{hook}'}}]\n")
+    words = [sys.executable, "-m", "patchq", "accept", "x"]
+    with subprocess.Popen(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
+        threads = Path(f"/proc/{process.pid}/task")
+        while not any(file.read_text() for file in threads.glob("*/children")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        patchq("discard", "x", cwd=repo)
+        mark.unlink()
+        _, said = process.communicate()
+    assert (process.returncode, "it is discarded" in said) == (2, True), said
+    assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
+
+
+def test_death_in_the_middle_of_an_accept_is_put_right(repo: Path) -> None:
+    run(repo, x=change(2, 2))
+    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
+    git("update-ref", "refs/patchq/batches/x", "main", cwd=repo)
+    git("update-ref", "-d", "refs/heads/patchq/x", cwd=repo)
+    run(repo)
+    assert told(repo, "x")["state"] == "accepted"
+    assert git("for-each-ref", "refs/patchq/waiting", cwd=repo) == ""
+    # And one step later: the report is there, the mark is not gone yet.
+    git("update-ref", "refs/patchq/waiting/x", "main", cwd=repo)
+    now = told(repo, "x")
+    run(repo)
+    assert told(repo, "x") == now
+    assert git("for-each-ref", "refs/patchq/waiting", cwd=repo) == ""
+
+
+# ---------------------------------------------------------------- what `status` shows
+
+
+def test_status_shows_the_graph(repo: Path) -> None:
+    run(repo, x=change(5, 5), y=change(5, 6), z=change(12, 12))
+    drop(repo / ".patchq", {"h.md": "---\ndepends_on: [z, nobody]\n---\n" + change(1, 1)})
+    patchq("run", cwd=repo)
+    lines = re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines()
+    assert lines[4:] == [
+        "held     h  depends.failed: the batch waits for nobody to land: "
+        "no batch nobody is known  0s",
+        "           waits for z, nobody",
+        "proposed patchq/x  0s  +1 -1 a.txt  [conflict.pending]  of-x: Edit a.txt",
+        "           collides with y of of-y (a.txt:5-6)",
+        "proposed patchq/y  0s  +2 -2 a.txt  [conflict.pending]  of-y: Edit a.txt",
+        "           collides with x of of-x (a.txt:5)",
+        "proposed patchq/z  0s  +1 -1 a.txt  of-z: Edit a.txt",
+        "           waited for by h",
+    ]
+    shown = patchq("--json", "status", cwd=repo).json()
+    (held,) = shown["held"]
+    assert held["waits_for"] == [
+        {"id": "z", "state": "proposed"}, {"id": "nobody", "state": None},
+    ]  # fmt: skip
+    x, _, z = shown["waiting"]
+    assert [(c["edit"], c["batch"], c["agent"], c["lines"]) for c in x["collides"]] == [
+        ("1", "y", "of-y", [5, 6])
+    ]
+    assert (z["collides"], z["waited_for_by"], z["needs_retry"]) == ([], ["h"], None)
+    patchq("accept", "x", cwd=repo)
+    after = patchq("--json", "status", cwd=repo).json()
+    assert [(w["id"], w["needs_retry"] is not None) for w in after["waiting"]] == [
+        ("y", True), ("z", False),
+    ]  # fmt: skip
+    assert after["waiting"][0]["collides"] == []
+    assert "           needs a retry: main moved to " in patchq("status", cwd=repo).out
+
+
+def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:
+    cut = "… 9 more edits are left out here)"
+    edits = (
+        EditOutcome("1", "diff", (1, 2), "a.py", "replace", "skipped"),
+        EditOutcome("2", "diff", (3, 4), "a.py", "replace", "applied", description=f"({cut}"),
+    )
+    told = to_json(replace(PROPOSED, edits=edits))
+    assert has_commit(told)
+    with pytest.raises(UsageError, match="more edits than its report holds"):
+        restack.choice_of(told)
+    assert restack.choice_of({**told, "edits": told["edits"][1:]}).edits is None

@@ -1,0 +1,268 @@
+"""`patchq retry`: a stored response is decided again, whole or without some of its edits; and which
+edits `accept` takes with a choice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+GOOD = block("a.txt", "one\n", "1\n")
+LATER = block("a.txt", "later\n", "LATER\n")
+MIXED = GOOD + LATER + block("b.txt", "b\n", "B\n")
+
+
+@pytest.fixture(params=["review", "auto"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, mode: str) -> Path:
+    config = f"version: 1\nmode: {mode}\n"
+    files = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".patchq.yaml": config}
+    repo = make_repo(tmp_path / "repo", files)
+    patchq("init", cwd=repo)
+    return repo
+
+
+def run(repo: Path, name: str, text: str, code: int | None = None) -> None:
+    drop(repo / ".patchq", {name: text})
+    patchq("run", cwd=repo, code=code)
+
+
+def done(mode: str) -> str:
+    return "applied" if mode == "auto" else "proposed"
+
+
+def test_a_refused_response_is_decided_on_today_s_tip(repo: Path, mode: str) -> None:
+    run(repo, "x.md", LATER, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})
+    told = patchq("--json", "retry", "x", cwd=repo).json()
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-2", done(mode), "x")
+    assert told["source"] == report(repo / ".patchq", "x")["source"]
+    assert report(repo / ".patchq", "x")["state"] == "rejected"
+    where = "main" if mode == "auto" else "patchq/x-2"
+    assert git("show", f"{where}:a.txt", cwd=repo) == "one\nLATER"
+    assert (repo / ".patchq/done/x-2.md").read_text() == LATER
+
+
+def test_what_is_still_wrong_is_refused_again(repo: Path) -> None:
+    run(repo, "x.md", LATER, 1)
+    told = patchq("--json", "retry", "x", cwd=repo, code=1).json()
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-2", "rejected", "x")
+
+
+def test_the_good_edits_of_a_refused_response(repo: Path, mode: str) -> None:
+    run(repo, "x.md", MIXED, 1)
+    states = {e["id"]: e["state"] for e in report(repo / ".patchq", "x")["edits"]}
+    assert states == {"1": "ready", "2": "failed", "3": "ready"}
+    told = patchq("--json", "retry", "x", "--without", "2", cwd=repo).json()
+    assert told["state"] == done(mode)
+    assert [(e["id"], e["state"]) for e in told["edits"]] == [
+        ("1", "applied"),
+        ("2", "skipped"),
+        ("3", "applied"),
+    ]
+    where = "main" if mode == "auto" else "patchq/x-2"
+    assert git("show", f"{where}:a.txt", cwd=repo) == "1\ntwo\nthree"
+    assert git("show", f"{where}:b.txt", cwd=repo) == "B"
+
+
+def test_what_needs_a_left_out_edit_is_left_out(repo: Path) -> None:
+    first, second = block("a.txt", "two\n", "2\n"), block("a.txt", "2\nthree\n", "2\n3\n")
+    run(repo, "x.md", first + second + LATER, 1)
+    told = patchq("--json", "retry", "x", "--without", "1,3", cwd=repo, code=2)
+    assert "no edit would be left" in told.err
+    run(repo, "y.md", first + second + LATER + block("b.txt", "b\n", "B\n"), 1)
+    told = patchq("--json", "retry", "y", "--without", "1,3", cwd=repo).json()
+    assert [(e["id"], e["state"], e["cancelled_by"]) for e in told["edits"]] == [
+        ("1", "skipped", None),
+        ("2", "cancelled", "1"),
+        ("3", "skipped", None),
+        ("4", "applied", None),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["auto"], indirect=True)
+def test_a_part_that_was_held_stays_a_part(repo: Path) -> None:
+    run(repo, "x.md", MIXED, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})
+    (repo / ".git/MERGE_HEAD").write_text(git("rev-parse", "HEAD", cwd=repo) + "\n")
+    assert "target.busy" in patchq("retry", "x", "--without", "2", cwd=repo).out
+    (repo / ".git/MERGE_HEAD").unlink()
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "x-2")
+    assert (told["state"], told["retry"]["of"]) == ("applied", "x")
+    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
+    assert git("show", "main:a.txt", cwd=repo) == "1\nlater"
+    assert not [*(repo / ".patchq/active").iterdir()]
+
+
+# Ends a command where its response is claimed, its verdict intended, or its ref moved.
+DIES = """
+import os, sys
+from patchq.gate.land import landing as land, worker; from patchq.gate.git import files
+from patchq.cli import main
+module, name = {
+    "claimed": (worker, "work"), "intended": (files, "barrier"), "moved": (land, "publish")
+}[sys.argv.pop(1)]
+setattr(module, name, lambda *args, **more: os._exit(9))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def die(repo: Path, step: str, *words: str) -> None:
+    command = [sys.executable, "-c", DIES, step, *words]
+    died = subprocess.run(command, cwd=repo, capture_output=True, check=False)
+    assert died.returncode == 9, died.stderr
+
+
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_what_was_left_out_stays_out_when_the_command_is_killed(
+    repo: Path, mode: str, step: str
+) -> None:
+    run(repo, "x.md", MIXED, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})  # so that all of it would fit
+    die(repo, step, "retry", "x", "--without", "2")
+    patchq("run", cwd=repo)
+    told = report(repo / ".patchq", "x-2")
+    assert (told["state"], told["retry"]["of"]) == (done(mode), "x")
+    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
+    where = "main" if mode == "auto" else "patchq/x-2"
+    assert git("show", f"{where}:a.txt", cwd=repo) == "1\nlater"
+    assert not [*(repo / ".patchq/active").iterdir()]
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_a_killed_retry_leaves_one_of_the_two_waiting(repo: Path, step: str) -> None:
+    run(repo, "x.md", GOOD)
+    die(repo, step, "retry", "x")
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "x")["state"] == "superseded"
+    assert report(repo / ".patchq", "x-2")["state"] == "proposed"
+    assert (
+        git("branch", "--list", "patchq/*", "--format=%(refname:short)", cwd=repo) == "patchq/x-2"
+    )
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
+def test_a_killed_revert_lands_all_the_same(repo: Path, step: str) -> None:
+    run(repo, "x.md", GOOD)
+    patchq("accept", "x", cwd=repo)
+    die(repo, step, "revert", "x")
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "revert-x")["state"] == "applied"
+    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
+    assert "reverted already" in patchq("revert", "x", cwd=repo, code=2).err
+    assert report(repo / ".patchq", "x")["state"] == "reverted"
+
+
+def test_an_edit_that_is_not_there(repo: Path) -> None:
+    run(repo, "x.md", MIXED, 1)
+    done = patchq("retry", "x", "--without", "2,9", cwd=repo, code=2)
+    assert "no edit 9; its edits: 1, 2, 3" in done.err
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+def test_a_waiting_batch_is_superseded(repo: Path) -> None:
+    run(repo, "x.md", GOOD)
+    old = git("rev-parse", "patchq/x", cwd=repo)
+    told = patchq("--json", "retry", "x", cwd=repo).json()
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-2", "proposed", "x")
+    assert report(repo / ".patchq", "x")["state"] == "superseded"
+    assert git("rev-parse", "refs/patchq/discarded/x", cwd=repo) == old
+    assert (
+        git("branch", "--list", "--format=%(refname:short)", "patchq/*", cwd=repo) == "patchq/x-2"
+    )
+    patchq("accept", "x-2", cwd=repo)
+    assert git("show", "main:a.txt", cwd=repo) == "1\ntwo\nthree"
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+def test_a_failed_retry_leaves_the_waiting_one(repo: Path) -> None:
+    run(repo, "x.md", GOOD)
+    commit_files(repo, {"a.txt": "nothing of it\n"})
+    patchq("retry", "x", cwd=repo, code=1)
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+def test_a_discarded_batch_comes_back(repo: Path) -> None:
+    run(repo, "x.md", GOOD)
+    patchq("discard", "x", cwd=repo)
+    assert patchq("retry", "x", cwd=repo).out.startswith("proposed   x-2 ")
+
+
+@pytest.mark.parametrize("mode", ["auto"], indirect=True)
+def test_what_stands_is_not_tried_again(repo: Path) -> None:
+    run(repo, "x.md", GOOD)
+    run(repo, "again.md", GOOD)
+    run(repo, "waits.md", "---\ndepends_on: [nobody]\n---\n" + LATER)
+    said = {id: patchq("retry", id, cwd=repo, code=2).err for id in ("x", "again", "waits", "no")}
+    assert "patchq revert x" in said["x"]
+    assert "is a duplicate" in said["again"]
+    assert "goes on by itself" in said["waits"]
+    assert "no batch no" in said["no"]
+    patchq("revert", "x", cwd=repo)
+    assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")
+
+
+def test_a_response_that_landed_meanwhile_is_a_duplicate(repo: Path, mode: str) -> None:
+    run(repo, "x.md", LATER, 1)
+    commit_files(repo, {"a.txt": "one\nlater\n"})
+    run(repo, "y.md", LATER)
+    told = patchq("--json", "retry", "x", cwd=repo).json()
+    assert (told["state"], told["duplicate_of"]) == ("duplicate", "y")
+
+
+# ---------------------------------------------------------------- accept
+
+DEPENDENT = json.dumps(
+    {
+        "edits": [
+            {"id": id, "type": "modification", "file": path, "target": old, "replacement": new}
+            | more
+            for id, path, old, new, more in (
+                ("1", "a.txt", "two", "2", {}),
+                ("2", "b.txt", "b", "B", {"dependsOn": "1"}),
+                ("3", "a.txt", "three", "3", {}),
+            )
+        ]
+    }
+)
+CHOICES = {
+    "all": ([], ["applied", "cancelled", "applied"], ""),
+    "without the one that cancels": (
+        ["--without", "1"],
+        ["skipped", "applied", "applied"],
+        "with edit 2, which the choice brings back",
+    ),
+    "without another": (["--without", "3"], ["applied", "cancelled", "skipped"], ""),
+    "only the cancelled one": (
+        ["--only", "2"],
+        ["skipped", "applied", "skipped"],
+        "with edit 2, which the choice brings back",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["review"], indirect=True)
+@pytest.mark.parametrize(("words", "states", "said"), CHOICES.values(), ids=CHOICES)
+def test_accept_names_the_edits_that_a_choice_brings_back(
+    repo: Path, words: list[str], states: list[str], said: str
+) -> None:
+    run(repo, "x.json", DEPENDENT)
+    out = patchq("accept", "x", *words, cwd=repo).out
+    assert [line.strip() for line in out.splitlines()[1:]] == [said][: bool(said)]
+    assert [edit["state"] for edit in report(repo / ".patchq", "x")["edits"]] == states
+    b = "B" if states[1] == "applied" else "b"
+    assert git("show", "main:b.txt", cwd=repo) == b

@@ -1,0 +1,217 @@
+"""A batch side by side: rows, the edits that they come from, marks, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from patchq.core.model.report import Report
+from patchq.core.model.values import FileChange, LineHunk
+from patchq.core.text.line_diff import line_diff
+from patchq.core.text.lines import split_lines
+from patchq.gate.report.document import to_json
+from patchq.gate.review import rows
+from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
+from tests.helpers.outcomes import EVIL, GOOD, PROPOSED
+
+
+def reported(*edits: tuple[str, tuple[int, int] | None], path: str = "a.py") -> Report:
+    """A report with these edits, each by its id and its lines on the base."""
+    made = (replace(GOOD, id=id, state="applied", lines=at, path=path) for id, at in edits)
+    return to_json(replace(PROPOSED, edits=tuple(made), problems=()))
+
+
+def shown(
+    old: str | bytes | None,
+    new: str | bytes | None,
+    *edits: tuple[str, tuple[int, int] | None],
+    since: Sequence[LineHunk] = (),
+    **bounds: Any,
+) -> FileRows:
+    before, after = (text.encode() if isinstance(text, str) else text for text in (old, new))
+    change = FileChange("a.py", before, after)
+    (file,) = side_by_side(reported(*edits), [change], {"a.py": since}, **bounds)
+    return file
+
+
+def brief(row: Row) -> str:
+    """A row as a few letters: its kind, its lines, its edits."""
+    lines = "/".join(str(cell.line) if cell else "-" for cell in (row.old, row.new))
+    edits = f" [{','.join(row.edits)}]" if row.edits else ""
+    return f"{row.kind[0]}{row.hidden or ''} {lines}{edits}"
+
+
+LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
+NUMBERED = "".join(f"the line {number}\n" for number in range(1, 41))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edits", "expected"),
+    [
+        ("x = 1\n", "x = 2\n", [("1", (1, 1))], ["c 1/1 [1]"]),
+        ("", "x\ny\n", [("1", None)], ["a -/1 [1]", "a -/2 [1]"]),
+        (None, "x\n", [("1", None)], ["a -/1 [1]"]),
+        ("x\n", None, [("1", None)], ["r 1/- [1]"]),
+        ("x\ny\n", "x\n", [("1", (2, 2))], ["s 1/1", "r 2/- [1]"]),
+        # an insertion belongs to the edit whose anchor it borders on
+        ("x\ny\n", "x\nnew\ny\n", [("1", (1, 1)), ("2", (9, 9))], ["s 1/1", "a -/2 [1]", "s 2/3"]),
+        # two edits in one run
+        ("a 1\nb 1\n", "a 2\nb 2\n", [("1", (1, 1)), ("2", (2, 2))], ["c 1/1 [1]", "c 2/2 [2]"]),
+        # a new line goes with the old one before it
+        (
+            "a 1\nb 1\n",
+            "a 2\nnew\nb 2\n",
+            [("1", (1, 1)), ("2", (2, 2))],
+            ["c 1/1 [1]", "a -/2 [1]", "c 2/3 [2]"],
+        ),
+        # the narrower quote is the one that is meant
+        ("a 1\nb 1\nc\n", "a 2\nb 2\nc\n", [("1", (1, 3)), ("2", (2, 2))],
+         ["c 1/1 [1]", "c 2/2 [2]", "s 3/3"]),
+        # one that has no place on the base, since it stands on another one
+        ("x\n", "y\n", [("1", (9, 9)), ("2", None)], ["c 1/1 [2]"]),
+        # one line is not folded, two are
+        ("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n", [("1", (5, 5))],
+         ["s 1/1", "s 2/2", "s 3/3", "s 4/4", "c 5/5 [1]"]),
+        ("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\ne\nF\n", [("1", (6, 6))],
+         ["f2 1/1", "s 3/3", "s 4/4", "s 5/5", "c 6/6 [1]"]),
+        (
+            LETTERS,
+            LETTERS.replace("b\n", "B\n").replace("r\n", ""),
+            [("1", (2, 2)), ("2", (18, 18))],
+            ["s 1/1", "c 2/2 [1]", "s 3/3", "s 4/4", "s 5/5", "f9 6/6", "s 15/15", "s 16/16",
+             "s 17/17", "r 18/- [2]", "s 19/18", "s 20/19"],
+        ),
+        # lines that belong together stand side by side
+        ("def f(a):\n    return a\n", "import b\n\ndef f(a, c):\n    return a\n", [("1", (1, 1))],
+         ["a -/1 [1]", "a -/2 [1]", "c 1/3 [1]", "s 2/4"]),
+        ("x\n", "x\n", [("1", (1, 1))], []),
+    ],
+)  # fmt: skip
+def test_rows(
+    old: str | None, new: str | None, edits: list[tuple[str, Any]], expected: list[str]
+) -> None:
+    assert [brief(row) for row in shown(old, new, *edits).rows] == expected
+
+
+def test_edits_are_found_where_their_lines_are_today() -> None:
+    """The base had two lines less at its front."""
+    old, new = "new\nnew\na 1\nb\n", "new\nnew\na 2\nb\n"
+    file = shown(old, new, ("1", (1, 1)), ("2", (2, 2)), since=[(0, 0, 0, 2)])
+    assert [brief(row) for row in file.rows if row.edits] == ["c 3/3 [1]"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "ours", "theirs"),
+    [
+        ("value = total", "value = round(total)", [], ["round(", ")"]),
+        ("return a + b", "return a - b", ["+"], ["-"]),
+        ("x" * 3000, "x" * 3000 + "y", [], []),
+        ("wholly different", "nothing alike in it", [], []),
+        ("  indented", "    indented", ["  "], ["    "]),
+        ("same", "same", [], []),
+        ("", "new", [], ["new"]),
+    ],
+)
+def test_words_that_differ_are_marked(
+    old: str, new: str, ours: list[str], theirs: list[str]
+) -> None:
+    left, right = word_marks(old, new)
+    assert [old[first:end] for first, end in left] == ours
+    assert [new[first:end] for first, end in right] == theirs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "texts"),
+    [
+        ("a\r\nb\r\n", "a\r\nc\r\n", [("a", "a"), ("b", "c")]),
+        ("a\r\n", "a\n", [("a\\r", "a")]),
+        (EVIL, "x\n", None),
+        ("a\0b\n", "x\n", []),
+        (b"\xff\xfe\n", b"\xffx\n", [("\\xff\\xfe", "\\xffx")]),
+    ],
+)
+def test_texts_are_safe_to_show(
+    old: str | bytes, new: str | bytes, texts: list[tuple[str, str]] | None
+) -> None:
+    file = shown(old, new, ("1", (1, 1)))
+    pairs = [tuple(cell.text if cell else "" for cell in (row.old, row.new)) for row in file.rows]
+    assert texts is None or pairs == texts
+    assert not set("".join(map("".join, pairs))) & set("\x1b\x07\x9b\u202e\u200b\0\r")
+    assert file.binary == (texts == [])
+
+
+def test_a_missing_line_end_is_told() -> None:
+    (row,) = shown("a\n", "a", ("1", (1, 1))).rows
+    assert row.old is not None
+    assert row.new is not None
+    assert (row.kind, row.old.ended, row.new.ended) == ("changed", True, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "".join(f"new line {n}\n" for n in range(10_000))),
+        ("".join(f"the line {n}\n" for n in range(10_000)),
+         "".join(f"the line {n} is new\n" for n in range(10_000))),
+        ("".join(f"x {n}\nsame\n" for n in range(5000)),
+         "".join(f"y {n}\nsame\n" for n in range(5000))),
+        ("".join(f"{n % 7} {n % 11} a\n" * (n % 40) + "same\n" for n in range(500)),
+         "".join(f"{n % 5} {n % 11} b\n" * (n % 40) + "same\n" for n in range(500))),
+    ],
+    ids=["created", "rewritten", "every other line", "many runs"],
+)  # fmt: skip
+def test_large_differences_are_folded(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done, and shown, does not grow with the difference; what is told does."""
+    compared: list[int] = []
+    share = rows._shared
+
+    def count(one: frozenset[str], other: frozenset[str]) -> float:
+        compared.append(1)
+        return share(one, other)
+
+    monkeypatch.setattr(rows, "_shared", count)
+    file = shown(old, new, ("1", None))
+    assert len(file.rows) <= rows.MOST_ROWS + 2 * 240
+    assert len(compared) <= 60 * 2500
+    told = sum(row.hidden or 1 for row in file.rows)
+    assert told >= max(old.count("\n"), new.count("\n"))
+    assert (file.added, file.deleted) == _counted(old, new)
+    assert all(row.edits == ("1",) for row in file.rows if row.kind not in ("same", "fold"))
+
+
+def _counted(old: str, new: str) -> tuple[int, int]:
+    hunks = line_diff(split_lines(old.encode()), split_lines(new.encode()))
+    return sum(h[3] - h[2] for h in hunks), sum(h[1] - h[0] for h in hunks)
+
+
+def test_every_line_is_told_once() -> None:
+    """With their folds the rows are both texts, in order."""
+    new = NUMBERED.replace("line 7", "row 7").replace("the line 35\n", "").replace("9\n", "9\nz\n")
+    for context in (0, 1, 3, 50):
+        file = shown(NUMBERED, new, ("1", None), context=context)
+        old_lines, new_lines = 0, 0
+        for row in file.rows:
+            assert row.old is None or row.old.line == old_lines + 1
+            assert row.new is None or row.new.line == new_lines + 1
+            old_lines += row.hidden or row.old is not None
+            new_lines += row.hidden or row.new is not None
+        if context:
+            assert file.rows[0].kind in ("same", "fold")
+    assert {row.kind for row in file.rows} == {"same", "changed", "removed", "added"}
+
+
+def test_files_in_order_with_what_became_of_them() -> None:
+    changes = [
+        FileChange("z.py", None, b"new\n"),
+        FileChange("b.py", b"a\n", b"b\n", renamed_from="a.py"),
+        FileChange("c.py", b"a\n", None),
+    ]
+    files = side_by_side(reported(("1", (1, 1))), changes)
+    assert [(file.path, file.what, file.edits) for file in files] == [
+        ("b.py", "renamed", ("1",)),
+        ("c.py", "deleted", ()),
+        ("z.py", "created", ()),
+    ]

@@ -1,0 +1,483 @@
+"""Proposals on top of each other: what depends on one that waits is proposed on its branch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+
+LINES = [f"line {number}\n" for number in range(1, 21)]
+TEXT = "".join(LINES)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": TEXT, "b.txt": TEXT})
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: review\n")
+    return repo
+
+
+def send(repo: Path, id: str, text: str, *needs: str, run: bool = True, more: str = "") -> None:
+    """Drop a response that depends on others, and have it worked off."""
+    depends = f"depends_on: [{', '.join(needs)}]\n" if needs else ""
+    drop(repo / ".patchq", {f"{id}.md": f"---\nagent: of-{id}\n{depends}{more}---\n{text}"})
+    if run:
+        patchq("run", cwd=repo, code=None)
+
+
+def told(repo: Path, id: str) -> dict[str, Any]:
+    return report(repo / ".patchq", id)
+
+
+def states(repo: Path, *ids: str) -> list[str]:
+    return [told(repo, id)["state"] for id in ids]
+
+
+def says(old: str, new: str, path: str = "a.txt") -> str:
+    return block(path, f"{old}\n", f"{new}\n")
+
+
+def stands(repo: Path, id: str, on: str | None) -> None:
+    """Report, branch and mark of a proposal agree, and it is on top of that one, or of main."""
+    now = told(repo, id)
+    assert now["state"] == "proposed", now["problems"]
+    assert now["commit"] == tip(repo, f"patchq/{id}") == tip(repo, f"refs/patchq/waiting/{id}")
+    assert now["tree"] == tip(repo, f"patchq/{id}^{{tree}}")
+    below = tip(repo, f"patchq/{on}" if on else "main")
+    assert tip(repo, f"patchq/{id}^") == below
+    assert now["stands_on"] == (on and {"batch": on, "commit": below})
+
+
+def moved(repo: Path, id: str) -> list[str]:
+    problems = told(repo, id)["problems"]
+    return [one["message"] for one in problems if one["code"] == "target.moved"]
+
+
+@pytest.fixture
+def two(repo: Path) -> Path:
+    """`b` stands on `a`, and changes the same lines further."""
+    send(repo, "a", says("line 5", "five"))
+    send(repo, "b", says("five", "FIVE"), "a")
+    return repo
+
+
+def test_what_depends_on_a_proposal_is_proposed_on_top_of_it(two: Path) -> None:
+    stands(two, "a", None)
+    stands(two, "b", "a")
+    assert told(two, "a")["problems"] == told(two, "b")["problems"] == [], "no collision"
+    diff = told(two, "b")["diff"]
+    assert ("-five\n" in diff, "line 5\n" in diff) == (True, False), "against what it needs"
+
+
+def test_accept_of_both_is_one_move(two: Path) -> None:
+    commits = [told(two, id)["commit"] for id in "ab"]
+    result = patchq("accept", "--stack", "b", cwd=two)
+    assert [line.split()[:2] for line in result.out.splitlines()] == [
+        ["accepted", "a"], ["accepted", "b"],
+    ]  # fmt: skip
+    assert states(two, "a", "b") == ["accepted", "accepted"]
+    assert [told(two, id)["commit"] for id in "ab"] == commits
+    assert tip(two) == commits[1]
+    assert [tip(two, f"refs/patchq/batches/{id}") for id in "ab"] == commits
+    assert "FIVE" in (two / "a.txt").read_text()
+    assert git("for-each-ref", "refs/heads/patchq", "refs/patchq/waiting", cwd=two) == ""
+    log = git("reflog", "--format=%gs", "main", cwd=two).splitlines()
+    assert log[:2] == ["patchq: b: Edit a.txt", "patchq: a: Edit a.txt"]
+    assert git("status", "--porcelain", cwd=two) == ""
+
+
+def test_the_upper_alone_is_refused_and_the_lower_alone_leaves_it(two: Path) -> None:
+    before = tip(two)
+    refused = patchq("accept", "b", cwd=two, code=1)
+    assert "b stands on a, which waits for review" in refused.err
+    assert "patchq accept --stack b" in refused.err
+    assert (tip(two), states(two, "a", "b")) == (before, ["proposed", "proposed"])
+    commit = told(two, "b")["commit"]
+    patchq("accept", "a", cwd=two)
+    stands(two, "b", None)
+    assert told(two, "b")["commit"] == commit
+    patchq("accept", "b", cwd=two)
+    assert tip(two) == commit
+
+
+def test_what_stands_on_a_discarded_one_says_so_and_does_not_land(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "b")
+    stands(two, "c", "b")
+    patchq("discard", "a", cwd=two)
+    for id in "bc":
+        (message,) = moved(two, id)
+        assert "a is discarded" in message
+        for words in (["accept", id], ["accept", "--stack", id]):
+            result = patchq(*words, cwd=two, code=1)
+            assert "a is discarded" in result.err
+    now = [told(two, id) for id in "bc"]
+    patchq("run", cwd=two)
+    assert now == [told(two, id) for id in "bc"], "it is said once"
+    assert "five" not in (two / "a.txt").read_text()
+
+
+def test_a_stack_follows_its_target(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "b")
+    commit_files(two, {"b.txt": "moved\n"})
+    patchq("run", cwd=two)
+    stands(two, "a", None)
+    stands(two, "b", "a")
+    stands(two, "c", "b")
+    for id, below in (("b", "a"), ("c", "b")):
+        assert told(two, id)["base"]["commit"] == tip(two, f"patchq/{below}"), "a kept commit"
+    commit_files(two, {"b.txt": "again\n"})
+    patchq("accept", "--stack", "c", cwd=two)
+    assert states(two, "a", "b", "c") == ["accepted"] * 3
+    trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
+    assert git("log", "-3", trailers, cwd=two).split() == ["c", "b", "a"]
+    assert git("fsck", "--strict", "--no-dangling", cwd=two) == ""
+
+
+# ---------------------------------------------------------------- what does not stack
+
+
+def why_held(repo: Path, id: str) -> str:
+    now = told(repo, id)
+    assert now["state"] == "held", now["state"]
+    return str(now["problems"][-1]["message"])
+
+
+def test_a_diamond_waits_until_its_sides_stand_on_each_other(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "a")
+    send(two, "d", says("line 15", "fifteen"), "b", "c")
+    stands(two, "c", "a")
+    assert "b, c wait side by side" in why_held(two, "d")
+    patchq("accept", "--stack", "b", cwd=two)
+    stands(two, "c", None)
+    patchq("run", cwd=two)
+    stands(two, "d", "c")
+    patchq("accept", "--stack", "d", cwd=two)
+    assert states(two, "a", "b", "c", "d") == ["accepted"] * 4
+
+
+def test_a_proposal_that_lacks_what_landed_is_not_stood_on(two: Path) -> None:
+    send(two, "x", says("line 5", "fünf"))
+    patchq("accept", "x", cwd=two)
+    assert moved(two, "a"), "it cannot follow"
+    send(two, "c", says("line 9", "nine"), "x", "a")
+    assert "a is not on top of it yet" in why_held(two, "c")
+
+
+def test_of_several_that_stack_it_stands_on_the_top(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "a", "b")
+    stands(two, "c", "b")
+
+
+def test_what_it_needs_on_another_target_is_waited_for(repo: Path) -> None:
+    git("branch", "other", cwd=repo)
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: review\ntargets: [other]\n")
+    send(repo, "a", says("line 5", "five"), more="target: other\n")
+    send(repo, "b", says("line 5", "five") + "\nfor main\n", "a")
+    assert "a waits for review on other, and this batch is for main" in why_held(repo, "b")
+
+
+def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\npaths: {review: [b.txt]}\n")
+    send(repo, "a", says("line 5", "five", "b.txt"))
+    send(repo, "b", says("line 5", "five"), "a")
+    assert told(repo, "a")["state"] == "proposed"
+    assert "a is proposed" in why_held(repo, "b")
+    patchq("accept", "a", cwd=repo)
+    patchq("run", cwd=repo)
+    assert told(repo, "b")["state"] == "applied"
+
+
+def test_a_batch_does_not_stand_on_what_it_replaces(two: Path) -> None:
+    send(two, "a2", says("line 5", "5"), "b", more="retries: a\n")
+    problem = told(two, "a2")["problems"][-1]
+    assert problem["code"] == "depends.failed"
+    assert "b, which stands on a, whose place it takes" in problem["message"]
+
+
+def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> None:
+    ids = [f"s{number}" for number in range(10)]
+    for number, id in enumerate(ids):
+        text = says(f"line {number + 1}", f"LINE {number + 1}")
+        send(repo, id, text, *ids[max(0, number - 1) : number], run=False)
+    patchq("run", cwd=repo)
+    for below, id in zip([None, *ids], ids, strict=False):
+        stands(repo, id, below)
+        assert told(repo, id)["problems"] == []
+    commit_files(repo, {"b.txt": "moved\n"})
+    patchq("run", cwd=repo)
+    for below, id in zip([None, *ids], ids, strict=False):
+        stands(repo, id, below)
+    before = tip(repo)
+    patchq("accept", "--stack", "s9", cwd=repo)
+    assert set(states(repo, *ids)) == {"accepted"}
+    assert git("rev-list", "--count", f"{before}..main", cwd=repo).strip() == "10"
+    assert patchq("fsck", cwd=repo).code == 0
+
+
+# ---------------------------------------------------------------- what happens below
+
+
+def test_the_answer_to_a_lower_one_takes_its_place_below(two: Path) -> None:
+    patchq("send-back", "a", "-m", "line 12, too", cwd=two)
+    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
+    assert "a person asked for changes of a" in refused.err
+    send(two, "a2", says("line 5", "five") + says("line 12", "twelve"), more="retries: a\n")
+    assert states(two, "a") == ["superseded"]
+    stands(two, "a2", None)
+    stands(two, "b", "a2")
+    assert told(two, "b")["problems"] == []
+    patchq("accept", "--stack", "b", cwd=two)
+    assert (two / "a.txt").read_text().count("twelve") == 1
+
+
+def test_what_cannot_follow_a_new_lower_one_says_so(two: Path) -> None:
+    commit = told(two, "b")["commit"]
+    send(two, "a2", says("line 5", "cinq"), more="retries: a\n")
+    (message,) = moved(two, "b")
+    assert message.startswith("patchq/a2 moved to ")
+    assert "conflict.base" in message
+    assert tip(two, "patchq/b") == commit
+    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
+    assert "b: patchq/a2 moved to" in refused.err
+    assert states(two, "a2", "b") == ["proposed", "proposed"]
+    # and once it can, it does
+    send(two, "a3", says("line 5", "five") + "\nagain\n", more="retries: a2\n")
+    stands(two, "b", "a3")
+    assert moved(two, "b") == []
+
+
+def test_some_edits_of_the_lower_one_land(repo: Path) -> None:
+    send(repo, "a", says("line 5", "five") + says("line 15", "fifteen"))
+    send(repo, "b", says("five", "FIVE"), "a")
+    send(repo, "c", says("fifteen", "FIFTEEN"), "a")
+    patchq("accept", "a", "--only", "1", cwd=repo)
+    stands(repo, "b", None)
+    (message,) = moved(repo, "c")
+    assert "main moved to" in message
+    patchq("accept", "b", cwd=repo)
+    assert "FIVE" in (repo / "a.txt").read_text()
+
+
+def on_branch(repo: Path, id: str, *commands: tuple[str, ...]) -> None:
+    git("checkout", "-q", f"patchq/{id}", cwd=repo)
+    for words in commands:
+        git(*words, cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+
+
+def test_a_person_amends_the_lower_one(two: Path) -> None:
+    git("checkout", "-q", "patchq/a", cwd=two)
+    (two / "b.txt").write_text("mine\n")
+    git("commit", "-q", "-a", "--amend", "--no-edit", cwd=two)
+    git("checkout", "-q", "main", cwd=two)
+    patchq("run", cwd=two)
+    assert tip(two, "patchq/b^") == tip(two, "patchq/a")
+    assert told(two, "b")["stands_on"]["commit"] == tip(two, "patchq/a")
+    assert moved(two, "b") == []
+    patchq("accept", "--stack", "b", cwd=two)
+    assert states(two, "a", "b") == ["accepted", "accepted"]
+    assert told(two, "a")["commit"] == tip(two, "main^")
+    assert (two / "b.txt").read_text() == "mine\n"
+
+
+def test_a_person_changes_the_upper_one(two: Path) -> None:
+    git("checkout", "-q", "patchq/b", cwd=two)
+    commit_files(two, {"b.txt": "mine\n"})
+    git("checkout", "-q", "main", cwd=two)
+    patchq("run", cwd=two)
+    own = tip(two, "patchq/b")
+    patchq("accept", "--stack", "b", cwd=two)
+    assert (tip(two), states(two, "a", "b")) == (own, ["accepted", "accepted"])
+
+
+def test_a_person_rebases_the_upper_one_away(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "a")
+    git("checkout", "-q", "patchq/c", cwd=two)
+    git("rebase", "-q", "--onto", "main", "patchq/a", cwd=two)
+    git("checkout", "-q", "main", cwd=two)
+    patchq("run", cwd=two)
+    refused = patchq("accept", "--stack", "c", cwd=two, code=1)
+    assert "target.moved" in refused.err
+    assert states(two, "a", "c") == ["proposed", "proposed"]
+
+
+def test_the_middle_branch_is_deleted_by_hand(two: Path) -> None:
+    send(two, "c", says("line 9", "nine"), "b")
+    git("branch", "-q", "-D", "patchq/b", cwd=two)
+    refused = patchq("accept", "--stack", "c", cwd=two, code=1)
+    assert "b is discarded" in refused.err
+    patchq("run", cwd=two)
+    assert states(two, "a", "b", "c") == ["proposed", "discarded", "proposed"]
+    assert "b is discarded" in moved(two, "c")[0]
+    stands(two, "a", None)
+
+
+@pytest.mark.parametrize("how", ["merge", "ff", "squash", "squash with trailers", "rebase"])
+def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
+    commit_files(two, {"b.txt": "moved\n"})
+    if how == "ff":
+        patchq("run", cwd=two)
+        git("merge", "-q", "--ff-only", "patchq/b", cwd=two)
+    elif how == "merge":
+        git("merge", "-q", "--no-edit", "patchq/b", cwd=two)
+    elif how == "rebase":
+        git("checkout", "-q", "--detach", "patchq/b", cwd=two)
+        git("rebase", "-q", "main", cwd=two)
+        git("update-ref", "refs/heads/main", "HEAD", cwd=two)
+        git("checkout", "-q", "main", cwd=two)
+    else:
+        git("merge", "-q", "--squash", "patchq/b", cwd=two)
+        message = "Five\n"
+        if "trailers" in how:
+            message = git("log", "-1", "--format=%B", "patchq/b", cwd=two)
+        git("commit", "-q", "-m", message, cwd=two)
+    patchq("run", cwd=two)
+    assert states(two, "a", "b") == ["accepted", "accepted"]
+    assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=two) == ""
+    assert patchq("fsck", cwd=two).code == 0
+
+
+def test_the_upper_one_picked_alone_leaves_the_lower_one(two: Path) -> None:
+    send(two, "c", says("line 15", "fifteen", "b.txt"), "a")
+    git("cherry-pick", "patchq/c", cwd=two)
+    git("commit", "-q", "--amend", "-m", "Fifteen", cwd=two)
+    patchq("run", cwd=two)
+    assert states(two, "a", "c") == ["proposed", "accepted"]
+    stands(two, "a", None)
+    stands(two, "b", "a")
+
+
+def test_the_stack_is_told(two: Path) -> None:
+    send(two, "0", says("line 9", "nine"), "b")
+    shown = patchq("--json", "status", cwd=two).json()["waiting"]
+    assert [(one["id"], one["carries"]) for one in shown] == [("a", ["b"]), ("b", ["0"]), ("0", [])]
+    assert [one["stands_on"] and one["stands_on"]["batch"] for one in shown] == [None, "a", "b"]
+    out = patchq("status", cwd=two).out
+    assert "           stands on a\n           carries 0\n" in out
+    assert f"stands on  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
+    assert "It stands on batch `a`" in (two / ".patchq/done/b.report.md").read_text()
+
+
+def test_a_lost_queue_knows_what_stands_on_what(two: Path) -> None:
+    git("clean", "-q", "-f", "-d", "-x", ".patchq", cwd=two)
+    shown = patchq("--json", "status", cwd=two).json()["waiting"]
+    assert [one["stands_on"] and one["stands_on"]["batch"] for one in shown] == [None, "a"]
+
+
+# ---------------------------------------------------------------- crashes between the steps
+
+# Ends the process before the n-th step that others can see: a move or a deletion of a ref, or a
+# report.
+DIES = """
+import os, sys
+from patchq.gate.git import refs; from patchq.gate.land import reports
+from patchq.cli import main
+left = int(sys.argv.pop(1))
+
+def counted(step):
+    def call(*args, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os._exit(9)
+        return step(*args, **more)
+    return call
+
+refs.move, refs.delete, reports.put = map(counted, (refs.move, refs.delete, reports.put))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def die(repo: Path, step: int, *words: str) -> None:
+    command = [sys.executable, "-c", DIES, str(step), *words]
+    died = subprocess.run(command, cwd=repo, capture_output=True, check=False)
+    assert died.returncode == 9, died.stderr
+
+
+def test_death_while_a_stack_is_accepted_is_put_right(two: Path) -> None:
+    before = tip(two)
+    for step in (0, 1, 5):
+        repo = two.with_name(f"at-{step}")
+        shutil.copytree(two, repo, symlinks=True)
+        die(repo, step, "accept", "--stack", "b")
+        patchq("run", cwd=repo)
+        if step == 0:
+            assert (tip(repo), states(repo, "a", "b")) == (before, ["proposed", "proposed"])
+            stands(repo, "b", "a")
+            continue
+        assert states(repo, "a", "b") == ["accepted", "accepted"], step
+        landed = [tip(repo, f"refs/patchq/batches/{id}") for id in "ab"]
+        assert landed == [tip(repo, "main^"), tip(repo)], step
+        assert git("for-each-ref", "refs/patchq/waiting", "refs/heads/patchq", cwd=repo) == ""
+        assert git("status", "--porcelain", cwd=repo) == ""
+
+
+def test_death_while_a_stack_follows_is_put_right(two: Path) -> None:
+    commit_files(two, {"b.txt": "moved\n"})
+    for step in (2, 4):
+        repo = two.with_name(f"at-{step}")
+        shutil.copytree(two, repo, symlinks=True)
+        die(repo, step, "run")
+        patchq("run", cwd=repo)
+        stands(repo, "a", None)
+        stands(repo, "b", "a")
+        assert told(repo, "b")["problems"] == []
+
+
+# ---------------------------------------------------------------- hooks, the daemon, and questions
+
+
+@pytest.mark.parametrize(("bad", "id"), [("five", "a"), ("FIVE", "b")])
+def test_hooks_see_each_tree_and_one_that_refuses_keeps_all(two: Path, bad: str, id: str) -> None:
+    hook = f"{{id: look, stage: pre-commit, run: '! grep -q {bad} a.txt', unconfined: true}}"
+    (two / ".patchq.yaml").write_text(f"version: 1\nmode: review\nhooks: [{hook}]\n")
+    before = tip(two)
+    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
+    assert f"hook.refused: {id}: " in refused.err
+    assert (tip(two), states(two, "a", "b")) == (before, ["proposed", "proposed"])
+
+
+def test_uncommitted_changes_of_any_of_them_are_in_the_way(two: Path) -> None:
+    (two / "a.txt").write_text("mine\n")
+    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
+    assert "worktree.dirty" in refused.err
+    assert "patchq accept --stack b" in refused.err
+    assert states(two, "a", "b") == ["proposed", "proposed"]
+
+
+def test_the_daemon_stacks_and_follows(repo: Path) -> None:
+    patchq("watch", "--detach", cwd=repo)
+    try:
+        send(repo, "a", says("line 5", "five"), run=False)
+        send(repo, "b", says("five", "FIVE"), "a", run=False)
+        assert patchq("wait", "b", "--timeout", "60", cwd=repo).code == 0
+        stands(repo, "b", "a")
+        commit_files(repo, {"b.txt": "moved\n"})
+        patchq("accept", "a", cwd=repo)
+        stands(repo, "b", None)
+    finally:
+        patchq("stop", cwd=repo)
+
+
+def test_check_foresees_where_it_would_stand(two: Path) -> None:
+    text = "---\ndepends_on: [b]\n---\n" + says("FIVE", "cinq")
+    shown = patchq("--json", "check", "-", cwd=two, stdin=text).json()
+    assert (shown["state"], shown["problems"]) == ("proposed", [])
+
+
+def test_a_sent_back_upper_one_is_carried_when_it_is_made_anew(two: Path) -> None:
+    patchq("send-back", "b", "--comments", "-", cwd=two, stdin="a.txt:5: why capitals?\n")
+    commit_files(two, {"b.txt": "moved\n"})
+    patchq("run", cwd=two)
+    stands(two, "b", "a")
+    (comment,) = told(two, "b")["review"]["comments"]
+    assert (comment["line"], comment["text"]) == (5, "why capitals?")

@@ -1,0 +1,440 @@
+"""Many machines: responses dropped on one are decided on another, and land on the remote."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patchq.gate.queue.postgres.schema import migrate
+from tests.helpers import postgres
+from tests.helpers.command import block, drop, patchq, report, seen
+from tests.helpers.forking import Fork
+from tests.helpers.gitrepo import git
+from tests.helpers.machines import Machines
+
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
+CONFIG = """mode: auto
+targets: [release/*]
+queue:
+  settle_seconds: 0.1
+cluster:
+  takeover_seconds: 1
+"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path, database: str) -> Iterator[Machines]:
+    machines = Machines(tmp_path, database, FILES, CONFIG)
+    git("branch", "release/1", cwd=machines.hub)
+    yield machines
+    machines.close()
+
+
+def states(machines: Machines, *ids: str) -> list[str]:
+    queue = machines.root / "feeder" / ".patchq"
+    return [told["state"] for id in ids if (told := seen(queue, id))]
+
+
+def landed(machines: Machines, branch: str = "main") -> list[str]:
+    """The batches in the branch's history, by its trailers, the oldest first."""
+    log = git(
+        "log", "--reverse", "--format=%(trailers:key=Patchq-Batch,valueonly)", branch,
+        cwd=machines.hub,
+    )  # fmt: skip
+    return log.split()
+
+
+def test_what_one_machine_drops_another_lands(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(
+        queue,
+        {
+            "good.md": block("a.txt", "two\n", "2\n"),
+            "bad.md": block("a.txt", "nowhere\n", "2\n"),
+            "other.md": "---\ntarget: release/1\n---\n" + block("b.txt", "two\n", "2\n"),
+            "later.md": "---\ndepends_on: [other]\n---\n" + block("c.txt", "two\n", "2\n"),
+        },
+    )
+    ids = ("good", "bad", "other", "later")
+    machines.soon(lambda: states(machines, *ids) == ["applied", "rejected", "applied", "applied"])
+    assert sorted(landed(machines)) == ["good", "later"]
+    assert landed(machines, "release/1") == ["other"]
+    drop(queue, {"again.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "again") == ["duplicate"])
+    assert report(queue, "again")["duplicate_of"] == "good"
+
+
+def judged(machines: Machines, ids: list[str], branches: tuple[str, ...] = ("main",)) -> None:
+    """Nothing is lost, nothing landed twice, and each report is what the remote says."""
+    queue = machines.root / "feeder" / ".patchq"
+    machines.soon(lambda: not [*(queue / "active").iterdir()])  # what is held lands by itself
+    there = [id for branch in branches for id in landed(machines, branch)]
+    assert len(there) == len(set(there)), "landed twice"
+    told = {id: report(queue, id) for id in ids}
+    assert sorted(there) == sorted(id for id in ids if told[id]["state"] == "applied")
+    for id in there:
+        message = git("show", "-s", "--format=%B", told[id]["commit"], cwd=machines.hub)
+        assert f"Patchq-Batch: {id}" in message
+        where = git("branch", "--contains", told[id]["commit"], cwd=machines.hub)
+        assert told[id]["target"] in where.split()
+
+
+def lines(count: int) -> dict[str, str]:
+    """Responses on lines of their own files, so that each can land, whatever the order."""
+    return {f"n{n:02}.md": block(f"new{n}.txt", "", f"{n}\n") for n in range(count)}
+
+
+def everything(machines: Machines, ids: list[str]) -> bool:
+    return len(states(machines, *ids)) == len(ids)
+
+
+def test_a_killed_worker_is_followed_by_another(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    responses = lines(12)
+    ids = [name.removesuffix(".md") for name in responses]
+    one, two = (machines.start(name, "worker", "--name", name) for name in ("w1", "w2"))
+    drop(queue, {name: responses[name] for name in list(responses)[:6]})
+    machines.soon(lambda: landed(machines))
+    one.kill()
+    drop(queue, {name: responses[name] for name in list(responses)[6:]})
+    machines.soon(lambda: len(states(machines, *ids)) > 8)
+    two.kill()
+    machines.start("w3", "worker", "--name", "w3")
+    machines.soon(lambda: everything(machines, ids))
+    judged(machines, ids)
+
+
+FEW = [
+    ("patchq.gate.git.branches.remote:RemoteBranches.land", "behind"),
+    ("patchq.gate.queue.postgres.engine:PostgresQueue.publish", "before"),
+]
+POINTS = [
+    "patchq.gate.queue.postgres.engine:PostgresQueue.reserve",
+    "patchq.gate.queue.postgres.engine:PostgresQueue.intend",
+    "patchq.gate.queue.postgres.engine:PostgresQueue.sync",
+    "patchq.gate.git.branches.remote:RemoteBranches.land",
+    "patchq.gate.queue.postgres.engine:PostgresQueue.enlist",
+    "patchq.gate.queue.postgres.engine:PostgresQueue.publish",
+]
+"""Where a worker ends, or freezes, before and behind the call."""
+CASES = [
+    pytest.param(
+        *(point, when),
+        id=f"{when} {point.rpartition('.')[2]}",
+        marks=[] if (point, when) in FEW else [pytest.mark.machines],
+    )
+    for point in POINTS
+    for when in ("before", "behind")
+]
+
+
+def struck(machines: Machines, point: str, when: str, number: signal.Signals) -> Fork:
+    """A worker that met the signal there, with two responses in hand; another one has given the
+    verdicts since."""
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying("w1", point, when, number)
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n"), "bad.md": block("a.txt", "no\n", "")})
+    machines.soon(lambda: first.poll() is not None or stopped(first.pid))
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good", "bad") == ["applied", "rejected"])
+    return first
+
+
+@pytest.mark.parametrize(("point", "when"), CASES)
+def test_wherever_a_worker_ends_the_verdict_is_the_remotes(
+    machines: Machines, point: str, when: str
+) -> None:
+    struck(machines, point, when, signal.SIGKILL)
+    judged(machines, ["good", "bad"])
+
+
+@pytest.mark.parametrize(("point", "when"), CASES)
+def test_wherever_a_worker_freezes_it_says_nothing_when_it_wakes(
+    machines: Machines, point: str, when: str
+) -> None:
+    first = struck(machines, point, when, signal.SIGSTOP)
+    first.send_signal(signal.SIGCONT)
+    machines.soon(lambda: "tried again" in machines.log("w1"))
+    drop(machines.root / "feeder" / ".patchq", {"more.md": block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "more") == ["applied"])
+    judged(machines, ["good", "bad", "more"])
+
+
+def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
+    machines: Machines,
+) -> None:
+    """By its own rules the one who takes over would refuse what the frozen one is to push."""
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    first = machines.start_dying(
+        "w1", "patchq.gate.git.branches.remote:RemoteBranches.land", "before", signal.SIGSTOP
+    )
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: stopped(first.pid))
+    machines.config += "paths:\n  deny: [a.txt]\n"
+    machines.start("w2", "worker", "--name", "w2")
+    machines.soon(lambda: states(machines, "good"))
+    first.send_signal(signal.SIGCONT)
+    machines.soon(lambda: "tried again" in machines.log("w1"))
+    drop(queue, {"more.md": block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "more") == ["applied"])
+    judged(machines, ["good", "more"])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(("2\n", "zwei\n"), id="others", marks=pytest.mark.machines),
+        pytest.param(("2\n", "2\n"), id="same"),
+    ],
+)
+def test_files_of_one_name_at_two_feeders_have_a_verdict_each(
+    machines: Machines, texts: tuple[str, str]
+) -> None:
+    feeders = ("feeder", "other")
+    for feeder, new in zip(feeders, texts, strict=True):
+        machines.start(feeder, "watch")
+        queue = machines.clone(feeder) / ".patchq"
+        drop(queue, {"x.md": block("a.txt" if feeder == "feeder" else "b.txt", "two\n", new)})
+        if texts[0] == texts[1]:
+            drop(queue, {"same.md": block("c.txt", "two\n", new)})
+    machines.start("w1", "worker", "--name", "w1")
+    machines.start("w2", "worker", "--name", "w2")
+    each = [machines.root / feeder / ".patchq" for feeder in feeders]
+    count = 2 if texts[0] == texts[1] else 1
+    machines.soon(lambda: all(len([*queue.glob("done/*.report.json")]) == count for queue in each))
+    machines.soon(lambda: not any([*(queue / "active").iterdir()] for queue in each))
+    told = [
+        [
+            report(queue, path.name.removesuffix(".report.json"))
+            for path in queue.glob("done/*.report.json")
+        ]
+        for queue in each
+    ]
+    ids = [[one["id"] for one in reports if one["source"]["name"] == "x.md"] for reports in told]
+    assert sorted(ids) == [["x"], ["x-2"]]
+    for queue, reports in zip(each, told, strict=True):
+        assert [*queue.glob("rejected/*.report.json")] == []
+        for one in reports:
+            sent = (queue / "done" / f"{one['id']}.md").read_bytes()
+            assert sha256(sent).hexdigest() == one["source"]["sha256"]
+    states = sorted(one["state"] for reports in told for one in reports)
+    assert states == ["applied"] * (count + 1) + ["duplicate"] * (count - 1)
+    there = [one["id"] for reports in told for one in reports if one["state"] == "applied"]
+    assert sorted(landed(machines)) == sorted(there)
+
+
+def test_what_hooks_say_that_are_told_is_in_the_report(machines: Machines) -> None:
+    run = 'test -s "$PATCHQ_REPORT" && echo heard of $PATCHQ_BATCH'
+    machines.config += f"hooks:\n  - {{id: h, stage: post-commit, run: '{run}'}}\n"
+    machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    machines.soon(lambda: report(queue, "good")["hooks"])
+    [run] = report(queue, "good")["hooks"]
+    assert (run["id"], run["exit"], run["output"]) == ("h", 0, "heard of good")
+
+
+def test_what_many_processes_died_of_is_held_and_then_tried_again(machines: Machines) -> None:
+    machines.start("feeder", "watch")
+    drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    died = "update responses set state = 'claimed', session = 99, deaths = 4 returning number"
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        machines.soon(lambda: connection.execute(died).fetchall())
+    machines.start("w1", "worker", "--name", "w1")
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    assert "fault.crashed" in machines.log("w1")
+    judged(machines, ["good"])
+
+
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_what_a_person_decides_a_worker_carries_out(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    machines.config = machines.config.replace("mode: auto", "mode: review")
+    feeder = machines.clone("feeder")
+    machines.start("feeder", "watch")
+    one = machines.start("w1", "worker", "--name", "w1")
+    ids = ("yes", "part", "no")
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
+    drop(
+        feeder / ".patchq",
+        {
+            "yes.md": block("a.txt", "two\n", "2\n"),
+            "part.md": two,
+            "no.md": block("b.txt", "two\n", "2\n"),
+        },
+    )
+    machines.soon(lambda: states(machines, *ids) == ["proposed"] * 3)
+    status = patchq("status", "--json", cwd=feeder).json()
+    assert {one["id"] for one in status["waiting"]} == {*ids}
+    one.kill()  # another machine carries it out
+    machines.start("w2", "worker", "--name", "w2")
+    machines.serving("w2")
+    assert patchq("accept", "yes", "--json", cwd=feeder).json()["state"] == "accepted"
+    assert patchq("accept", "part", "--only", "1", "--json", cwd=feeder).json()["commit"]
+    assert patchq("discard", "no", "-m", "not now", cwd=feeder).code == 0
+    assert states(machines, *ids) == ["accepted", "accepted", "discarded"]
+    assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
+    assert git("show", "main:d.txt", cwd=machines.hub) == "one\ntwo\nthree"
+    assert git("branch", "--list", "patchq/*", cwd=machines.hub) == ""
+    again = patchq("accept", "yes", cwd=feeder, code=2)
+    assert "accepted" in again.err
+    machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
+
+
+@pytest.mark.machines
+@pytest.mark.parametrize(
+    ("point", "when"),
+    [
+        ("DirectoryQueue.take_in", "behind"),
+        ("ClaimFiles.put_copy", "behind"),
+        ("DirectoryQueue.intend", "behind"),
+        ("DirectoryQueue.publish", "behind"),
+    ],
+)
+def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, point: str, when: str
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    feeder = machines.clone("feeder")
+    watch = machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    drop(feeder / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "good") == ["applied"])
+    watch.kill()
+    watch.wait()
+    patchq("revert", "good", cwd=feeder)
+    module = "claims" if point.startswith("Claim") else "directory"
+    at = f"patchq.gate.queue.{module}:{point}"
+    dying = machines.start_dying("feeder", at, when, signal.SIGKILL, "watch")
+    machines.soon(lambda: dying.poll() is not None)
+    machines.start("feeder", "watch")
+    machines.soon(lambda: states(machines, "good") == ["reverted"])
+    by = report(feeder / ".patchq", "good")["duplicate_of"]
+    machines.soon(lambda: states(machines, by) == ["applied"])
+    assert landed(machines) == ["good", by]
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        machines.soon(
+            lambda: (
+                connection.execute(
+                    "select count(*), count(*) filter (where change > seen) from responses"
+                ).fetchall()
+                == [(2, 0)]
+            )
+        )
+
+
+def test_idle_processes_read_their_configuration_anew(machines: Machines) -> None:
+    git("branch", "hotfix/1", cwd=machines.hub)
+    running = {
+        "feeder": machines.start("feeder", "watch"),
+        "w1": machines.start("w1", "worker", "--name", "w1"),
+    }
+    queue = machines.clone("feeder") / ".patchq"
+    to_hotfix = "---\ntarget: hotfix/1\n---\n"
+    drop(queue, {"no.md": to_hotfix + block("a.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "no") == ["rejected"])
+
+    def said_again(name: str, says: str, before: int) -> bool:
+        return machines.log(name).count(says) > before
+
+    def reload(config: str, says: str) -> None:
+        for name, process in running.items():
+            before = machines.log(name).count(says)
+            (machines.clone(name) / ".patchq.yaml").write_text(config)
+            process.send_signal(signal.SIGHUP)
+            machines.soon(partial(said_again, name, says, before))
+
+    whole = f"version: 1\ntarget: main\n{machines.config}"
+    more = whole.replace("[release/*]", "[release/*, hotfix/*]")
+    reload("version: 1\nmode: sideways\n", "kept as it was")
+    reload(more.replace("takeover_seconds: 1", "lanes: [x]"), "holds from the next start")
+    reload(more.partition("cluster:")[0], "holds from the next start")
+    reload(more.replace("mode: auto", "mode: review"), "configuration read anew")
+    drop(queue, {"yes.md": to_hotfix + block("b.txt", "two\n", "2\n")})
+    machines.soon(lambda: states(machines, "yes") == ["proposed"])
+    with psycopg.connect(machines.database) as connection:
+        lanes = connection.execute("select lane from responses order by number").fetchall()
+    assert lanes == [("main",), ("hotfix/1",)]
+
+
+@pytest.mark.parametrize("words", ["apply x.md", "retry x"])
+def test_without_a_feeder_no_command_decides(machines: Machines, words: str) -> None:
+    place = machines.clone("feeder")
+    (place / "x.md").write_text(block("a.txt", "no\n", "2\n"))
+    watch = machines.start("feeder", "watch")
+    machines.start("w1", "worker", "--name", "w1")
+    patchq("submit", "x.md", cwd=place)
+    machines.soon(lambda: states(machines, "x") == ["rejected"])
+    watch.kill()
+    watch.wait()
+    assert "patchq watch" in patchq(*words.split(), cwd=place, code=2).err
+    assert [*(place / ".patchq" / "active").iterdir()] == []
+    assert git("log", "--format=%s", "main", cwd=machines.hub) == "Start"
+
+
+def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
+    with postgres.server() as server:
+        with psycopg.connect(server.conninfo) as connection:
+            migrate(connection)
+        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
+        try:
+            machines.start("feeder", "watch")
+            machines.start("w1", "worker", "--name", "w1")
+            machines.start("w2", "worker", "--name", "w2")
+            queue = machines.clone("feeder") / ".patchq"
+            responses = lines(18)
+            ids = [name.removesuffix(".md") for name in responses]
+            some = iter(responses.items())
+            for count in (6, 6, 6):
+                drop(queue, dict(islice(some, count)))
+                machines.soon(lambda: landed(machines))
+                server.end(signal.SIGKILL)
+                server.start()
+            machines.soon(lambda: everything(machines, ids))
+            judged(machines, ids)
+            assert "tried again" in machines.log("feeder")
+            machines.soon(lambda: not [*queue.glob("troubles/*")])
+        finally:
+            machines.close()
+
+
+def test_what_starts_without_a_database_waits_for_it(tmp_path: Path) -> None:
+    with postgres.server() as server:
+        with psycopg.connect(server.conninfo) as connection:
+            migrate(connection)
+        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
+        try:
+            server.end(signal.SIGKILL)
+            queue = machines.clone("feeder") / ".patchq"
+            machines.start("feeder", "watch")
+            machines.start("w1", "worker", "--name", "w1")
+            drop(queue, {"x.md": block("a.txt", "two\n", "2\n")})
+            machines.soon(lambda: "it is tried again" in machines.log("feeder"))
+            machines.soon(lambda: "it is tried again" in machines.log("w1"))
+            assert "cannot connect" in patchq("status", cwd=machines.clone("feeder")).out
+            assert [process.poll() for process in machines.running] == [None, None]
+            server.start()
+            machines.soon(lambda: states(machines, "x") == ["applied"])
+            assert machines.log("feeder").count("tried again") == 1
+            machines.soon(lambda: not [*queue.glob("troubles/*")])
+        finally:
+            machines.close()

@@ -1,0 +1,166 @@
+"""The page, the walk on a terminal and MCP decide on many machines as the command line does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from tests.gate.service.test_cluster_scenarios import Cluster
+from tests.gate.service.test_cluster_verbs import FILES, gate, on, send, state, there
+from tests.helpers import forking
+from tests.helpers.command import block, patchq, report
+from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
+from tests.mcp.clients import edit, over_stdio, said
+from tests.page.people import Person, commit_of, served
+
+__all__ = ["gate"]
+MOVED = "has moved since it was looked at"
+
+
+@pytest.mark.machines
+def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
+    told = send(
+        at,
+        whole=block("a.txt", "two\n", "2\n"),
+        part=two,
+        no=block("b.txt", "two\n", "2\n"),
+        low=block("e.txt", "two\n", "2\n"),
+        top=on("low") + block("e.txt", "2\n", "zwei\n"),
+        more=block("f.txt", "one\n", "1\n"),
+        less=block("f.txt", "three\n", "3\n"),
+    )
+    assert told == ["proposed"] * 7
+    with served(at.repo) as url:
+        person = Person(url)
+
+        def press(id: str, deed: str, *fields: tuple[str, str]) -> int:
+            """Look, and press; look again where it has followed its target in between."""
+            while True:
+                seen = ("commit", commit_of(person.look(f"/batch/{id}")))
+                answer = person.send(f"/batch/{id}/{deed}", [seen, *fields])
+                if MOVED not in answer.text:
+                    return answer.code
+
+        assert press("whole", "accept") == 303
+        assert person.send("/batch/whole/accept", [("commit", "0" * 40)]).code == 409
+        commit = commit_of(person.look("/batch/part"))
+        shown = person.send("/batch/part/choose", [("commit", commit), ("edit", "2")])
+        assert (shown.code, "d.txt" in shown.text) == (200, True)
+        assert press("part", "accept", ("edit", "2"), ("chosen", "yes")) == 303
+        assert press("no", "discard", ("why", "not now")) == 303
+        unseen = person.send("/batch/top/accept-stack", [("commit", "0" * 40)])
+        assert (unseen.code, MOVED in unseen.text) == (409, True)
+        assert press("top", "accept-stack") == 303
+        place = [("path", "f.txt"), ("side", "new"), ("line", "1"), ("words", "say why")]
+        assert press("more", "send-back", *place) == 303
+        assert "say why" in person.look("/batch/more")
+        chosen = re.findall(r'name="chosen" value="((?:more|less) [0-9a-f]{40})"', person.look("/"))
+        fields = [*(("chosen", one) for one in chosen), ("all", "shorter")]
+        assert person.send("/send-back", fields).code == 303
+    ids = ("whole", "part", "no", "low", "top", "more", "less")
+    assert [state(at, id) for id in ids] == [
+        "accepted", "accepted", "discarded", "accepted", "accepted", "proposed", "proposed",
+    ]  # fmt: skip
+    assert report(at.queue, "no")["reason"] == "not now"
+    assert [there(at, f"{name}.txt") for name in "abcde"] == [
+        "one\n2\nthree\n", FILES["b.txt"], FILES["c.txt"], "1\ntwo\nthree\n", "one\nzwei\nthree\n",
+    ]  # fmt: skip
+    words = {id: report(at.queue, id)["review"]["comments"] for id in ("more", "less")}
+    assert [one["text"] for one in words["more"]] == ["say why", "shorter"]
+    assert {one["by"] for one in words["less"]} == {"Ada Tester"}
+
+
+@pytest.mark.machines
+def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+    send(at, x=block("a.txt", "two\n", "2\n"), y=block("b.txt", "two\n", "2\n"))
+    forking.end(at.running[:2])
+    with served(at.repo) as url:
+        person = Person(url)
+        page = person.look("/")
+        chosen = re.findall(r'name="chosen" value="([xy] [0-9a-f]{40})"', page)
+        fields = [*(("chosen", one) for one in chosen), ("all", "say <why>")]
+        answer = person.send("/send-back", fields)
+    assert answer.code == 409
+    assert "no worker serves the branch &#39;main&#39;" in answer.text
+    assert "left as they were" in answer.text
+    assert "say &lt;why&gt;" in answer.text
+    assert [state(at, id) for id in "xy"] == ["proposed"] * 2
+
+
+def _asked_again(seen: int, text: str) -> bool:
+    return text[seen:].endswith(("[q]uit: ", "> ", "for nothing) ", "[n]o: ", "? "))
+
+
+@pytest.mark.machines
+def test_the_walk_on_a_terminal_decides(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
+    send(at, a=block("a.txt", "two\n", "2\n"), b=two, c=block("e.txt", "one\n", "1\n"),
+         d=block("f.txt", "one\n", "1\n"))  # fmt: skip
+    answers = {"a": ["a"], "b": ["o", "1", "y"], "c": ["b", "why?", ""], "d": ["d", "no"]}
+    with on_a_terminal(at.repo, "review", "--next") as terminal:
+        seen = 0
+        for _ in range(sum(map(len, answers.values()))):
+            text = terminal.read_until(partial(_asked_again, seen))
+            shown = re.findall(r"\d of 4\s+(\w)\s", text)[-1]
+            seen = len(text)
+            assert answers[shown], text
+            terminal.type(f"{answers[shown].pop(0)}\n")
+        terminal.read_all()
+        assert terminal.process.wait(WAIT_SECONDS) == 0
+    assert [state(at, id) for id in "abcd"] == ["accepted", "accepted", "proposed", "discarded"]
+    assert report(at.queue, "c")["review"]["comments"][0]["text"] == "why?"
+    assert (there(at, "c.txt"), there(at, "d.txt")) == ("1\ntwo\nthree\n", FILES["d.txt"])
+
+
+def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
+        verdict: Any = done.structured_content
+        assert verdict["state"] == "proposed", said(done)
+        given = {key: verdict[key] for key in ("id", "token")}
+        gone = await client.call_tool("withdraw", given)
+        assert gone.structured_content["state"] == "discarded", said(gone)
+        again = await client.call_tool("withdraw", given)
+        assert again.is_error
+        assert "discarded" in said(again)
+
+    anyio.run(over_stdio, at.repo, use)
+    assert json.loads(patchq("status", "--json", cwd=at.repo).out)["waiting"] == []
+
+
+@pytest.mark.machines
+def test_an_agent_that_waits_for_a_worker_keeps_no_other_waiting(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    answered = list[str]()
+
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
+        verdict: Any = done.structured_content
+        forking.end(at.running[:2])
+
+        async def call(tool: str, given: dict[str, Any]) -> None:
+            await client.call_tool(tool, given)
+            answered.append(tool)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "withdraw", {key: verdict[key] for key in ("id", "token")})
+            await anyio.sleep(1)
+            group.start_soon(call, "status", {})
+
+    anyio.run(over_stdio, at.repo, use)
+    assert answered == ["status", "withdraw"]

@@ -1,0 +1,128 @@
+"""A database that carries the queue of another repository, one that may only be read, and one with
+another clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from tests.gate.service.test_cluster import CONFIG, FILES, landed, machines, states
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.machines import Machines
+
+__all__ = ["machines"]
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A clone of another remote, with a branch and files of the same names."""
+    seed = make_repo(tmp_path / "other", {})
+    commit_files(seed, {**FILES, "more.txt": "more\n"})
+    git("clone", "-q", "--bare", "other", "other.git", cwd=tmp_path)
+    git("clone", "-q", "other.git", "stranger", cwd=tmp_path)
+    (tmp_path / "stranger/.patchq.yaml").write_text(f"version: 1\ntarget: main\n{CONFIG}")
+    patchq("init", cwd=tmp_path / "stranger")
+    return tmp_path / "stranger"
+
+
+def test_nobody_of_another_repository_decides_or_enters(
+    machines: Machines, stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    machines.start("feeder", "watch")
+    queue = machines.clone("feeder") / ".patchq"
+    drop(queue, {"x.md": block("a.txt", "two\n", "2\n")})
+    with psycopg.connect(machines.database, autocommit=True) as connection:
+        entered = "select count(*) from responses"
+        machines.soon(lambda: connection.execute(entered).fetchone() == (1,))
+        drop(stranger / ".patchq", {"y.md": block("a.txt", "two\n", "deux\n")})
+        for verb in ("worker", "watch", "run"):
+            told = patchq(verb, cwd=stranger, code=2).err
+            assert "the queue of another repository" in told
+            assert "Traceback" not in told
+        assert connection.execute(entered).fetchone() == (1,)
+    told = patchq("doctor", "--json", cwd=stranger, code=1).json()["findings"]
+    [found] = [one for one in told if one["what"] == "cluster.repository"]
+    assert (found["level"], "schema" in found["cure"]) == ("fatal", True)
+    assert git("log", "--format=%s", "main", cwd=stranger.parent / "other.git").count("\n") <= 1
+    left = [path.name for path in (stranger / ".patchq").glob("[ai]*/*.md")]
+    assert any(name.endswith("y.md") for name in left), left
+    machines.start("w1", "worker", "--name", "w1")
+    machines.soon(lambda: states(machines, "x") == ["applied"])
+    assert landed(machines) == ["x"]
+    assert report(queue, "x")["target"] == "main"
+
+
+def test_a_shallow_clone_is_taken_for_the_repositorys(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
+    commit_files(machines.root / "seed", {"more.txt": "more\n"})
+    git("push", "-q", "../hub.git", "main", cwd=machines.root / "seed")
+    patchq("run", cwd=machines.clone("feeder"))
+    url = (machines.root / "hub.git").as_uri()
+    git("clone", "-q", "--depth=1", url, "shallow", cwd=machines.root)
+    (machines.root / "shallow/.patchq.yaml").write_text(f"version: 1\ntarget: main\n{CONFIG}")
+    patchq("run", cwd=machines.root / "shallow")
+    told = patchq("doctor", "--json", cwd=machines.root / "shallow", code=1).json()["findings"]
+    assert not [one for one in told if one["what"] == "cluster.repository"]
+
+
+@pytest.fixture
+def reader(database: str) -> Iterator[str]:
+    """The connection string of a role that may read."""
+    role, schema = "reader", str(conninfo.conninfo_to_dict(database)["options"]).partition("=")[2]
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = sql.Identifier(f"{schema}_{role}")
+        connection.execute(sql.SQL("create role {} login password 'long enough'").format(name))
+        place = sql.Identifier(schema)
+        for grant in ("usage on schema {}", "select on all tables in schema {}"):
+            words = sql.SQL("grant " + grant + " to {}").format(place, name)
+            connection.execute(words)
+        user = f"{schema}_{role}"
+        yield conninfo.make_conninfo(database, user=user, password="long enough")
+        connection.execute(sql.SQL("drop owned by {}").format(name))
+        connection.execute(sql.SQL("drop role {}").format(name))
+
+
+def test_a_role_that_may_only_read_is_told_of_before_anything_comes(
+    machines: Machines, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_DATABASE", reader)
+    place = machines.clone("feeder")
+    for verb in ("worker", "watch", "run"):
+        told = patchq(verb, cwd=place, code=3).err
+        assert "give the role rights" in told, verb
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    found = {one["what"]: one for one in findings}["cluster.database"]
+    assert (found["level"], found["cure"]) == (
+        "fatal", "give the role rights on the schema and its tables",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("hour", "way"), [("+ interval", "behind"), ("- interval", "ahead of")])
+def test_a_clock_that_is_not_the_databases_is_named(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, hour: str, way: str
+) -> None:
+    database = machines.database
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "create function clock_timestamp() returns timestamptz language sql as"
+            f" $$ select pg_catalog.clock_timestamp() {hour} '1 hour' $$".encode()
+        )
+    options = str(conninfo.conninfo_to_dict(database)["options"])
+    later = conninfo.make_conninfo(database, options=f"{options},pg_catalog")
+    place = machines.clone("feeder")
+    monkeypatch.setenv("PATCHQ_DATABASE", later)
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    [found] = [one for one in findings if one["what"] == "cluster.clock"]
+    assert re.search(rf"(3600|3599|3601) s {way} the database's", found["message"])
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
+    assert not [one for one in findings if one["what"] == "cluster.clock"]

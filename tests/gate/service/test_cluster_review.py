@@ -1,0 +1,215 @@
+"""What waits for review is every worker's: who serves a branch sees it, and has it follow."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.forking import Fork
+from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.machines import Machines
+
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
+CONFIG = """mode: review
+targets: [other]
+queue:
+  settle_seconds: 0.1
+landing:
+  poll_seconds: 0.2
+cluster:
+  takeover_seconds: 1
+"""
+_ALL = pytest.mark.machines
+WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
+
+
+@pytest.fixture
+def machines(tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    machines = Machines(tmp_path, database, FILES, CONFIG)
+    git("branch", "other", cwd=machines.hub)
+    machines.start("feeder", "watch")
+    yield machines
+    logs = [machines.log(place.name) for place in tmp_path.iterdir() if (place / "log").exists()]
+    machines.close()
+    assert not [log for log in logs if "Traceback" in log]
+
+
+def worker(machines: Machines, name: str) -> Fork:
+    return machines.start(name, "worker", "--name", name)
+
+
+def end(process: Fork) -> None:
+    process.terminate()
+    assert process.wait(30) == 0
+
+
+def told(machines: Machines, id: str) -> dict[str, object]:
+    found: dict[str, object] = report(machines.root / "feeder" / ".patchq", id)
+    return found
+
+
+def send(machines: Machines, **responses: str) -> None:
+    """Drop them, and wait until they are proposed."""
+    queue = machines.root / "feeder" / ".patchq"
+    drop(queue, {f"{id}.md": text for id, text in responses.items()})
+    machines.soon(lambda: all([*queue.glob(f"done/{id}.report.json")] for id in responses))
+    assert [told(machines, id)["state"] for id in responses] == ["proposed"] * len(responses)
+
+
+def warnings(machines: Machines, id: str) -> list[str]:
+    problems = told(machines, id)["problems"]
+    assert isinstance(problems, list)
+    return [problem["code"] for problem in problems]
+
+
+def push(machines: Machines, files: dict[str, str]) -> str:
+    """A person's commit on the shared branch."""
+    place = machines.root / "person"
+    if not place.exists():
+        git("clone", "-q", "hub.git", "person", cwd=machines.root)
+    commit = commit_files(place, files, "By hand")
+    git("push", "-q", "origin", "HEAD:main", cwd=place)
+    return commit
+
+
+def stands_on(machines: Machines, id: str) -> str:
+    return git("rev-parse", f"patchq/{id}~1", cwd=machines.hub)
+
+
+def agrees(machines: Machines, id: str) -> bool:
+    """Whether the report here has the commit at which the branch is."""
+    return told(machines, id)["commit"] == git("rev-parse", f"patchq/{id}", cwd=machines.hub)
+
+
+def test_who_serves_a_branch_alone_supersedes_what_waits_there(machines: Machines) -> None:
+    """The batch that takes its place is for another branch, of another worker."""
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"))
+    end(one)
+    machines.start("w2", "worker", "--name", "w2", "--lanes", "other")
+    front = "---\ntarget: other\nretries: x\n---\n"
+    send(machines, y=front + block("a.txt", "two\n", "zwei\n"))
+    assert told(machines, "x")["state"] == "proposed"
+    assert git("branch", "--list", "patchq/x", cwd=machines.hub)
+    worker(machines, "w1")
+    machines.soon(lambda: told(machines, "x")["state"] == "superseded")
+    assert told(machines, "x")["duplicate_of"] == "y"
+    assert told(machines, "y")["state"] == "proposed"
+    assert not git("branch", "--list", "patchq/x", cwd=machines.hub)
+
+
+@pytest.mark.parametrize("verb", ["accept", pytest.param("discard", marks=_ALL)])
+def test_what_another_worker_decided_collides_with_nothing(machines: Machines, verb: str) -> None:
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"))
+    end(one)
+    other = worker(machines, "w2")
+    patchq(verb, "x", cwd=machines.root / "feeder")
+    end(other)
+    worker(machines, "w1")
+    send(machines, y=block("a.txt", "three\n", "3\n"))
+    assert warnings(machines, "y") == []
+
+
+def test_what_another_worker_proposed_collides(machines: Machines) -> None:
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"))
+    end(one)
+    worker(machines, "w2")
+    send(machines, y=block("a.txt", "three\n", "3\n"))
+    assert warnings(machines, "y") == ["conflict.pending"]
+    machines.soon(lambda: warnings(machines, "x") == ["conflict.pending"])
+    patchq("discard", "y", cwd=machines.root / "feeder")
+    machines.soon(lambda: warnings(machines, "x") == [])
+
+
+def test_what_one_worker_proposed_follows_by_another_with_its_comments(
+    machines: Machines,
+) -> None:
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"), z=block("c.txt", "two\n", "2\n"))
+    (machines.root / "said").write_text("a.txt:2: in words, please\n")
+    patchq("send-back", "x", "--comments", "../said", cwd=machines.root / "feeder")
+    end(one)
+    worker(machines, "w2")
+    pushed = push(machines, {"a.txt": WITH_ONE_MORE_LINE})
+    machines.soon(lambda: [stands_on(machines, id) for id in "xz"] == [pushed, pushed])
+    machines.soon(lambda: agrees(machines, "x") and agrees(machines, "z"))
+    now = told(machines, "x")
+    assert now["state"] == "proposed"
+    review = now["review"]
+    assert isinstance(review, dict)
+    assert [comment["line"] for comment in review["comments"]] == [3]
+    worker(machines, "w1")
+    pushed = push(machines, {"b.txt": "person\n"})
+    machines.soon(lambda: [stands_on(machines, id) for id in "xz"] == [pushed, pushed])
+    patchq("accept", "x", cwd=machines.root / "feeder")
+    machines.soon(lambda: stands_on(machines, "z") == git("rev-parse", "main", cwd=machines.hub))
+    assert git("show", "main:a.txt", cwd=machines.hub) == "zero\none\n2\nthree"
+
+
+def test_what_a_person_merged_or_deleted_is_noticed_by_whoever_is_there(
+    machines: Machines,
+) -> None:
+    one = worker(machines, "w1")
+    send(
+        machines,
+        x=block("a.txt", "two\n", "2\n"),
+        y=block("b.txt", "two\n", "2\n"),
+        z=block("c.txt", "two\n", "2\n"),
+    )
+    end(one)
+    git("branch", "-D", "patchq/y", cwd=machines.hub)
+    git("update-ref", "refs/heads/main", "patchq/x", cwd=machines.hub)
+    worker(machines, "w2")
+    machines.soon(
+        lambda: (
+            [told(machines, id)["state"] for id in "xyz"] == ["accepted", "discarded", "proposed"]
+        )
+    )
+    machines.soon(lambda: stands_on(machines, "z") == git("rev-parse", "main", cwd=machines.hub))
+
+
+_LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"
+_MARK = "patchq.gate.queue.postgres.engine:PostgresQueue.mark"
+
+
+@pytest.mark.parametrize(
+    ("point", "when", "number"),
+    [
+        pytest.param(_LAND, "behind", signal.SIGKILL, id="killed behind push", marks=_ALL),
+        pytest.param(_LAND, "before", signal.SIGSTOP, id="stopped before push"),
+        pytest.param(_LAND, "before", signal.SIGKILL, id="killed before push", marks=_ALL),
+        pytest.param(_LAND, "behind", signal.SIGSTOP, id="stopped behind push", marks=_ALL),
+        pytest.param(_MARK, "before", signal.SIGKILL, id="killed before mark", marks=_ALL),
+        pytest.param(_MARK, "before", signal.SIGSTOP, id="stopped before mark", marks=_ALL),
+    ],
+)
+def test_wherever_a_worker_ends_while_it_has_a_proposal_follow(
+    machines: Machines, point: str, when: str, number: signal.Signals
+) -> None:
+    one = worker(machines, "w1")
+    send(machines, x=block("a.txt", "two\n", "2\n"))
+    end(one)
+    pushed = push(machines, {"b.txt": "person\n"})
+    dies = machines.start_dying("w2", point, when, number)
+    machines.soon(lambda: ended(dies))
+    worker(machines, "w3")
+    machines.soon(lambda: stands_on(machines, "x") == pushed and agrees(machines, "x"))
+    if number == signal.SIGSTOP:
+        dies.send_signal(signal.SIGCONT)
+    pushed = push(machines, {"b.txt": "again\n"})
+    machines.soon(lambda: stands_on(machines, "x") == pushed and agrees(machines, "x"))
+    assert warnings(machines, "x") == []
+    patchq("accept", "x", cwd=machines.root / "feeder")
+    assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
+
+
+def ended(process: Fork) -> bool:
+    stat = Path(f"/proc/{process.pid}/stat")
+    return process.poll() is not None or stat.read_text().rsplit(")", 1)[1].split()[0] == "T"

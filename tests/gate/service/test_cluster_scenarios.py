@@ -1,0 +1,125 @@
+"""What users see is the same on many machines: the scenarios against a feeder and two workers.
+
+Those in `TELLING` are run by default, all others by `-m machines`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from patchq.gate.report.document import KEYS
+from tests.helpers import forking
+from tests.helpers.command import drop, patchq
+from tests.helpers.forking import Fork
+from tests.helpers.gitrepo import git
+from tests.whole.test_scenarios import (
+    NAMES,
+    SCENARIOS,
+    Place,
+    configuration,
+    kinds,
+    play,
+    repository,
+)
+
+TELLING = {
+    ("already-landed", "auto"), ("base-inferred", "auto"), ("base-moved-beside", "review"),
+    ("base-moved-deleted", "review"), ("base-of-another-history", "auto"), ("create", "review"),
+    ("follow-up", "auto"), ("follow-up", "review"), ("latin-1-elsewhere", "auto"),
+    ("not-there", "review"), ("path-to-review", "auto"), ("rename-and-edit", "auto"),
+    ("unknown-target", "review"),
+}  # fmt: skip
+SECONDS = 60.0
+CLUSTER = "target: main\ncluster: {}\n"
+
+
+class Cluster(Place):
+    """A scenario's repository as a feeder, with two workers in clones of its remote."""
+
+    def __init__(self, repo: Path, config: str, database: str) -> None:
+        root = repo.parent
+        git("clone", "-q", "--bare", "repo", "hub.git", cwd=root)
+        git("remote", "add", "-f", "origin", "../hub.git", cwd=repo)
+        super().__init__(repo, config)
+        self.shared = root / "hub.git"
+        self.running: list[Fork] = []
+        self.logs: list[Path] = []
+        self._database = database
+        for name in ("w1", "w2"):
+            git("clone", "-q", "hub.git", name, cwd=root)
+            (root / name / ".patchq.yaml").write_text(config)
+            self.start("worker", name)
+        self.start("watch", "repo")
+
+    def start(self, verb: str, name: str) -> None:
+        """A process in one of the clones."""
+        root = self.repo.parent
+        self.logs.append(root / f"{name}.log")
+        environ = {"PATCHQ_DATABASE": self._database}
+        self.running.append(
+            forking.start(verb, cwd=root / name, log=self.logs[-1], environ=environ)
+        )
+
+    def give(self, response: Path) -> dict[str, Any]:
+        drop(self.queue, {response.name: response.read_bytes()})
+        told = self.told_of(response.name)
+        assert list(told) == list(KEYS)
+        return told
+
+    def told_of(self, name: str) -> dict[str, Any]:
+        """The report on the response, once it has its verdict."""
+        self.until(lambda: self._told(name))
+        return self._told(name)
+
+    def until(self, holds: Callable[[], object]) -> None:
+        until = monotonic() + SECONDS
+        while not holds():
+            assert monotonic() < until, "\n".join(log.read_text() for log in self.logs)
+            sleep(0.01)
+
+    def _told(self, name: str) -> dict[str, Any]:
+        for place in self.queue.glob("[!a]*/*.report.json"):
+            told: dict[str, Any] = json.loads(place.read_bytes())
+            if told["source"]["name"] == name:
+                return told
+        return {}
+
+
+@pytest.fixture
+def cluster(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Path, str], Cluster]]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    running: list[Fork] = []
+
+    def make(given: Path, mode: str) -> Cluster:
+        config = configuration(given, mode) + CLUSTER
+        one = Cluster(repository(given, tmp_path), config, database)
+        running.extend(one.running)
+        return one
+
+    yield make
+    forking.end(running)
+
+
+CASES = [
+    pytest.param(*case, marks=[] if case in TELLING else [pytest.mark.machines])
+    for case in ((name, kind) for name in NAMES for kind in kinds(name) if kind != "bare")
+    if case[1] != "remote"
+]
+
+
+@pytest.mark.parametrize(("scenario", "mode"), CASES)
+def test_scenario(scenario: str, mode: str, cluster: Callable[[Path, str], Cluster]) -> None:
+    at = cluster(SCENARIOS / scenario, mode)
+    play(SCENARIOS / scenario, at, mode)
+    assert not [log.read_text() for log in at.logs if "Traceback" in log.read_text()]
+    assert git("fsck", "--strict", "--no-dangling", cwd=at.shared) == ""
+    assert git("status", "--porcelain", "--untracked-files=no", cwd=at.repo) == ""
+    assert patchq("fsck", cwd=at.repo).code == 0

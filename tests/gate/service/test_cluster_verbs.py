@@ -1,0 +1,259 @@
+"""What people decide on many machines comes out as on one: stacks, choices, conflicts, lanes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gate.service.test_cluster_scenarios import CLUSTER, Cluster
+from tests.helpers import forking
+from tests.helpers.chat_server import serving
+from tests.helpers.command import block, drop, patchq, report, seen
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
+CONFIG = "version: 1\ntargets: [release/*]\n" + CLUSTER
+
+
+@pytest.fixture
+def gate(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Cluster]]:
+    monkeypatch.setenv("PATCHQ_DATABASE", database)
+    made: list[Cluster] = []
+
+    def make(mode: str, more: str = "") -> Cluster:
+        repo = make_repo(tmp_path / "repo", FILES)
+        git("branch", "release/1", cwd=repo)
+        made.append(Cluster(repo, f"{CONFIG}mode: {mode}\n{more}", database))
+        return made[-1]
+
+    yield make
+    forking.end(one for cluster in made for one in cluster.running)
+
+
+def send(at: Cluster, **responses: str) -> list[str]:
+    """Drop the responses, and wait for what is said of them; their states."""
+    for id, text in responses.items():
+        (at.repo.parent / f"{id}.md").write_text(text)
+    drop(at.queue, {f"{id}.md": text for id, text in responses.items()})
+    return [at.told_of(f"{id}.md")["state"] for id in responses]
+
+
+def state(at: Cluster, id: str) -> str:
+    told = seen(at.queue, id)
+    return str(told and told["state"])
+
+
+def there(at: Cluster, path: str, branch: str = "main") -> str:
+    return git("show", f"{branch}:{path}", cwd=at.shared) + "\n"
+
+
+def on(*ids: str) -> str:
+    return f"---\ndepends_on: [{', '.join(ids)}]\n---\n"
+
+
+def test_a_stack_lands_by_one_word_and_a_choice_without_its_edit(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    told = send(
+        at,
+        x=block("a.txt", "two\n", "2\n"),
+        y=on("x") + block("a.txt", "2\n", "zwei\n"),
+        z=on("y") + block("a.txt", "zwei\n", "deux\n"),
+        part=block("b.txt", "one\n", "1\n") + block("c.txt", "one\n", "1\n"),
+    )
+    assert told == ["proposed"] * 4
+    assert report(at.queue, "z")["stands_on"]["batch"] == "y"
+    patchq("accept", "--stack", "y", cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    assert [state(at, id) for id in "xyz"] == ["accepted", "accepted", "proposed"]
+    patchq("accept", "part", "--without", "1", cwd=at.repo)
+    assert (there(at, "b.txt"), there(at, "c.txt")) == (FILES["b.txt"], "1\ntwo\nthree\n")
+    patchq("accept", "z", cwd=at.repo)
+    assert there(at, "a.txt") == "one\ndeux\nthree\n"
+    assert git("for-each-ref", "--format=%(refname)", cwd=at.shared).split() == [
+        "refs/heads/main", "refs/heads/release/1",
+    ]  # fmt: skip
+
+
+def test_of_two_that_contradict_each_other_one_lands(gate: Callable[[str], Cluster]) -> None:
+    at = gate("review")
+    assert (
+        send(
+            at,
+            p=block("a.txt", "two\n", "p\n"),
+            q=block("a.txt", "two\n", "q\n"),
+            r=block("c.txt", "three\n", "3\n"),
+        )
+        == ["proposed"] * 3
+    )
+    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
+    pushed = commit_files(at.repo.parent / "person", {"b.txt": "person\n"}, "By hand")
+    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
+    patchq("accept", "p", cwd=at.repo)
+    assert git("rev-parse", "main~1", cwd=at.shared) == pushed
+    refused = patchq("accept", "q", cwd=at.repo, code=1)
+    assert "conflict" in refused.err
+    assert state(at, "q") == "proposed"
+    patchq("accept", "r", cwd=at.repo)
+    assert (there(at, "a.txt"), there(at, "c.txt")) == ("one\np\nthree\n", "one\ntwo\n3\n")
+
+
+def test_what_depends_on_another_lanes_proposal_waits_for_it(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    first = "---\ntarget: release/1\n---\n" + block("a.txt", "two\n", "2\n")
+    assert send(at, x=first) == ["proposed"]
+    drop(at.queue, {"y.md": on("x") + block("b.txt", "two\n", "2\n")})
+    at.until(lambda: [*at.queue.glob("*/y.report.json")])
+    patchq("accept", "x", cwd=at.repo)
+    at.until(lambda: state(at, "y") == "proposed")
+    assert there(at, "a.txt", "release/1") == "one\n2\nthree\n"
+    assert git("rev-parse", "patchq/y~1", cwd=at.shared) == git("rev-parse", "main", cwd=at.shared)
+
+
+def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
+    gate: Callable[[str], Cluster],
+) -> None:
+    at = gate("review")
+    assert send(at, x=block("a.txt", "two\n", "2\n")) == ["proposed"]
+    (at.repo.parent / "said").write_text("a.txt:2: in words, please\n")
+    patchq("send-back", "x", "--comments", "../said", cwd=at.repo)
+    [comment] = report(at.queue, "x")["review"]["comments"]
+    assert (comment["path"], comment["line"], comment["by"]) == ("a.txt", 2, "Ada Tester")
+    assert "please" in patchq("show", "x", cwd=at.repo).out
+    wrong = patchq("send-back", "x", "-m", "", cwd=at.repo, code=2)
+    assert "says nothing" in wrong.err
+    answer = "---\nretries: x\n---\n" + block("a.txt", "two\n", "zwei\n")
+    assert send(at, y=answer) == ["proposed"]
+    at.until(lambda: state(at, "x") == "superseded")
+    patchq("accept", "y", cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    told = patchq("revert", "y", cwd=at.repo)
+    assert there(at, "a.txt") == FILES["a.txt"]
+    assert state(at, "y") == "reverted"
+    assert "reverted already" in patchq("revert", "y", cwd=at.repo, code=2).err
+    by = report(at.queue, "y")["duplicate_of"]
+    assert by in told.out
+    assert f"Patchq-Batch: {by}" in git("show", "-s", "--format=%B", "main", cwd=at.shared)
+    assert state(at, by) == "applied"
+    shown = patchq("show", by, cwd=at.repo).out
+    assert ("-zwei\n+two\n" in shown, "1970" in shown) == (True, False)
+    assert by in patchq("log", cwd=at.repo).out
+    assert patchq("status", by, "--json", cwd=at.repo).json()["commit"] == git(
+        "rev-parse", "main", cwd=at.shared
+    )
+    patchq("revert", by, cwd=at.repo)
+    assert there(at, "a.txt") == "one\nzwei\nthree\n"
+    assert state(at, by) == "reverted"
+    assert [*(at.queue / "active").iterdir()] == []
+    assert patchq("fsck", cwd=at.repo).code == 0
+    assert "no batch" in patchq("revert", "nobody", cwd=at.repo, code=2).err
+
+
+def push(at: Cluster, files: dict[str, str]) -> None:
+    """A person's push to the shared branch."""
+    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
+    commit_files(at.repo.parent / "person", files, "By hand")
+    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
+
+
+def test_what_was_refused_is_tried_again(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    to_release = "---\ntarget: release/1\n---\n"
+    two = block("c.txt", "one\n", "1\n") + block("d.txt", "none\n", "1\n")
+    told = send(
+        at,
+        x=block("a.txt", "by hand\n", "2\n"),
+        part=two,
+        there=to_release + block("b.txt", "none\n", "1\n") + block("c.txt", "two\n", "2\n"),
+    )
+    assert told == ["rejected"] * 3
+    again = patchq("retry", "x", "--json", cwd=at.repo, code=1).json()
+    assert (again["state"], again["retry"]["of"]) == ("rejected", "x")
+    push(at, {"a.txt": "by hand\n"})
+    told = patchq("retry", "x", "--json", cwd=at.repo).json()
+    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-3", "applied", "x")
+    assert report(at.queue, "x-3") == told
+    assert there(at, "a.txt") == "2\n"
+    some = patchq("retry", "part", "--without", "2", "--json", cwd=at.repo).json()
+    assert [edit["state"] for edit in some["edits"]] == ["applied", "skipped"]
+    assert there(at, "c.txt") == "1\ntwo\nthree\n"
+    patchq("retry", "there", "--without", "1", cwd=at.repo)
+    assert there(at, "c.txt", "release/1") == "one\n2\nthree\n"
+    assert "has landed" in patchq("retry", "x-3", cwd=at.repo, code=2).err
+    assert "there is no batch" in patchq("retry", "nobody", cwd=at.repo, code=2).err
+    assert [*(at.queue / "active").iterdir()] == []
+    assert patchq("fsck", cwd=at.repo).code == 0
+
+
+@pytest.mark.machines
+def test_apply_waits_for_the_workers_verdict(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    at.until(lambda: patchq("status", "--json", cwd=at.repo).json()["daemon"])
+
+    def apply(text: str, code: int = 0) -> Any:
+        return patchq("apply", "-", "--json", cwd=at.repo, stdin=text, code=code)
+
+    change = block("b.txt", "two\n", "2\n")
+    assert apply(change).json()["state"] == "applied"
+    assert there(at, "b.txt") == "one\n2\nthree\n"
+    again = apply(change).json()
+    assert (again["state"], again["duplicate_of"]) == ("duplicate", "response")
+    assert apply(block("b.txt", "no\n", "2\n"), 1).json()["problems"][0]["code"] == "match.none"
+    forking.end(at.running[:2])
+    late = apply(block("c.txt", "two\n", "2\n"), 3)
+    assert "no worker serves the branch 'main'" in late.err
+    at.start("worker", "w1")
+    at.until(lambda: there(at, "c.txt") == "one\n2\nthree\n")
+
+
+def test_a_worker_asks_the_model_and_the_feeder_has_the_answers(
+    gate: Callable[..., Cluster],
+) -> None:
+    answer = "a.txt\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n".format
+    script = [answer("two", "zwei"), answer("none", "drei"), answer("zwei", "drei")]
+    with serving(script) as server:
+        llm = f"llm: {{base_url: {server.base_url}, model: m-1, auto_retry: 1, correct: false}}\n"
+        at = gate("auto", llm)
+        at.until(lambda: patchq("status", "--json", cwd=at.repo).json()["daemon"])
+        ask = ("ask", "a.txt", "--json", "--task")
+        told = patchq(*ask, "in German", cwd=at.repo).json()
+        assert (told["state"], told["model"]) == ("applied", "m-1")
+        assert there(at, "a.txt") == "one\nzwei\nthree\n"
+        assert (at.queue / "done" / f"{told['id']}.md").read_text().endswith(script[0])
+        wrong = patchq(*ask, "three", cwd=at.repo, code=1).json()
+        at.until(lambda: [*at.queue.glob(f"done/{wrong['id']}*.report.json")])
+    [again] = at.queue.glob(f"done/{wrong['id']}*.report.json")
+    assert json.loads(again.read_bytes())["retry"]["of"] == wrong["id"]
+    assert there(at, "a.txt") == "one\ndrei\nthree\n"
+    body = again.with_name(again.name.replace(".report.json", ".md")).read_text()
+    assert body.endswith(script[2])
+    assert [*(at.queue / "active").iterdir()] == []
+    assert patchq("fsck", cwd=at.repo).code == 0
+
+
+@pytest.mark.machines
+def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
+    at = gate("auto")
+    forking.end(at.running[2:])
+    queue = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("a.txt", "no\n", "2\n")}
+    drop(at.queue, {**queue, "z.md": on("nobody") + block("b.txt", "two\n", "2\n")})
+    done = patchq("run", cwd=at.repo, code=1)
+    assert [state(at, id) for id in "xy"] == ["applied", "rejected"]
+    assert {line.split()[0] for line in done.out.splitlines()} == {"applied", "rejected", "held"}
+    assert there(at, "a.txt") == "one\n2\nthree\n"
+    assert patchq("run", cwd=at.repo).out == ""
+    forking.end(at.running[:2])
+    drop(at.queue, {"late.md": block("c.txt", "two\n", "2\n")})
+    assert "no worker serves 'main'" in patchq("run", cwd=at.repo, code=3).err
+    at.start("worker", "w1")
+    patchq("run", cwd=at.repo)
+    assert state(at, "late") == "applied"

@@ -1,0 +1,543 @@
+"""The daemon as a process: how it starts and stops, what it bears, and what goes on beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, islice
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from patchq.gate.git.opening import OPEN_PACKS
+from tests.helpers import forking
+from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.forking import Fork
+from tests.helpers.gitrepo import git, make_repo
+
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
+EDIT = block("a.txt", "two\n", "2\n")
+WAIT_SECONDS = 600.0
+"""The end of a wait in vain, and no promise: a slow machine takes its time."""
+BREATH_SECONDS = 0.2
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", FILES)
+    patchq("init", cwd=repo)
+    configure(repo)
+    return repo
+
+
+def configure(repo: Path, text: str = "", settle: float = 0.2) -> None:
+    """The configuration, out of the sight of `git status`."""
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("/.patchq.yaml\n")
+    own = "" if "queue:" in text else f"queue: {{settle_seconds: {settle}}}\n"
+    (repo / ".patchq.yaml").write_text(f"version: 1\n{own}{text}")
+
+
+@contextmanager
+def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
+    """A daemon in the foreground, which has to end well on SIGTERM."""
+    log = log or repo.with_name(f"{repo.name}.log")
+    daemon = forking.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
+    try:
+        wait_for(lambda: holds_the_queue(repo, daemon), log)
+        yield daemon
+        assert daemon.poll() is None, log.read_text(errors="replace")
+        daemon.terminate()
+        assert daemon.wait(WAIT_SECONDS) == 0, log.read_text(errors="replace")
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+def holds_the_queue(repo: Path, daemon: Fork) -> bool:
+    assert daemon.poll() is None, "the daemon ended"
+    lock = repo / ".patchq/lock"
+    return lock.exists() and f'"pid": {daemon.pid},' in lock.read_text()
+
+
+def wait_for(true: Callable[[], object], log: Path | None = None) -> None:
+    until = time.monotonic() + WAIT_SECONDS
+    while not true():
+        said = log.read_text(errors="replace") if log and log.exists() else ""
+        assert time.monotonic() < until, f"waited {WAIT_SECONDS} s in vain\n{said}"
+        time.sleep(0.01)
+
+
+def verdicts(repo: Path) -> list[Path]:
+    return [path for place in ("done", "rejected") for path in below(repo, place)]
+
+
+def below(repo: Path, place: str) -> list[Path]:
+    return sorted((repo / ".patchq" / place).glob("*.report.json"))
+
+
+def verdict(repo: Path, id: str) -> dict[str, Any]:
+    """The report on a response, once it is there."""
+    places = [repo / ".patchq" / place / f"{id}.report.json" for place in ("done", "rejected")]
+    wait_for(lambda: any(map(Path.exists, places)), repo.with_name(f"{repo.name}.log"))
+    told: dict[str, Any] = json.loads(next(filter(Path.exists, places)).read_bytes())
+    return told
+
+
+def ask(repo: Path, text: str, id: str) -> str:
+    """Drop a response; the state that comes of it."""
+    drop(repo / ".patchq", {f"{id}.md": text})
+    return str(verdict(repo, id)["state"])
+
+
+def batches(repo: Path, branch: str = "main") -> Counter[str]:
+    form = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
+    return Counter(git("log", form, branch, cwd=repo).split())
+
+
+def new_file(number: int) -> str:
+    return block(f"new/{number // 50}/{number}.txt", "", f"{number}\n")
+
+
+# ---------------------------------------------------------------- starting and stopping
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_g17_signal_ends_it_after_the_batch_in_hand(
+    repo: Path, number: signal.Signals, code: int
+) -> None:
+    drop(repo / ".patchq", {f"r{n}.md": new_file(n) for n in range(300)})
+    log = repo / "../log"
+    daemon = forking.start("-C", str(repo), "watch", cwd=repo, log=log)
+    wait_for(lambda: verdicts(repo) or daemon.poll() is not None)
+    daemon.send_signal(number)
+    assert daemon.wait(WAIT_SECONDS) == code, log.read_text()
+    assert list((repo / ".patchq/active").iterdir()) == []
+    done, left = len(verdicts(repo)), len(list((repo / ".patchq/inbox").iterdir()))
+    assert done + left == 300
+    assert len(git("branch", "--list", "patchq/*", cwd=repo).split("\n")) == done
+    assert "does not run" in patchq("status", cwd=repo).out
+
+
+def test_g08_detached_head_is_told_at_the_start(repo: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repo)
+    for words in (("watch",), ("watch", "--detach"), ("run",)):
+        done = fresh(*words, cwd=repo, code=2)
+        assert "HEAD is on no branch" in done.err
+        assert "`target`" in done.err
+    assert patchq("stop", cwd=repo).out == "no daemon runs\n"
+
+
+def test_detached_daemon(repo: Path) -> None:
+    told = patchq("--json", "watch", "--detach", cwd=repo).json()
+    assert patchq("--json", "status", cwd=repo).json()["daemon"]["pid"] == told["pid"]
+    assert ask(repo, EDIT, "x") == "proposed"
+    patchq("watch", "--detach", cwd=repo, code=75)
+    assert patchq("--json", "stop", cwd=repo).json() == {"stopped": told["pid"]}
+    assert "proposed   x" in Path(told["log"]).read_text()
+    assert patchq("--json", "stop", cwd=repo).json() == {"stopped": None}
+
+
+def test_what_works_beside_it(repo: Path) -> None:
+    response = repo / "../other.md"
+    response.write_text(block("b.txt", "b\n", "B\n"))
+    with watching(repo):
+        for words in (("watch",), ("run",)):
+            assert "works on this queue" in patchq(*words, cwd=repo, code=75).err
+        for id in ("x", "y"):
+            assert ask(repo, block(f"{id}.txt", "", "new\n"), id) == "proposed"
+        assert patchq("submit", "../other.md", "--wait", cwd=repo).out.startswith("proposed")
+        assert patchq("check", "../other.md", cwd=repo).out.startswith("would be duplicate")
+        assert "daemon   runs since" in patchq("status", cwd=repo).out
+        assert patchq("status", "x", cwd=repo).out.startswith("proposed")
+        assert len(patchq("log", cwd=repo).out.splitlines()) == 3
+        assert "x.txt" in patchq("show", "x", "--diff", cwd=repo).out
+        assert patchq("accept", "x", cwd=repo).out.startswith("accepted")
+        assert patchq("discard", "y", cwd=repo).out.startswith("discarded")
+        response.write_text(block("z.txt", "", "z\n"))
+        assert patchq("apply", "../other.md", cwd=repo).out.startswith("proposed   other-")
+        assert ask(repo, EDIT, "after") == "proposed"
+    assert git("status", "--porcelain", cwd=repo) == ""
+
+
+# ---------------------------------------------------------------- the configuration anew
+
+
+def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
+    git("branch", "other", cwd=repo)
+    log = repo.with_name("repo.log")
+
+    def reload(config: str, says: str) -> None:
+        configure(repo, config)
+        before = log.read_text().count(says)
+        daemon.send_signal(signal.SIGHUP)
+        wait_for(lambda: log.read_text().count(says) > before, log)
+
+    with watching(repo) as daemon:
+        assert ask(repo, new_file(1), "r1") == "proposed"
+        reload("mode: sideways\n", ".patchq.yaml:3:7 mode: expected")
+        assert ask(repo, new_file(2), "r2") == "proposed"
+        reload("mode: auto\ntarget: nowhere\n", "'nowhere' does not exist")
+        assert ask(repo, new_file(3), "r3") == "proposed"
+        reload("mode: auto\ntarget: other\n", "configuration read anew")
+        assert ask(repo, new_file(4), "r4") == "applied"
+        reload("queue: {poll_seconds: 9}\n", "from the next start")
+        assert ask(repo, new_file(5), "r5") == "proposed"
+    assert batches(repo, "other") == Counter(["r4"])
+
+
+# ---------------------------------------------------------------- what comes in
+
+
+@pytest.mark.parametrize("how", ["auto", "poll"])
+def test_one_after_the_other(repo: Path, how: str) -> None:
+    configure(repo, f"mode: auto\nqueue: {{watch: {how}, poll_seconds: 0.05}}\n")
+    with watching(repo):
+        for number in range(20):
+            assert ask(repo, new_file(number), f"r{number}") == "applied"
+    assert batches(repo) == Counter(f"r{number}" for number in range(20))
+
+
+def test_f15_inbox_that_is_made_anew(repo: Path) -> None:
+    inbox = repo / ".patchq/inbox"
+    with watching(repo):
+        assert ask(repo, new_file(1), "r1") == "proposed"
+        for number in (2, 3):
+            inbox.rename(repo / f".patchq/old{number}")
+            if number == 3:
+                time.sleep(0.3)  # it looks while there is none
+            inbox.mkdir()
+            assert ask(repo, new_file(number), f"r{number}") == "proposed"
+
+
+def test_f14_hundreds_at_once(repo: Path) -> None:
+    configure(repo, "mode: auto\ntarget: trunk\n")
+    git("branch", "trunk", cwd=repo)
+    prepared = repo / ".patchq/prepared"
+    prepared.mkdir()
+    for number in range(300):
+        text = block("a.txt", f"{number}\n", "no\n") if number % 20 == 9 else new_file(number)
+        (prepared / f"r{number}.md").write_text(text)
+    with watching(repo):
+        for file in prepared.iterdir():
+            file.rename(repo / ".patchq/inbox" / file.name)
+        wait_for(lambda: len(verdicts(repo)) == 300)
+    assert len(below(repo, "rejected")) == 15
+    assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(300) if n % 20 != 9)
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+IGNORED = (".hidden.md", "x.tmp", "x.part", "x.md~")
+HOSTILE = (
+    b"new\nline.md",
+    b"esc\x1b[2Jape.md",
+    b"bad\xff\xfeutf8.md",
+    b"n" * 252 + b".md",
+    b"-rf.md",
+    "right\u202eto left.md".encode(),
+    b"a b;$(touch oops)`.md",
+)
+
+
+def test_junk_in_the_inbox(repo: Path) -> None:
+    inbox, secret = repo / ".patchq/inbox", repo / "../secret"
+    secret.write_text(EDIT)
+    with watching(repo), socket.socket(socket.AF_UNIX) as server:
+        for name in IGNORED:
+            (inbox / name).write_text(EDIT)
+        (repo / ".patchq/directory").mkdir()
+        (repo / ".patchq/directory/inside.md").write_text(EDIT)
+        (repo / ".patchq/directory").rename(inbox / "directory")
+        (inbox / "link.md").symlink_to(secret)
+        (inbox / "nowhere.md").symlink_to("nowhere")
+        os.mkfifo(inbox / "fifo.md")
+        server.bind(os.path.relpath(inbox / "socket.md"))
+        (inbox / "empty.md").touch()
+        (inbox / "noise.md").write_bytes(bytes(range(256)) * 40)
+        with (inbox / "sparse.md").open("wb") as sparse:
+            sparse.truncate(1 << 40)
+        for number, hostile in enumerate(HOSTILE):
+            with open(os.fsencode(inbox) + b"/" + hostile, "wb") as named:
+                named.write(new_file(number).encode())
+        with (inbox / "slow.md").open("w") as slow:
+            slow.write(EDIT[:20])
+            slow.flush()
+            refused = ("directory", "link", "nowhere", "fifo", "socket", "noise", "sparse", "empty")
+            codes = {name: verdict(repo, name)["problems"][0]["code"] for name in refused}
+            wait_for(lambda: len(below(repo, "done")) == len(HOSTILE))
+            assert sorted(path.name for path in inbox.iterdir()) == sorted((*IGNORED, "slow.md"))
+            slow.write(EDIT[20:])
+        assert verdict(repo, "slow")["state"] == "proposed"
+        told = patchq("log", cwd=repo).out
+        assert patchq("status", cwd=repo).out
+    assert codes == {
+        **dict.fromkeys(("directory", "link", "nowhere", "fifo", "socket"), "response.not_text"),
+        "noise": "response.not_text",
+        "sparse": "response.too_large",
+        "empty": codes["empty"],
+    }
+    assert codes["empty"] in ("response.incomplete", "response.no_edits")
+    assert len(verdicts(repo)) == len(HOSTILE) + len(refused) + 1
+    assert not any(ord(char) < 32 and char != "\n" for char in told)
+    assert secret.read_text() == EDIT
+    assert not (repo / "oops").exists()
+    assert (repo / ".patchq/rejected/directory.txt/inside.md").read_text() == EDIT
+
+
+# ---------------------------------------------------------------- people at work beside it
+
+
+@contextmanager
+def meanwhile(work: Callable[[int], object]) -> Iterator[list[BaseException]]:
+    """Do the work over and over, with a number, until the end of the block, with breaths."""
+    over, failures = Event(), list[BaseException]()
+
+    def go_on() -> None:
+        number = 0
+        while not over.is_set():
+            try:
+                work(number)
+            except BaseException as error:
+                failures.append(error)
+                return
+            number += 1
+            over.wait(BREATH_SECONDS)
+
+    thread = Thread(target=go_on)
+    thread.start()
+    try:
+        yield failures
+    finally:
+        over.set()
+        thread.join()
+    assert not failures, failures[0]
+
+
+def feed(repo: Path, count: int) -> None:
+    """Drop responses in small lots, until each has its verdict."""
+    for start in range(0, count, 10):
+        lot = range(start, min(start + 10, count))
+        drop(repo / ".patchq", {f"r{number}.md": new_file(number) for number in lot})
+        time.sleep(0.05)
+    wait_for(lambda: len(verdicts(repo)) == count, repo.with_name(f"{repo.name}.log"))
+
+
+def commit_beside(repo: Path, number: int) -> None:
+    """A person's commit on `trunk`, which nobody has checked out."""
+    tip = git("rev-parse", "trunk", cwd=repo)
+    tree = git("rev-parse", f"{tip}^{{tree}}", cwd=repo)
+    mine = git("commit-tree", tree, "-p", tip, "-m", f"mine {number}", cwd=repo)
+    command = ["git", "update-ref", "refs/heads/trunk", mine, tip]
+    done = subprocess.run(command, cwd=repo, capture_output=True)
+    if done.returncode:  # the daemon was faster
+        commit_beside(repo, number)
+
+
+def commit_here(repo: Path, number: int) -> None:
+    """A person's commit on `main`, in the work tree; git itself gives up when it is locked."""
+    (repo / f"mine{number}.txt").write_text("mine\n")
+    for words in (["add", f"mine{number}.txt"], ["commit", "-q", "-m", f"mine {number}"]):
+        while True:
+            done = subprocess.run(["git", *words], cwd=repo, capture_output=True, text=True)
+            if not done.returncode:
+                break
+            assert "index.lock" in done.stderr or "cannot lock ref" in done.stderr, done.stderr
+            time.sleep(0.01)
+
+
+def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
+    configure(repo, "mode: auto\n")
+    inbox, numbers = repo / ".patchq/inbox", count()
+    patient = f"---\ndepends_on: [first]\n---\n{new_file(-1)}"
+
+    def crowd() -> bool:
+        """Whether it has its verdict; something waits at any time."""
+        if len(list(inbox.iterdir())) < 20:
+            some = islice(numbers, 10)
+            drop(repo / ".patchq", {f"r{number}.md": new_file(number) for number in some})
+        places = (repo / ".patchq" / place for place in ("done", "rejected"))
+        return any((place / "patient.report.json").exists() for place in places)
+
+    with watching(repo):
+        drop(repo / ".patchq", {"patient.md": patient})
+        wait_for(lambda: not list(inbox.iterdir()), repo.with_name(f"{repo.name}.log"))
+        drop(repo / ".patchq", {"first.md": new_file(-2)})
+        wait_for(crowd, repo.with_name(f"{repo.name}.log"))
+    assert verdict(repo, "patient")["state"] == "applied"
+
+
+@pytest.mark.parametrize("where", ["beside", "here"])
+def test_g01_person_commits_to_the_target_all_the_time(repo: Path, where: str) -> None:
+    branch, commit = ("trunk", commit_beside) if where == "beside" else ("main", commit_here)
+    configure(repo, f"mode: auto\ntarget: {branch}\n")
+    git("branch", "trunk", cwd=repo)
+    commits = 0
+
+    def work(number: int) -> None:
+        nonlocal commits
+        commit(repo, number)
+        commits = number + 1
+
+    with watching(repo), meanwhile(work):
+        feed(repo, 30)
+    states = Counter(verdict(repo, f"r{number}")["state"] for number in range(30))
+    assert states == Counter(applied=30)
+    assert batches(repo, branch) == Counter(f"r{number}" for number in range(30))
+    subjects = git("log", "--format=%s", branch, cwd=repo).split("\n")
+    mine = Counter(subject for subject in subjects if subject.startswith("mine"))
+    assert commits
+    assert mine == Counter(f"mine {number}" for number in range(commits))
+    # git reads the index before it locks it: a commit that is made over a landing may take that
+    # landing's files out again, and leave them in the work tree.
+    taken = git("log", "--no-renames", "--diff-filter=D", "--name-only", "--format=", cwd=repo)
+    untracked = [f"?? {path}" for path in sorted(taken.split())]
+    assert git("status", "--porcelain", "--untracked-files=all", cwd=repo).splitlines() == untracked
+    assert len(git("ls-tree", "-r", "--name-only", branch, "new/", cwd=repo).split()) == 30
+
+
+def test_g05_git_tidies_up_all_the_time(repo: Path) -> None:
+    configure(repo, "mode: auto\ntarget: trunk\n")
+    git("branch", "trunk", cwd=repo)
+    turns = (("gc", "-q"), ("pack-refs", "--all", "--prune"), ("repack", "-a", "-d", "-q"))
+    with watching(repo), meanwhile(lambda number: git(*turns[number % 3], cwd=repo)):
+        feed(repo, 60)
+        drop(repo / ".patchq", {"again.md": new_file(1)})
+        assert verdict(repo, "again")["state"] == "duplicate"
+    assert batches(repo, "trunk") == Counter(f"r{number}" for number in range(60))
+    names = git("for-each-ref", "--format=%(refname:lstrip=3)", "refs/patchq/batches", cwd=repo)
+    assert set(names.split()) == {f"r{number}" for number in range(60)}
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+def test_branch_that_somebody_keeps_locked(repo: Path) -> None:
+    """Its batches wait, the report says for what, and the daemon goes on."""
+    configure(repo, "mode: auto\ntarget: trunk\ntargets: [other]\n")
+    git("branch", "trunk", cwd=repo)
+    git("branch", "other", cwd=repo)
+    lock = repo / ".git/refs/heads/trunk.lock"
+    lock.touch()
+    with watching(repo):
+        drop(repo / ".patchq", {"r1.md": new_file(1), "r2.md": new_file(2)})
+        held = repo / ".patchq/active/r1.report.json"
+        wait_for(held.exists)
+        wait_for((repo / ".patchq/active/r2.report.json").exists)
+        (problem,) = json.loads(held.read_bytes())["problems"]
+        assert (problem["code"], problem["severity"]) == ("target.busy", "warning")
+        assert str(lock) in problem["message"]
+        assert "held     r1  target.busy" in patchq("status", cwd=repo).out
+        assert ask(repo, f"---\ntarget: other\n---\n{new_file(3)}", "r3") == "applied"
+        assert lock.exists()
+        lock.unlink()
+        assert verdict(repo, "r1")["state"] == "applied"
+        assert verdict(repo, "r2")["state"] == "applied"
+    assert batches(repo, "trunk") == Counter(["r1", "r2"])
+
+
+def test_target_that_somebody_deletes(repo: Path) -> None:
+    configure(repo, "mode: auto\ntarget: trunk\n")
+    git("branch", "trunk", cwd=repo)
+    with watching(repo):
+        assert ask(repo, new_file(1), "r1") == "applied"
+        git("branch", "-D", "-q", "trunk", cwd=repo)
+        assert ask(repo, new_file(2), "r2") == "rejected"
+        (problem,) = verdict(repo, "r2")["problems"]
+        assert (problem["code"], "'trunk'" in problem["message"]) == ("frontmatter.target", True)
+        git("branch", "trunk", "main", cwd=repo)
+        assert ask(repo, new_file(2), "r3") == "applied"
+    assert batches(repo, "trunk") == Counter(["r3"])
+
+
+def test_two_repositories_at_once(repo: Path, tmp_path: Path) -> None:
+    other = make_repo(tmp_path / "other", FILES)
+    patchq("init", cwd=other)
+    configure(other, "mode: auto\n")
+    patchq("watch", "--detach", cwd=other)
+    with watching(repo):
+        for number in range(10):
+            drop(repo / ".patchq", {f"r{number}.md": new_file(number)})
+            drop(other / ".patchq", {f"r{number}.md": new_file(number)})
+        wait_for(lambda: len(verdicts(repo)) == len(verdicts(other)) == 10)
+        patchq("stop", cwd=other)
+        assert ask(repo, EDIT, "x") == "proposed"
+        patchq("watch", "--detach", cwd=other)
+        assert ask(other, EDIT, "x") == "applied"
+        patchq("stop", cwd=other)
+
+
+# ---------------------------------------------------------------- what dies beside it
+
+
+def die(repo: Path, code: str) -> None:
+    """Run Python code that ends by being killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os, signal\n{code}\nos.kill(os.getpid(), signal.SIGKILL)"],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
+    with watching(repo):
+        die(
+            repo,
+            "from pathlib import Path\n"
+            "from patchq.gate.git.linklock import LinkLock\n"
+            "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+            "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
+        )
+        lock = repo / ".git/refs/heads/main.lock"
+        assert lock.exists()
+        wait_for(lambda: not lock.exists())
+        git("commit", "-q", "--allow-empty", "-m", "Mine", cwd=repo)
+    assert [*(repo / ".git").glob("patchq-*")] == []
+
+
+def test_response_of_a_killed_apply_gets_its_verdict(repo: Path) -> None:
+    with watching(repo):
+        die(
+            repo,
+            "from pathlib import Path\n"
+            "from patchq.gate.queue.directory import DirectoryQueue\n"
+            f"DirectoryQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
+        )
+        assert verdict(repo, "x")["state"] == "proposed"
+
+
+# ---------------------------------------------------------------- what it keeps open
+
+
+def test_packs_do_not_use_up_its_descriptors(repo: Path) -> None:
+    """Each group of a flood is a pack, and `git gc` may be long in coming."""
+    configure(repo, "mode: auto\ntarget: trunk\n")
+    git("branch", "trunk", cwd=repo)
+    for number in range(120):
+        stream = (
+            f"commit refs/heads/trunk\ncommitter A <a@b> {number} +0000\ndata 0\n"
+            f"from refs/heads/trunk^0\nM 100644 inline n{number}.txt\ndata 4\n{number:03}\n\n"
+        )
+        git("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", cwd=repo, stdin=stream)
+    with watching(repo) as daemon:
+        # The quote is looked for in every file.
+        assert ask(repo, block("a.txt", "stands nowhere\n", "no\n"), "x") == "rejected"
+        opened = list(_open_files(daemon.pid))
+    assert opened
+    assert sum(name.endswith(".pack") for name in opened) <= OPEN_PACKS
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """What the process has open; it may close some of it meanwhile."""
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield os.readlink(fd)

@@ -1,0 +1,432 @@
+"""`patchq doctor`: each thing that is wrong, or weaker than it could be, with its cure."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.hooks.jail import no_jail
+from patchq.gate.service.doctor import queue, system
+from tests.helpers.command import fresh, patchq
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+def doctor(repo: Path, *words: str, code: int) -> dict[str, dict[str, Any]]:
+    """What was found, by its names; of several of one name, the worst."""
+    told = patchq("--json", "doctor", *words, cwd=repo, code=code).json()
+    assert told["ok"] == (code == 0)
+    order = ["ok", "weaker", "todo", "fatal"]
+    found = sorted(told["findings"], key=lambda finding: order.index(finding["level"]))
+    assert all(finding["cure"] for finding in found if finding["level"] != "ok")
+    return {finding["what"]: finding for finding in found}
+
+
+def test_all_is_well(repo: Path) -> None:
+    before = sorted(repo.rglob("*"))
+    found = doctor(repo, code=0)
+    assert {finding["level"] for finding in found.values()} <= {"ok", "weaker"}
+    assert {name.partition(".")[0] for name in found} >= {
+        "config", "repository", "queue", "daemon", "system", "git", "hooks",
+    }  # fmt: skip
+    left = {path for path in repo.rglob("*") if path.name != "hooks"}
+    assert left <= set(before), "what was tried out is gone"
+    out = patchq("doctor", cwd=repo).out
+    assert f"ok      queue.there         {repo}/.patchq" in out
+
+
+def test_quiet_says_what_is_to_be_done(repo: Path) -> None:
+    (repo / ".git/index.lock").touch()
+    os.utime(repo / ".git/index.lock", (1e9, 1e9))
+    lines = patchq("-q", "doctor", cwd=repo, code=1).out.splitlines()
+    assert lines[0].startswith("TO DO   repository.locks")
+    assert lines[1].endswith(f"rm '{repo}/.git/index.lock'")
+    assert not any(line.startswith("ok") for line in lines)
+
+
+# ---------------------------------------------------------------- the repository
+
+
+@pytest.mark.parametrize(
+    ("setting", "cure"),
+    [
+        (("extensions.refStorage", "reftable"), "refs migrate"),
+        (("extensions.objectFormat", "sha256"), "SHA-1"),
+        (("extensions.partialClone", "origin"), "full clone"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_repository_that_cannot_be_opened(repo: Path, setting: tuple[str, str], cure: str) -> None:
+    config = repo / ".git/config"
+    section, _, key = setting[0].partition(".")
+    config.write_text(
+        config.read_text().replace("repositoryformatversion = 0", "repositoryformatversion = 1")
+        + f"[{section}]\n\t{key} = {setting[1]}\n"
+    )
+    found = doctor(repo, code=1)
+    assert found["repository.format"]["level"] == "fatal"
+    assert cure in found["repository.format"]["cure"]
+
+
+def test_repository_of_somebody_else(repo: Path) -> None:
+    if os.geteuid():
+        pytest.skip("needs root to give files away")
+    for path in (repo, repo / ".git"):
+        os.chown(path, 12345, 12345)
+    found = doctor(repo, code=1)
+    assert "safe.directory" in found["repository.format"]["cure"]
+    cure = found["repository.format"]["cure"].partition(": ")[2]
+    assert cured(repo, {"cure": cure}) == 0
+    assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
+
+
+def test_work_tree_features_are_named(repo: Path) -> None:
+    git("config", "core.repositoryFormatVersion", "1", cwd=repo)
+    git("config", "extensions.worktreeConfig", "true", cwd=repo)
+    git("worktree", "add", "-q", "../other", cwd=repo)
+    message = doctor(repo, code=0)["repository.format"]["message"]
+    assert "worktreeconfig" in message
+    assert "several work trees" in message
+
+
+def test_no_target(repo: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repo)
+    assert doctor(repo, code=1)["repository.target"]["level"] == "fatal"
+
+
+def test_a_batch_that_git_passed_over(repo: Path) -> None:
+    """As `git commit` does it where `packed-refs` looks like the one that it has read."""
+    old = git("rev-parse", "main", cwd=repo)
+    for name in ("b", "c"):
+        (repo / f".patchq/inbox/{name}.md").write_text(
+            f"---\nid: {name}\n---\n{name}.txt\n```\n{name}\n```\n"
+        )
+    (repo / ".patchq.yaml").write_text("mode: auto\n")
+    patchq("run", cwd=repo)
+    landed = git("log", "--format=%H", "main", "^HEAD~2", cwd=repo).split()
+    commit_files(repo, {"d.txt": "d\n"}, "On top")
+    git("reset", "-q", "--hard", old, cwd=repo)
+    assert "repository.landed" not in doctor(repo, code=0), "a person took it back"
+    git("reset", "-q", "--hard", landed[0], cwd=repo)
+
+    (repo / ".git/refs/heads/main").write_text(f"{old}\n")
+    git("reset", "-q", "--hard", cwd=repo)
+    mine = commit_files(repo, {"a.txt": "mine\n"}, "Mine")
+    found = doctor(repo, code=1)["repository.landed"]
+    assert mine in found["message"]
+    out = patchq("doctor", cwd=repo, code=1).out
+    for oid in reversed(landed):
+        assert f"git cherry-pick {oid}" in out
+        git("cherry-pick", oid, cwd=repo)
+    assert "repository.landed" not in doctor(repo, code=0)
+
+
+def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:
+    (repo / ".git/refs/heads/main.lock").touch()
+    found = doctor(repo, code=0)["repository.locks"]
+    assert (found["level"], "main.lock" in found["message"]) == ("weaker", True)
+
+
+def test_own_lock_is_told_from_others(repo: Path) -> None:
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom patchq.gate.git.linklock import LinkLock\n"
+        "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+        "lock.hold(Path('.git/refs/heads/main.lock').resolve())\n"
+        "print('held', flush=True)\nsys.stdin.read()\nos._exit(0)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    assert "repository.locks" not in doctor(repo, code=0)
+    process.communicate()
+    found = doctor(repo, code=0)["repository.locks"]
+    assert "a patchq that died" in found["message"]
+    patchq("run", cwd=repo)
+    assert doctor(repo, code=0)["repository.locks"]["level"] == "ok"
+
+
+# ---------------------------------------------------------------- configuration and hooks
+
+
+def test_configuration_that_is_wrong(repo: Path) -> None:
+    (repo / ".patchq.yaml").write_text("mode: sideways\nqueue: {poll_seconds: 0}\n")
+    told = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    wrong = [finding["message"] for finding in told if finding["what"] == "config"]
+    assert [line.partition(" ")[0] for line in wrong] == [".patchq.yaml:1:7", ".patchq.yaml:2:23"]
+
+
+def test_hook_that_cannot_start(repo: Path) -> None:
+    text = "hooks: [{id: tests, stage: pre-commit, run: no-such-program --all}]\n"
+    (repo / ".patchq.yaml").write_text(text)
+    found = doctor(repo, code=1)["hooks.commands"]
+    assert found["level"] == "fatal"
+    assert "no-such-program" in found["message"]
+    doctor(repo, "--before-start", code=1)
+
+
+def test_hooks_without_a_jail(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHQ_NO_JAIL", "1")
+    found = fresh("--json", "doctor", cwd=repo).json()["findings"]
+    (jail,) = [finding for finding in found if finding["what"] == "hooks.jail"]
+    assert jail["level"] == "weaker"
+    assert "reach the network" in jail["message"]
+    assert jail["cure"] == "unset PATCHQ_NO_JAIL"
+
+
+def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    found = fresh("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    (version,) = [finding for finding in found if finding["what"] == "git.version"]
+    assert "install git" in version["cure"]
+
+
+def test_old_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text("#!/bin/sh\necho git version 2.30.2\n")
+    (tmp_path / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    found = doctor(repo, code=0)["git.version"]
+    assert (found["level"], "merge-tree" in found["message"]) == ("weaker", True)
+
+
+def test_a_git_that_takes_no_push_to_refs_for(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hooks of the door are left out, which is said; a later git is told to wire them."""
+    assert "git.push" not in doctor(repo, code=0), "nobody wired anything"
+    (tmp_path / "bin").mkdir()
+    old = '#!/bin/sh\n[ "$1" = version ] && echo git version 2.28.1 && exit\nexec {} "$@"\n'
+    (tmp_path / "bin/git").write_text(old.format(shutil.which("git")))
+    (tmp_path / "bin/git").chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+        said = patchq("--json", "hooks", "install", "--git", cwd=repo).json()
+        assert said["left_out"] == ["pre-receive", "proc-receive"]
+        assert "git version 2.28.1 does not ask `proc-receive`" in said["note"]
+        assert not [path for path in said["installed"] if path.endswith("-receive")]
+        again = patchq("hooks", "install", "--git", cwd=repo).out
+        assert "left out: pre-receive, proc-receive\n  git version 2.28.1 does not" in again
+        assert "submit --branch" in again
+        assert doctor(repo, code=0)["git.push"]["level"] == "weaker"
+    found = doctor(repo, code=0)["git.push"]
+    assert (found["level"], found["cure"]) == ("weaker", "patchq hooks install --git")
+    assert patchq("--json", "hooks", "install", "--git", cwd=repo).json()["left_out"] == []
+    assert doctor(repo, code=0)["git.push"]["level"] == "ok"
+    git("config", "--unset-all", "receive.procReceiveRefs", cwd=repo)
+    assert doctor(repo, code=0)["git.push"]["level"] == "weaker"
+
+
+# ---------------------------------------------------------------- the queue
+
+
+def test_no_queue(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "fresh")
+    assert doctor(repo, code=1)["queue.there"]["cure"] == "make it: patchq init"
+    assert not (repo / ".patchq").exists()
+    doctor(repo, "--before-start", code=0)
+
+
+def test_queue_across_file_systems(repo: Path) -> None:
+    inbox = repo / ".patchq/inbox"
+    if not mount(inbox):
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        found = doctor(repo, code=1)
+        assert found["queue.device"]["level"] == "fatal"
+        assert found["queue.works"]["level"] == "fatal"
+    finally:
+        subprocess.run(["umount", inbox], check=True)
+
+
+def mount(place: Path, options: str = "size=1m") -> bool:
+    command = ["mount", "-t", "tmpfs", "-o", options, "none", str(place)]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    if not mount(place, "size=1100k"):
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        (repo / ".patchq.yaml").write_text(f"queue: {{path: {place}/q}}\n")
+        patchq("init", cwd=repo)
+        found = doctor(repo, code=1)
+        assert found["queue.device"]["level"] == "weaker"
+        assert found["queue.space"]["level"] == "todo"
+        assert "1 MiB are free" in found["queue.space"]["message"]
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_queue_that_cannot_be_written(repo: Path) -> None:
+    (repo / ".patchq/active").rmdir()
+    (repo / ".patchq/active").symlink_to("nowhere")
+    found = doctor(repo, code=1)["queue.there"]
+    assert found["level"] == "fatal"
+    assert cured(repo, found) == 0
+    assert doctor(repo, code=0)["queue.there"]["level"] == "ok"
+
+
+def cured(repo: Path, found: dict[str, Any]) -> int:
+    """The exit code of the cure, typed as it stands."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    return subprocess.run(found["cure"], shell=True, cwd=repo, env=env, check=False).returncode
+
+
+def test_lock_that_is_no_file(repo: Path) -> None:
+    (repo / ".patchq/lock").unlink(missing_ok=True)
+    os.mkfifo(repo / ".patchq/lock")
+    assert doctor(repo, code=0)["daemon"]["level"] == "ok"
+    (repo / ".patchq/lock").unlink()
+    (repo / ".patchq/lock").symlink_to("lock")
+    found = doctor(repo, code=1)["daemon"]
+    assert (found["level"], cured(repo, found)) == ("fatal", 0)
+    doctor(repo, code=0)
+
+
+def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    if not mount(place, "size=9m"):
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        repo = make_repo(place / "repo", {"a.txt": "a\n"})
+        patchq("init", cwd=repo)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        found = doctor(repo, code=1)
+        for what in ("repository.links", "queue.works"):
+            assert found[what]["cure"] == f"mount -o remount,rw '{place}'"
+        assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
+        assert cured(repo, found["queue.works"]) == 0
+        assert "fatal" not in {each["level"] for each in doctor(repo, code=1).values()}
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_response_on_which_process_after_process_dies(repo: Path) -> None:
+    token = f"{time.time_ns():016x}-1"
+    (repo / ".patchq/active" / token).mkdir()
+    (repo / ".patchq/active" / token / "deadly.md").write_text("no edit")
+    (repo / ".patchq/tries").mkdir()
+    mark = repo / ".patchq/tries" / token
+    mark.write_bytes(bytes([9, 2, 1]))
+    assert "queue.deadly" not in doctor(repo, code=0), "anybody may be killed once"
+    mark.write_bytes(bytes([9, 2, 1, 1]))
+    message = doctor(repo, code=1)["queue.deadly"]["message"]
+    assert f"2 processes died with nothing but deadly.md in hand (active/{token})" in message
+    gone = mark.with_name("0000000000000001-1")  # its claim has its verdict
+    gone.write_bytes(bytes([1, 1, 1]))
+    patchq("run", cwd=repo, code=1)
+    assert [*(repo / ".patchq/tries").iterdir()] == []
+    doctor(repo, code=0)
+
+
+def test_statistics_that_cannot_be_written(repo: Path) -> None:
+    (repo / ".patchq.yaml").write_text("stats: {prometheus: nowhere/x.prom}\n")
+    assert doctor(repo, code=1)["stats.prometheus"]["level"] == "todo"
+
+
+def test_claims_of_a_dead_daemon_and_stuck_ones(repo: Path) -> None:
+    active = repo / ".patchq/active"
+    token = f"{time.time_ns() - 7200 * 10**9:016x}-1"
+    (active / token).mkdir()
+    (active / token / "x.md").write_text("text")
+    found = doctor(repo, code=0)["queue.claims"]
+    assert (found["level"], "1 responses" in found["message"]) == ("weaker", True)
+    locked = (
+        "import sys\nfrom pathlib import Path\n"
+        "from patchq.gate.queue.directory import DirectoryQueue\n"
+        "DirectoryQueue(Path('.patchq')).acquire()\nprint('held', flush=True)\nsys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", locked], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    try:
+        found = doctor(repo, code=1)
+        assert found["queue.claims"]["level"] == "todo"
+        assert f"process {process.pid}" in found["daemon"]["message"]
+    finally:
+        process.communicate()
+
+
+def test_exhausted_watches(repo: Path) -> None:
+    limit = Path("/proc/sys/fs/inotify/max_user_instances")
+    if not os.access(limit, os.W_OK) or os.geteuid():
+        pytest.skip("needs root")
+    # Another user's limit, lowered in a user namespace, harms nobody beside.
+    code = (
+        "from pathlib import Path\nfrom patchq.gate.service.doctor import queue\n"
+        "Path('/proc/sys/user/max_inotify_instances').write_text('0')\n"
+        "print([(f.level, f.cure) for f in queue._inotify(Path('.patchq/inbox'))])"
+    )
+    command = ["unshare", "-Ur", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True)
+    if "Permission denied" in done.stderr or "unshare" in done.stderr:
+        pytest.skip("needs user namespaces")
+    level, cure = ast.literal_eval(done.stdout)[0]
+    assert level == "weaker", done.stderr
+    assert re.fullmatch(r"sysctl -w fs\.inotify\.max_user_instances=\d{4,}", cure)
+
+
+def test_network_file_systems_are_told_by_name(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "_kind", lambda path: "nfs4")
+    found = list(queue._file_systems(repo / ".patchq", repo / ".git"))
+    assert [finding.level for finding in found] == ["ok", "weaker"]
+    assert "nfs4" in found[1].message
+
+
+def test_kind_of_a_file_system(tmp_path: Path) -> None:
+    place = tmp_path / "with blank"
+    place.mkdir()
+    if not mount(place):
+        pytest.skip("needs to mount a tmpfs")
+    try:
+        (place / "below").mkdir()
+        assert queue._kind(place / "below") == "tmpfs"
+        assert queue._kind(Path("/proc/self")) == "proc"
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+# ---------------------------------------------------------------- the system
+
+
+def test_clock_behind_the_newest_commit(repo: Path) -> None:
+    env = {"GIT_COMMITTER_DATE": "4000000000 +0000"}
+    command = ["git", "commit", "-q", "--allow-empty", "-m", "Later"]
+    subprocess.run(command, cwd=repo, env={**os.environ, **env}, check=True)
+    found = doctor(repo, code=1)["system.clock"]
+    assert "ahead of the clock" in found["message"]
+
+
+def test_what_other_systems_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    found = {finding.what: finding for finding in system.look_at_machine(None, None, None)}
+    assert {name for name, finding in found.items() if finding.level == "weaker"} >= {
+        "system.leases", "system.flush", "system.watching",
+    }  # fmt: skip
+    assert "F_FULLFSYNC" in found["system.flush"].message
+    assert no_jail()[1] == "run patchq on Linux for that"

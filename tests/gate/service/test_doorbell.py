@@ -1,0 +1,283 @@
+"""The doorbell, with real directories, real signals and the kernel's own events."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+
+from patchq.gate.service.doorbell import Doorbell
+
+LONG = 20.0
+"""Seconds: a wait that lasts so long has not been rung."""
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    return inbox
+
+
+@pytest.fixture
+def doorbell(inbox: Path) -> Iterator[Doorbell]:
+    doorbell = Doorbell(inbox, "auto", LONG)
+    assert (doorbell.warning, doorbell.polling) == (None, False)
+    yield doorbell
+    doorbell.close()
+
+
+def drain(doorbell: Doorbell) -> None:
+    """Let the events of what was done so far come in."""
+    while doorbell.wait(0.1):
+        pass
+
+
+def rung(doorbell: Doorbell, seconds: float = 60) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if doorbell.wait(until - time.monotonic()):
+            return True
+    return False
+
+
+def rung_by_its_watch(doorbell: Doorbell) -> bool:
+    """Whether it rings, and not since it set its watch anew at last."""
+    before = doorbell._observer
+    return rung(doorbell) and doorbell._observer is before
+
+
+def _write(inbox: Path) -> None:
+    (inbox / "x.md").write_bytes(b"text")
+
+
+def _rename_in(inbox: Path) -> None:
+    outside = inbox.parent / "outside.md"
+    outside.write_bytes(b"text")
+    outside.rename(inbox / "x.md")
+
+
+def _link_in(inbox: Path) -> None:
+    outside = inbox.parent / "outside.md"
+    outside.write_bytes(b"text")
+    os.link(outside, inbox / "x.md")
+
+
+def _rename_within(inbox: Path) -> None:
+    (inbox / "x.tmp").rename(inbox / "x.md")
+
+
+@pytest.mark.parametrize("arrive", [_write, _rename_in, _link_in, _rename_within])
+def test_a_new_file_rings(inbox: Path, doorbell: Doorbell, arrive: Callable[[Path], None]) -> None:
+    (inbox / "x.tmp").write_bytes(b"text")
+    drain(doorbell)
+    arrive(inbox)
+    assert rung(doorbell)
+
+
+def test_closing_a_file_that_was_being_written_rings(inbox: Path, doorbell: Doorbell) -> None:
+    with (inbox / "x.md").open("wb") as file:
+        file.write(b"text")
+        drain(doorbell)
+    assert rung(doorbell)
+
+
+def test_what_is_taken_away_neither_rings_nor_delays(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InotifyMoveEventGrouper, "delay", LONG)
+    for name in ("1.md", "2.md"):
+        (inbox / name).write_bytes(b"text")
+    doorbell = Doorbell(inbox, "auto", LONG)
+    try:
+        (inbox / "1.md").rename(inbox.parent / "1.md")
+        assert not doorbell.wait(1)
+        (inbox / "2.md").rename(inbox.parent / "2.md")
+        (inbox / "x.md").write_bytes(b"text")
+        assert rung(doorbell, LONG / 2)
+    finally:
+        doorbell.close()
+
+
+def test_silence_ends_with_the_timeout(doorbell: Doorbell) -> None:
+    began = time.monotonic()
+    assert not doorbell.wait(0.05)
+    assert 0.05 <= time.monotonic() - began < LONG
+    assert not doorbell.wait(0)
+
+
+def test_no_wait_is_unbounded(inbox: Path) -> None:
+    doorbell = Doorbell(inbox, "auto", 0.05)
+    try:
+        assert not doorbell.wait(None)
+    finally:
+        doorbell.close()
+
+
+def test_a_ring_before_the_wait_counts_once(doorbell: Doorbell) -> None:
+    doorbell.ring()
+    doorbell.ring()
+    assert doorbell.wait(LONG)
+    assert not doorbell.wait(0.05)
+
+
+def test_a_ring_from_a_thread_ends_the_wait(doorbell: Doorbell) -> None:
+    timer = threading.Timer(0.1, doorbell.ring)
+    timer.start()
+    assert doorbell.wait(LONG)
+    timer.join()
+
+
+def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
+    ringing = (
+        "import signal, sys, time; from pathlib import Path\n"
+        "from patchq.gate.service.doorbell import Doorbell\n"
+        "doorbell = Doorbell(Path(sys.argv[1]), sys.argv[2], 20)\n"
+        "signal.signal(signal.SIGTERM, lambda *_: doorbell.ring())\n"
+        "print(flush=True)\n"
+        "began = time.monotonic()\n"
+        "while not doorbell.wait(20): pass\n"
+        "doorbell.close()\n"
+        "print(time.monotonic() - began)\n"
+    )
+    for mode in ("auto", "poll"):
+        with subprocess.Popen(
+            [sys.executable, "-c", ringing, str(inbox), mode], stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout
+            child.stdout.readline()
+            time.sleep(0.2)
+            child.send_signal(signal.SIGTERM)
+            assert float(child.stdout.readline()) < 15
+
+
+@pytest.mark.parametrize("how", ["deleted", "renamed away"])
+def test_a_new_directory_in_the_place_of_the_old_is_watched(
+    inbox: Path, doorbell: Doorbell, how: str
+) -> None:
+    for _ in range(3):
+        if how == "deleted":
+            (inbox / "x.md").unlink(missing_ok=True)
+            inbox.rmdir()
+        else:
+            inbox.rename(inbox.parent / f"old-{time.monotonic_ns()}")
+        drain(doorbell)
+        inbox.mkdir()
+        assert rung(doorbell), "the watch is set anew, so that the inbox is looked at"
+        drain(doorbell)
+        _write(inbox)
+        assert rung_by_its_watch(doorbell)
+
+
+def test_a_new_directory_with_the_number_of_the_old_is_watched(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some file systems give the number of a removed directory to the next one at once.
+    monkeypatch.setattr(Doorbell, "_identity", lambda self: (1, 1))
+    doorbell = Doorbell(inbox, "auto", LONG)
+    try:
+        inbox.rmdir()
+        inbox.mkdir()
+        drain(doorbell)
+        _write(inbox)
+        assert rung_by_its_watch(doorbell)
+    finally:
+        doorbell.close()
+
+
+def test_a_directory_that_comes_later_is_watched(tmp_path: Path) -> None:
+    doorbell = Doorbell(tmp_path / "inbox", "auto", LONG)
+    try:
+        assert not doorbell.wait(0.01)
+        (tmp_path / "inbox").mkdir()
+        assert rung(doorbell)
+        drain(doorbell)
+        _write(tmp_path / "inbox")
+        assert rung_by_its_watch(doorbell)
+        assert doorbell.warning is None
+    finally:
+        doorbell.close()
+
+
+def test_a_link_in_the_place_of_the_inbox_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "inbox").symlink_to(tmp_path / "elsewhere")
+    doorbell = Doorbell(tmp_path / "inbox", "auto", LONG)
+    try:
+        (tmp_path / "elsewhere/x.md").write_bytes(b"text")
+        assert not doorbell.wait(0.3)
+    finally:
+        doorbell.close()
+
+
+def test_polling_looks_every_so_often_and_starts_no_thread(inbox: Path) -> None:
+    threads = threading.active_count()
+    doorbell = Doorbell(inbox, "poll", 0.05)
+    try:
+        assert doorbell.polling
+        assert doorbell.warning is None
+        assert threading.active_count() == threads
+        _write(inbox)
+        began = time.monotonic()
+        assert not doorbell.wait(None)
+        assert time.monotonic() - began < LONG
+        doorbell.ring()
+        assert doorbell.wait(LONG)
+    finally:
+        doorbell.close()
+
+
+def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
+    starved = (
+        "import os, resource, sys; from pathlib import Path\n"
+        "from patchq.gate.service.doorbell import Doorbell\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
+        "fds = []\n"
+        "try:\n"
+        "    while True: fds.append(os.open('/dev/null', os.O_RDONLY))\n"
+        "except OSError: os.close(fds.pop()), os.close(fds.pop())\n"
+        "doorbell = Doorbell(Path(sys.argv[1]), 'auto', 0.05)\n"
+        "os.close(fds.pop())\n"
+        "print(doorbell.polling, doorbell.warning)\n"
+        "print(doorbell.wait(None))\n"
+        "doorbell.close()\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", starved, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    first, second = told.stdout.splitlines()
+    assert first.startswith("True the inbox cannot be watched")
+    assert "every 0.05 s" in first
+    assert second == "False"
+    assert told.stderr == ""
+
+
+def test_no_watch_left_is_told_as_well(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, "inotify watch limit reached")
+
+    monkeypatch.setattr("watchdog.observers.inotify_c.InotifyFD.add_callback", full)
+    doorbell = Doorbell(inbox, "auto", 0.05)
+    try:
+        assert doorbell.polling
+        assert "inotify watch limit reached" in (doorbell.warning or "")
+        assert not doorbell.wait(None)
+    finally:
+        doorbell.close()
+
+
+def test_ringing_a_closed_doorbell_does_nothing(inbox: Path) -> None:
+    doorbell = Doorbell(inbox, "auto", LONG)
+    doorbell.close()
+    doorbell.close()
+    doorbell.ring()
+    assert not doorbell.polling

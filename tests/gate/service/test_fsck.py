@@ -1,0 +1,442 @@
+"""`patchq fsck`: every kind of damage is found, and what can be derived comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import git, make_repo
+
+BODY = block("a.txt", "a\n", "A\n")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository and queue with a batch in each state, made once."""
+    return tmp_path_factory.mktemp("fsck")
+
+
+@pytest.fixture
+def repo(finished: Path, tmp_path: Path) -> Path:
+    pattern = finished / "repo"
+    if not pattern.exists():
+        _make(pattern)
+    shutil.copytree(pattern, tmp_path / "repo", symlinks=True)
+    return tmp_path / "repo"
+
+
+def _make(repo: Path) -> None:
+    make_repo(repo, {f"{name}.txt": f"{name}\n" for name in "abcdefg"})
+    patchq("init", cwd=repo)
+    _batch(repo, "applied", "a", "auto")
+    _batch(repo, "accepted", "b")
+    patchq("accept", "accepted", cwd=repo)
+    _batch(repo, "discarded", "c")
+    patchq("discard", "discarded", cwd=repo)
+    _batch(repo, "waits", "d")
+    _batch(repo, "superseded", "e")
+    patchq("retry", "superseded", cwd=repo)
+    _batch(repo, "reverted", "f", "auto")
+    patchq("revert", "reverted", cwd=repo)
+    drop(repo / ".patchq", {"refused.md": block("g.txt", "nowhere\n", "x\n")})
+    patchq("run", cwd=repo, code=1)
+    drop(repo / ".patchq", {"held.md": f"---\ndepends_on: [later]\n---\n{BODY}"})
+    patchq("run", cwd=repo)
+
+
+def _batch(repo: Path, id: str, path: str, mode: str = "review") -> None:
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("/.patchq.yaml\n")
+    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: {mode}\n")
+    drop(repo / ".patchq", {f"{id}.md": block(f"{path}.txt", f"{path}\n", f"{path.upper()}\n")})
+    patchq("run", cwd=repo)
+
+
+def fsck(repo: Path, *words: str, code: int | None = None) -> list[dict[str, Any]]:
+    told = patchq("--json", "fsck", *words, cwd=repo, code=code).json()
+    damage: list[dict[str, Any]] = told["damage"]
+    assert told["ok"] == all(each["repaired"] for each in damage)
+    return damage
+
+
+def test_nothing_is_wrong(repo: Path) -> None:
+    assert fsck(repo, code=0) == []
+    assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
+
+
+def test_without_a_queue(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "fresh")
+    assert fsck(repo, code=0) == []
+    assert not (repo / ".patchq").exists()
+
+
+# ---------------------------------------------------------------- what is mended
+
+
+def remove(name: str) -> Callable[[Path], object]:
+    return lambda repo: (repo / ".patchq" / name).unlink()
+
+
+def old_scrap(name: str) -> Callable[[Path], object]:
+    def make(repo: Path) -> None:
+        path = repo / ".patchq" / name
+        path.write_bytes(b"half")
+        long_ago = time.time() - 7200
+        os.utime(path, (long_ago, long_ago))
+
+    return make
+
+
+def ref(*words: str) -> Callable[[Path], object]:
+    return lambda repo: git("update-ref", *words, cwd=repo)
+
+
+def drop_line(name: str, word: str) -> Callable[[Path], object]:
+    def cut(repo: Path) -> None:
+        for path in (repo / ".patchq").glob(name):
+            lines = path.read_text().splitlines()
+            path.write_text(
+                "".join(f"{line}\n" for line in lines if word not in re.split("[ /]", line))
+            )
+
+    return cut
+
+
+def break_report(id: str, folder: str = "done") -> Callable[[Path], object]:
+    return lambda repo: (repo / f".patchq/{folder}/{id}.report.json").write_bytes(b'{"schema": ')
+
+
+def die_with_a_lock(repo: Path) -> None:
+    code = (
+        "import os\nfrom pathlib import Path\nfrom patchq.gate.git.linklock import LinkLock\n"
+        "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+        "lock.hold(Path('.git/refs/heads/main.lock').resolve())\nos._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=repo, check=True)
+
+
+def edit_report(id: str, **fields: object) -> Callable[[Path], object]:
+    def write(repo: Path) -> None:
+        path = repo / f".patchq/done/{id}.report.json"
+        path.write_text(json.dumps(json.loads(path.read_bytes()) | fields))
+
+    return write
+
+
+def replaced(name: str, make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Put something else in the place of what the pattern finds in the repository."""
+
+    def replace(repo: Path) -> None:
+        path = next(repo.glob(name)) if "*" in name else repo / name
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+def pack(line: str, instead: str) -> Callable[[Path], object]:
+    """Change the line of a ref in `packed-refs`."""
+
+    def change(repo: Path) -> None:
+        git("pack-refs", "--all", cwd=repo)
+        path = repo / ".git/packed-refs"
+        lines = path.read_text().splitlines()
+        path.write_text("".join(f"{instead if it.endswith(line) else it}\n" for it in lines))
+
+    return change
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def spoil_held(repo: Path) -> None:
+    next((repo / ".patchq/active").glob("*.body")).write_text("something else")
+
+
+def leave_a_mark(repo: Path) -> None:
+    (repo / ".patchq/tries").mkdir()
+    (repo / ".patchq/tries/0000000000000001-1").write_bytes(b"xx")
+
+
+NOTHING = "1" * 40
+MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "page": (remove("done/applied.report.md"), {"page.missing"}),
+    "empty page": (
+        lambda repo: (repo / ".patchq/rejected/refused.report.md").write_bytes(b""),
+        {"page.missing"},
+    ),
+    "report that git knows": (break_report("applied"), {"report.broken"}),
+    "report of another schema": (edit_report("applied", schema="x/1"), {"report.broken"}),
+    "report gone": (remove("done/accepted.report.json"), {"report.missing"}),
+    "report of a proposal gone": (remove("done/waits.report.json"), {"report.missing"}),
+    "id": (drop_line("known/*", "applied"), {"id.free"}),
+    "register of verdicts": (drop_line("verdicts", "applied"), {"verdict.unlisted"}),
+    "register of sources": (drop_line("sources/*", "applied"), {"source.unlisted"}),
+    "record": (ref("-d", "refs/patchq/batches/applied"), {"record.missing"}),
+    "mark": (ref("-d", "refs/patchq/waiting/waits"), {"mark.missing"}),
+    "notes": (ref("-d", "refs/notes/patchq"), {"note.missing"}),
+    "merged by hand": (
+        lambda repo: git("merge", "-q", "--no-edit", "patchq/waits", cwd=repo),
+        {"state.outdated"},
+    ),
+    "unfinished report": (old_scrap("done/x.report.json.tmp"), {"scrap"}),
+    "unfinished copy": (old_scrap("active/0000000000000001-1.tmp"), {"scrap"}),
+    "unfinished submission": (old_scrap("inbox/.0000000000000001-1.tmp"), {"scrap"}),
+    "lock of a killed process": (die_with_a_lock, {"scrap"}),
+    "report that is a directory": (
+        replaced(".patchq/done/applied.report.json", Path.mkdir),
+        {"entry.foreign"},
+    ),
+    "page that is a pipe": (
+        replaced(".patchq/done/applied.report.md", os.mkfifo),
+        {"entry.foreign"},
+    ),
+    "register that is a pipe": (replaced(".patchq/known/*", os.mkfifo), {"entry.foreign"}),
+    "register that is a directory": (replaced(".patchq/verdicts", Path.mkdir), {"entry.foreign"}),
+    "sources behind a link": (
+        replaced(".patchq/sources/*", lambda path: path.symlink_to("/dev/null")),
+        {"entry.foreign"},
+    ),
+    "lock that is a directory": (replaced(".patchq/lock", Path.mkdir), {"entry.foreign"}),
+    "lock that is a pipe": (replaced(".patchq/lock", os.mkfifo), {"entry.foreign"}),
+    "copy of a held response": (spoil_held, {"body.differs"}),
+    "papers of a held batch": (replaced(".patchq/active/*.held", empty), {"claim.broken"}),
+    "report of a held batch": (remove("active/held.report.json"), {"claim.broken"}),
+    "count of tries": (leave_a_mark, {"scrap"}),
+    "empty branch": (replaced(".git/refs/heads/patchq/waits", empty), {"ref.broken"}),
+    "branch behind a link": (
+        replaced(".git/refs/heads/patchq/waits", lambda path: path.symlink_to("../main")),
+        {"ref.broken"},
+    ),
+    "empty mark": (replaced(".git/refs/patchq/waiting/waits", empty), {"ref.broken"}),
+    "empty record": (replaced(".git/refs/patchq/batches/applied", empty), {"ref.broken"}),
+    "empty notes": (replaced(".git/refs/notes/patchq", empty), {"ref.broken"}),
+    "branch that names nothing": (
+        pack("refs/heads/patchq/waits", f"{NOTHING} refs/heads/patchq/waits"),
+        {"ref.dangling"},
+    ),
+    "mark that names nothing": (
+        pack("refs/patchq/waiting/waits", f"{NOTHING} refs/patchq/waiting/waits"),
+        {"ref.dangling"},
+    ),
+    "notes that name nothing": (
+        pack("refs/notes/patchq", f"{NOTHING} refs/notes/patchq"),
+        {"ref.dangling"},
+    ),
+    "trial of a jail": (
+        lambda repo: (repo / ".patchq/hooks/probe-x/tree").mkdir(parents=True),
+        {"scrap"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MENDED)
+def test_damage_is_mended(repo: Path, case: str) -> None:
+    spoil, kinds = MENDED[case]
+    bodies = {path.name: path.read_bytes() for path in (repo / ".patchq/done").glob("*.md")}
+    spoil(repo)
+    found = fsck(repo, code=1)
+    assert kinds <= {each["kind"] for each in found}
+    assert {each["cure"] for each in found} == {"patchq fsck --repair"}
+    assert all(each["repaired"] for each in fsck(repo, "--repair", code=0))
+    assert fsck(repo, code=0) == []
+    git("rev-parse", "--verify", "-q", "refs/heads/patchq/superseded-2", cwd=repo)
+    done = {id: repo / f".patchq/done/{id}.report.json" for id in ("applied", "superseded-2")}
+    states = {id: json.loads(path.read_bytes())["state"] for id, path in done.items()}
+    assert states == {"applied": "applied", "superseded-2": "proposed"}
+    for name, data in bodies.items():
+        if not name.endswith(".report.md"):
+            assert (repo / ".patchq/done" / name).read_bytes() == data
+    git("fsck", "--strict", "--no-dangling", cwd=repo)
+
+
+@pytest.mark.parametrize("case", ["empty branch", "empty mark", "branch that names nothing"])
+def test_damage_discards_nothing(repo: Path, case: str) -> None:
+    """A branch that is gone counts as discarded by hand; one that cannot be read does not."""
+    MENDED[case][0](repo)
+    fsck(repo, "--repair", code=0)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "waits")["state"] == "proposed"
+    assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
+
+
+@pytest.mark.parametrize("case", ["papers of a held batch", "report of a held batch"])
+def test_batch_that_was_held_goes_on_being_held(repo: Path, case: str) -> None:
+    MENDED[case][0](repo)
+    fsck(repo, "--repair", code=0)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "held")["state"] == "held"
+    drop(repo / ".patchq", {"later.md": block("g.txt", "g\n", "G\n")})
+    _batch(repo, "unrelated", "c", "auto")
+    patchq("run", cwd=repo)
+    assert fsck(repo, code=0) == []
+
+
+def test_what_stands_in_the_way_is_kept(repo: Path) -> None:
+    (repo / ".patchq/done/applied.report.md").unlink()
+    (repo / ".patchq/done/applied.report.md").mkdir()
+    (repo / ".patchq/done/applied.report.md/mine").write_text("of somebody")
+    for _ in range(2):
+        fsck(repo, "--repair", code=0)
+    kept = repo / ".patchq/damaged/applied.report.md/mine"
+    assert kept.read_text() == "of somebody"
+    spoil_held(repo)
+    fsck(repo, "--repair", code=0)
+    (copy,) = (repo / ".patchq/damaged").glob("*.body")
+    assert copy.read_text() == "something else"
+
+
+def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) -> None:
+    remove("done/applied.report.md")(repo)
+    ref("-d", "refs/patchq/batches/applied")(repo)
+    (repo / ".git/refs/patchq/batches/applied.lock").touch()
+    found = {each["kind"]: each for each in fsck(repo, "--repair", code=1)}
+    assert found["page.missing"]["repaired"]
+    assert "applied.lock" in found["record.missing"]["cure"]
+
+
+def test_what_git_tells_of_a_report(repo: Path) -> None:
+    before = report(repo / ".patchq", "applied")
+    break_report("applied")(repo)
+    fsck(repo, "--repair", code=0)
+    after = report(repo / ".patchq", "applied")
+    same = ("state", "commit", "tree", "target", "diff", "id")
+    assert {key: after[key] for key in same} == {key: before[key] for key in same}
+    assert after["source"] == before["source"]
+
+
+def test_the_queue_is_gone(repo: Path) -> None:
+    """What waits comes back from git, and can be decided."""
+    shutil.rmtree(repo / ".patchq")
+    patchq("init", cwd=repo)
+    found = fsck(repo, "--repair", code=0)
+    assert {each["kind"] for each in found} >= {"report.missing"}
+    for id in ("waits", "superseded-2"):
+        assert report(repo / ".patchq", id)["state"] == "proposed"
+    assert patchq("discard", "superseded-2", cwd=repo).out.startswith("discarded")
+    git("merge", "-q", "--no-edit", "patchq/waits", cwd=repo)
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "waits")["state"] == "accepted"
+    assert fsck(repo, code=0) == []
+
+
+def test_all_refs_of_patchq_are_gone(repo: Path) -> None:
+    names = git("for-each-ref", "--format=%(refname)", "refs/patchq/batches", cwd=repo).split()
+    for name in names:
+        git("update-ref", "-d", name, cwd=repo)
+    (repo / ".patchq/done/applied.report.json").unlink()
+    fsck(repo, "--repair", code=0)
+    again = git("for-each-ref", "--format=%(refname)", "refs/patchq/batches", cwd=repo).split()
+    assert again == names
+    assert report(repo / ".patchq", "applied")["state"] == "applied"
+
+
+@pytest.mark.parametrize("how", ["broken", "gone"])
+def test_a_response_that_nobody_knows_the_verdict_of_gets_another_one(repo: Path, how: str) -> None:
+    body = (repo / ".patchq/rejected/refused.md").read_bytes()
+    if how == "broken":
+        break_report("refused", "rejected")(repo)
+    else:
+        remove("rejected/refused.report.json")(repo)
+    fsck(repo, "--repair", code=0)
+    assert (repo / ".patchq/inbox/refused.md").read_bytes() == body
+    patchq("run", cwd=repo, code=1)
+    assert report(repo / ".patchq", "refused-2")["state"] == "rejected"
+    assert fsck(repo, code=0) == []
+
+
+def lone(repo: Path) -> None:
+    """In place of all that, one batch which landed."""
+    shutil.rmtree(repo)
+    make_repo(repo, {"g.txt": "g\n"})
+    patchq("init", cwd=repo)
+    _batch(repo, "late", "g", "auto")
+
+
+def prune(repo: Path) -> None:
+    """Lose the commit of the batch, which no branch has any more."""
+    git("update-ref", "-d", "refs/patchq/batches/late", cwd=repo)
+    git("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", cwd=repo)
+    git("gc", "-q", "--prune=now", cwd=repo)
+
+
+def test_a_landed_commit_that_was_rewritten_and_pruned(repo: Path) -> None:
+    lone(repo)
+    git("commit", "-q", "--amend", "--no-edit", "--date=2001-01-01T00:00:00Z", cwd=repo)
+    prune(repo)
+    assert {"commit.missing", "record.missing"} <= {each["kind"] for each in fsck(repo, code=1)}
+    fsck(repo, "--repair", code=0)
+    head = git("rev-parse", "HEAD", cwd=repo)
+    assert report(repo / ".patchq", "late")["commit"] == head
+    assert git("rev-parse", "refs/patchq/batches/late", cwd=repo) == head
+
+
+# ---------------------------------------------------------------- what only a person can mend
+
+
+def forget_commit(repo: Path) -> None:
+    lone(repo)
+    git("update-ref", "refs/heads/main", "main~1", cwd=repo)
+    prune(repo)
+
+
+def dangle(repo: Path) -> None:
+    (repo / ".git/refs/patchq/batches").mkdir(parents=True, exist_ok=True)
+    (repo / ".git/refs/patchq/batches/ghost").write_text("1" * 40 + "\n")
+
+
+def empty_claim(repo: Path) -> None:
+    for body in ("*.body", "*/held.md"):
+        next((repo / ".patchq/active").glob(body)).unlink()
+
+
+def twice(repo: Path) -> None:
+    for name in ("applied.report.json", "applied.report.md"):
+        shutil.copy(repo / ".patchq/done" / name, repo / ".patchq/rejected" / name)
+
+
+LEFT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "response": (remove("done/applied.md"), "body.missing"),
+    "other response": (
+        lambda repo: (repo / ".patchq/done/applied.md").write_bytes(b"other"),
+        "body.differs",
+    ),
+    "commit": (forget_commit, "commit.missing"),
+    "record of nothing": (dangle, "record.dangling"),
+    "held response": (empty_claim, "claim.empty"),
+    "line that is no ref": (pack("refs/patchq/batches/applied", "garbage"), "ref.packed"),
+    "two reports": (twice, "report.twice"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_damage_that_is_told_with_what_to_do(repo: Path, case: str) -> None:
+    spoil, kind = LEFT[case]
+    spoil(repo)
+    for words in ((), ("--repair",)):
+        (found,) = [each for each in fsck(repo, *words, code=1) if each["kind"] == kind]
+        assert not found["repaired"]
+        assert found["cure"]
+        assert found["cure"] != "patchq fsck --repair"
+    assert "DAMAGED" in patchq("fsck", cwd=repo, code=1).out
+
+
+def test_it_does_not_repair_beside_a_daemon(repo: Path) -> None:
+    patchq("watch", "--detach", cwd=repo)
+    try:
+        patchq("fsck", "--repair", cwd=repo, code=75)
+        assert fsck(repo, code=0) == []
+    finally:
+        patchq("stop", cwd=repo)

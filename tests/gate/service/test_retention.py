@@ -1,0 +1,475 @@
+"""Finished batches leave the queue after a while; what they were stays known."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from patchq.cli import main
+from patchq.core.model.report import Report
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.spool import Folder
+from patchq.gate.service import ledger, stats
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+DAY = 86_400
+EDIT = block("a.txt", "a\n", "A\n")
+OTHER = block("b.txt", "b\n", "B\n")
+BAD = block("a.txt", "nowhere\n", "x\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {f"{name}.txt": f"{name}\n" for name in "abcdefgh"})
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("/.patchq.yaml\n")
+    patchq("init", cwd=repo)
+    configure(repo)
+    return repo
+
+
+def configure(repo: Path, days: int = 0, mode: str = "auto") -> None:
+    text = f"version: 1\nmode: {mode}\nqueue: {{retention_days: {days}}}\n"
+    (repo / ".patchq.yaml").write_text(text)
+
+
+def run(repo: Path, **responses: str) -> None:
+    drop(repo / ".patchq", {f"{id.replace('_', '-')}.md": text for id, text in responses.items()})
+    patchq("run", cwd=repo, code=None)
+
+
+def age(repo: Path, days: float) -> None:
+    """Let the verdicts, and the claims before them, be as old as that."""
+    then = time.time() - days * DAY
+    clock = repo / ".patchq/clock"
+    if clock.exists() and b'"over"' in (said := clock.read_bytes()):
+        clock.write_text(json.dumps({**json.loads(said), "over": then}))
+    for path in [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]:
+        os.utime(path, (then, then), follow_symlinks=False)
+    held = {path.stem for path in repo.glob(".patchq/active/*.held")}
+    for path in (repo / ".patchq/known").iterdir():
+        lines = []
+        for line in path.read_text().splitlines():
+            id, token, *more = line.split("/")[1:]
+            if not more and token not in held:
+                token = f"{int(then * 1e9):016x}-{token.partition('-')[2]}"
+            text = "/".join((id, token, *more))
+            lines.append(f"{crc32(text.encode()):08x}/{text}\n")
+        path.write_text("".join(lines))
+
+
+def files(repo: Path) -> list[str]:
+    found = [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]
+    return sorted(path.name for path in found)
+
+
+def expire(repo: Path, days: int = 30) -> None:
+    configure(repo, days)
+    patchq("run", cwd=repo, code=None)
+
+
+def test_a_clock_that_was_set_ahead_makes_nothing_old(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    expire(repo)  # a round that sees the clock
+    before, clock = files(repo), repo / ".patchq/clock"
+    at = json.loads(clock.read_bytes())["seen"]
+    age(repo, 3650)
+    clock.write_text(json.dumps({"seen": at - 3650 * DAY, "from": 0.0}))
+    expire(repo)
+    assert files(repo) == before
+    clock.write_text(json.dumps({"seen": at, "from": at - 31 * DAY}))  # a month later
+    expire(repo)
+    assert files(repo) == []
+
+
+@pytest.mark.parametrize("garbage", ["", "[]", '{"seen": "x"}', "\0"])
+def test_a_clock_that_nobody_can_read_is_begun_again(repo: Path, garbage: str) -> None:
+    run(repo, good=EDIT)
+    age(repo, 31)
+    (repo / ".patchq/clock").write_text(garbage)
+    expire(repo)
+    assert files(repo) == []
+    assert json.loads((repo / ".patchq/clock").read_bytes())["from"] == 0.0
+
+
+def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    age(repo, 31)
+    run(repo, young=OTHER)
+    expire(repo, 0)
+    assert len(files(repo)) == 9  # 0 is for ever
+    expire(repo)
+    assert files(repo) == ["young.md", "young.report.json", "young.report.md"]
+    assert "applied    good" in patchq("log", cwd=repo).out
+    assert patchq("show", "good", "--diff", cwd=repo).out.count("+A") == 1
+    assert git("rev-parse", "refs/patchq/batches/good", cwd=repo)
+    assert patchq("--json", "fsck", cwd=repo).json()["ok"]
+
+
+def test_the_claim_tells_the_age_of_a_copy(repo: Path) -> None:
+    """A queue that was copied without its times is as old as its claims at least, not older."""
+    run(repo, good=EDIT)
+    for path in repo.glob(".patchq/done/*"):
+        os.utime(path, (0, 0))
+    expire(repo)
+    assert len(files(repo)) == 3
+
+
+def test_what_waits_is_never_removed(repo: Path) -> None:
+    configure(repo, mode="review")
+    run(repo, waits=EDIT, held=f"---\ndepends_on: [later]\n---\n{OTHER}", gone=OTHER)
+    patchq("discard", "gone", cwd=repo)
+    age(repo, 400)
+    expire(repo)
+    assert files(repo) == ["waits.md", "waits.report.json", "waits.report.md"]
+    assert (repo / ".patchq/active/held.report.json").exists()
+    assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
+
+
+def test_a_proposal_whose_mark_was_lost_stays_too(repo: Path) -> None:
+    configure(repo, mode="review")
+    run(repo, waits=EDIT)
+    git("update-ref", "-d", "refs/patchq/waiting/waits", cwd=repo)
+    age(repo, 400)
+    expire(repo)
+    assert len(files(repo)) == 3
+
+
+def test_an_id_is_never_given_again(repo: Path) -> None:
+    run(repo, bad=BAD)
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == []
+    run(repo, bad=BAD)
+    assert report(repo / ".patchq", "bad-2")["state"] == "rejected"
+
+
+def test_a_second_delivery_is_recognised_by_git(repo: Path) -> None:
+    run(repo, first=EDIT)
+    age(repo, 31)
+    expire(repo)
+    run(repo, again=EDIT)
+    told = report(repo / ".patchq", "again")
+    assert (told["state"], told["duplicate_of"]) == ("duplicate", "first")
+
+
+def test_after_a_rebase_as_well(repo: Path) -> None:
+    """The trailers tell, when the commit is another one."""
+    run(repo, first=EDIT)
+    git("commit", "-q", "--amend", "--no-edit", "--date=2001-01-01T00:00:00Z", cwd=repo)
+    age(repo, 31)
+    expire(repo)
+    run(repo, again=EDIT)
+    assert report(repo / ".patchq", "again")["duplicate_of"] == "first"
+
+
+def test_what_was_changed_since_is_refused_as_before(repo: Path) -> None:
+    run(repo, first=EDIT)
+    commit_files(repo, {"a.txt": "mine\n"})
+    age(repo, 31)
+    expire(repo)
+    run(repo, again=EDIT)
+    (problem,) = report(repo / ".patchq", "again")["problems"]
+    assert problem["code"] == "conflict.base"
+    assert problem["message"].startswith("these edits landed as batch first")
+
+
+@pytest.mark.parametrize("how", ["reverted", "refused", "discarded"])
+def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
+    if how == "refused":
+        run(repo, first=EDIT.replace("a.txt", "later.txt"))
+        commit_files(repo, {"later.txt": "a\n"})
+    else:
+        configure(repo, mode="auto" if how == "reverted" else "review")
+        run(repo, first=EDIT)
+        patchq("revert" if how == "reverted" else "discard", "first", cwd=repo)
+    age(repo, 31)
+    expire(repo)
+    run(repo, again=EDIT if how != "refused" else EDIT.replace("a.txt", "later.txt"))
+    assert report(repo / ".patchq", "again")["state"] == "applied"
+
+
+@pytest.mark.parametrize(
+    ("first", "state"),
+    [
+        ("applied", "applied"),
+        ("discarded", "rejected"),
+        ("refused", "rejected"),
+        ("duplicate", "applied"),
+    ],
+)
+def test_who_depends_on_a_removed_one(repo: Path, first: str, state: str) -> None:
+    configure(repo, mode="review" if first == "discarded" else "auto")
+    if first == "duplicate":
+        run(repo, before=EDIT)
+    run(repo, first=BAD if first == "refused" else EDIT)
+    if first == "discarded":
+        patchq("discard", "first", cwd=repo)
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == []
+    run(repo, next=f"---\ndepends_on: [first]\n---\n{OTHER}")
+    assert report(repo / ".patchq", "next")["state"] == state
+
+
+def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD, same=EDIT)
+    age(repo, 31)
+    expire(repo)
+    page = patchq("show", "bad", cwd=repo).out
+    assert "match.none" in page
+    assert "its files were removed after `queue.retention_days`" in page
+    told = patchq("--json", "show", "same", cwd=repo).json()
+    assert (told["state"], told["duplicate_of"]) == ("duplicate", "good")
+    assert "it is rejected" in patchq("revert", "bad", cwd=repo, code=2).err
+    assert "it is rejected" in patchq("accept", "bad", cwd=repo, code=2).err
+    assert "lost the response" in patchq("retry", "bad", cwd=repo, code=2).err
+    assert "no batch never" in patchq("show", "never", cwd=repo, code=2).err
+
+
+def test_a_retry_of_a_removed_one_is_understood(repo: Path) -> None:
+    run(repo, bad=BAD)
+    age(repo, 31)
+    expire(repo)
+    run(repo, better=f"---\nretries: bad\n---\n{EDIT}", other=f"---\nretries: no\n---\n{OTHER}")
+    warnings = {
+        id: [problem["code"] for problem in report(repo / ".patchq", id)["problems"]]
+        for id in ("better", "other")
+    }
+    assert warnings == {"better": [], "other": ["frontmatter.value"]}
+
+
+def test_the_log_says_so_many_and_what_it_left_out(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded: list[str] = []
+    load = DirectoryQueue.load
+
+    def counted(queue: DirectoryQueue, id: str) -> Report | None:
+        loaded.append(id)
+        return load(queue, id)
+
+    run(repo, **{f"bad_{n}": f"nothing {n}" for n in range(60)})
+    monkeypatch.setattr(DirectoryQueue, "load", counted)
+    monkeypatch.chdir(repo)
+    assert main(["log"]) == 0
+    short = capsys.readouterr()
+    assert (len(short.out.splitlines()), len(loaded)) == (50, 51)
+    assert "older batches are left out" in short.err
+    whole = patchq("log", "--all", cwd=repo)
+    assert (len(whole.out.splitlines()), whole.err) == (60, "")
+    assert len(patchq("--json", "log", "-n", "3", cwd=repo).out.splitlines()) == 3
+    age(repo, 31)
+    expire(repo)
+    gone = patchq("log", "--all", cwd=repo).out
+    ids = [line.split()[1] for line in whole.out.splitlines()]
+    assert [line.split()[1] for line in gone.splitlines()] == ids
+    assert gone.count("response.no_edits") == gone.count("its files were removed") == 60
+
+
+def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) -> None:
+    outside = repo / "../outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept")
+    (repo / ".patchq/bad").mkdir()
+    (repo / ".patchq/bad/link").symlink_to(outside)
+    (repo / ".patchq/bad").rename(repo / ".patchq/inbox/bad")
+    run(repo)
+    assert (repo / ".patchq/rejected/bad.txt/link").is_symlink()
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == []
+    assert (outside / "kept").read_text() == "kept"
+
+
+# ---------------------------------------------------------------- sums
+
+
+def sums(repo: Path) -> dict[str, dict[str, float]]:
+    queue = DirectoryQueue(repo / ".patchq")
+    counts = ledger.everything(queue, repo / ".patchq")
+    queue.close()
+    kinds = ("verdict", "reason", "match", "edit")
+    return {kind: dict(stats.sums(counts)[""][kind]) for kind in kinds}
+
+
+def test_the_sums_stay(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD, same=EDIT)
+    before = sums(repo)
+    assert before["verdict"] == {"applied": 1, "rejected": 1, "duplicate": 1}
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == []
+    assert sums(repo) == before
+    run(repo, more=OTHER)
+    assert sums(repo)["verdict"]["applied"] == 2
+
+
+KILLED = """
+import os, signal, sys
+from patchq.cli import main
+from patchq.gate.queue import spool
+point, left = sys.argv[1], int(sys.argv[2])
+module, name = {"put": (spool.Folder, "put"), "remove": (spool, "remove")}[point]
+plain = getattr(module, name)
+def wrapped(*args, **more):
+    global left
+    if point == "remove" or "counts.json" in args:
+        if not left:
+            if point == "remove":
+                plain(args[0], args[1])
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+    return plain(*args, **more)
+setattr(module, name, wrapped)
+sys.exit(main(["run"]))
+"""
+
+
+@pytest.mark.parametrize("point", ["put 0", "put 1", "remove 0", "remove 1", "remove 2"])
+def test_killed_on_the_way_nothing_is_counted_twice(repo: Path, point: str) -> None:
+    run(repo, good=EDIT, bad=BAD, other=OTHER)
+    before = sums(repo)
+    age(repo, 31)
+    configure(repo, 30)
+    done = subprocess.run([sys.executable, "-c", KILLED, *point.split()], cwd=repo)
+    assert done.returncode == -signal.SIGKILL
+    assert sums(repo) == before
+    patchq("run", cwd=repo)
+    assert files(repo) == []
+    assert sums(repo) == before
+
+
+def test_counts_that_nobody_can_read_are_begun_anew(repo: Path) -> None:
+    run(repo, good=EDIT)
+    (repo / ".patchq/counts.json").write_text('{"counts": [["x", 1]], "last": 3')
+    assert sums(repo)["verdict"] == {"applied": 1}
+
+
+def test_agents_that_name_themselves_do_not_grow_the_sums(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stats, "MOST_KEYS", 12)
+    head = "---\nagent: {}\n---\n{}"
+    run(repo, **{f"r{n}": head.format(f"agent{n}", BAD) for n in range(10)})
+    queue = DirectoryQueue(repo / ".patchq")
+    counts = ledger.everything(queue, repo / ".patchq")
+    queue.close()
+    assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
+    assert {key[1] for key in counts} >= {stats.OTHERS}
+    assert len(counts) < 20
+
+
+def test_the_daemon_removes_them_too(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    age(repo, 31)
+    configure(repo, 30)
+    patchq("watch", "--detach", cwd=repo)
+    try:
+        until = time.monotonic() + 60
+        while files(repo) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert files(repo) == []
+    finally:
+        patchq("stop", cwd=repo)
+
+
+# ---------------------------------------------------------------- sums without reading it all
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids whose reports are read in this process."""
+    ids: list[str] = []
+    load = DirectoryQueue.load
+
+    def counted(queue: DirectoryQueue, id: str) -> Report | None:
+        ids.append(id)
+        return load(queue, id)
+
+    monkeypatch.setattr(DirectoryQueue, "load", counted)
+    return ids
+
+
+def test_what_was_counted_is_not_read_again(
+    repo: Path, loaded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(repo, mode="review")
+    run(repo, good=EDIT, bad=BAD, other=OTHER, gone=block("c.txt", "c\n", "C\n"))
+    root, queue = repo / ".patchq", DirectoryQueue(repo / ".patchq")
+
+    def counts() -> dict[str, dict[str, float]]:
+        loaded.clear()
+        found = stats.sums(ledger.everything(queue, root))[""]
+        return {kind: dict(found[kind]) for kind in ("verdict", "edit", "reason")}
+
+    first = counts()
+    assert sorted(loaded) == ["bad", "gone", "good", "other"]
+    books = ledger.Ledger(queue, root)
+    while not books.turn():
+        pass
+    books.write()
+    assert (counts(), loaded) == (first, [])
+
+    patchq("accept", "good", cwd=repo)  # what waited is looked at once more
+    patchq("discard", "gone", cwd=repo)
+    run(repo, late=block("d.txt", "d\n", "D\n"))
+    later = counts()
+    assert sorted(loaded) == ["gone", "good", "late", "other"]  # which followed its target
+    assert later["verdict"] == {"proposed": 4, "rejected": 1}
+
+    register = root / "verdicts"  # another one: whatever was made by the old one is not believed
+    register.write_text("".join(sorted(register.read_text().splitlines(keepends=True))))
+    assert counts() == later
+    assert len(loaded) == 5
+    age(repo, 31)
+    expire(repo)
+    assert files(repo) == [f"{id}.{end}" for id in ("late", "other") for end in (
+        "md", "report.json", "report.md")]  # fmt: skip
+    assert counts() == later
+    queue.close()
+
+
+def test_a_start_looks_at_no_batch_again(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(repo, 30)
+    lock, looked = repo / ".patchq/lock", list[str]()
+    run(repo, good=EDIT, bad=BAD, other=OTHER)
+    lock.write_text('{"pid": 1, "host": "x", "since": 1.0, "enlists": true}\n')  # killed
+    monkeypatch.setattr(DirectoryQueue, "older", lambda queue, limit: looked.append("older"))
+    monkeypatch.setattr(Folder, "lines", lambda folder, *about: looked.append(str(about)))
+    run(repo)
+    assert looked == []
+
+
+def test_counting_keeps_nothing_of_each_verdict(repo: Path) -> None:
+    register, queue = repo / ".patchq/verdicts", DirectoryQueue(repo / ".patchq")
+    books = ledger.Ledger(queue, repo / ".patchq")
+    blocks = []
+    for first in range(0, 9000, 3000):
+        with register.open("a") as file:
+            file.writelines(f"b{number}\n" for number in range(first, first + 3000))
+        while not books.turn():
+            pass
+        blocks.append(sys.getallocatedblocks())
+    assert blocks[-1] - blocks[0] < 500
+    queue.close()
+
+
+def test_a_register_that_lost_its_end_is_made_whole_again(repo: Path) -> None:
+    run(repo, good=EDIT, bad=BAD)
+    before, register = sums(repo), repo / ".patchq/verdicts"
+    lines = register.read_bytes()
+    register.write_bytes(lines[:-3])  # as a power cut may leave it, with the lock's file
+    (repo / ".patchq/lock").write_text('{"pid": 1, "host": "x", "since": 1.0}\n')
+    run(repo)
+    assert {line for line in register.read_text().split("\n") if line} >= {"good", "bad"}
+    assert sums(repo) == before

@@ -1,0 +1,44 @@
+"""What was taken back is counted for who had sent it, once, whoever counts and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.service import ledger
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import make_repo
+
+
+def rows(repo: Path, by: str) -> dict[str | None, Any]:
+    told = patchq("--json", "stats", "--by", by, cwd=repo).json()["rows"]
+    return {row["name"]: row["reverts"] for row in told}
+
+
+def test_reverts_are_counted_by_agent_model_and_format(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", "b.txt": "b\n", "c.txt": "c\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    header = "---\nagent: {}\nmodel: m-1\n---\n"
+    text = block("a.txt", "one\n", "1\n") + block("b.txt", "b\n", "B\n")
+    drop(repo / ".patchq", {"x.md": header.format("ann") + text})
+    drop(repo / ".patchq", {"y.md": header.format("ben") + block("c.txt", "c\n", "C\n")})
+    patchq("run", cwd=repo)
+    queue = DirectoryQueue(repo / ".patchq")
+    ledger.Ledger(queue, repo / ".patchq").write()  # both are settled
+    assert rows(repo, "agent") == {"ann": {}, "ben": {}}
+    patchq("revert", "x", cwd=repo)
+    wanted = {"batches": 1, "edits": 2}
+    for again in range(3):
+        assert rows(repo, "agent") == {"ann": wanted, "ben": {}, None: {}}, again
+        assert rows(repo, "model")["m-1"] == wanted
+        assert rows(repo, "format")["search_replace"] == {"edits": 2}
+        assert "reverts     edits 2, batches 1" in patchq("stats", "--by", "agent", cwd=repo).out
+        if again == 0:
+            ledger.Ledger(queue, repo / ".patchq").write()
+        else:  # made anew from the reports, which say it already
+            (repo / ".patchq/counts.json").unlink(missing_ok=True)
+    patchq("revert", "y", cwd=repo)
+    assert rows(repo, "agent")["ben"] == {"batches": 1, "edits": 1}
+    queue.close()

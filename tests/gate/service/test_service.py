@@ -1,0 +1,366 @@
+"""The daemon as a service: what its manager is told, what its log says, what it writes beside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.gate.report import log_file, logs
+from patchq.gate.service.upkeep import Manager
+from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.gitrepo import git, make_repo
+
+ROOT = Path(__file__).parents[3]
+WAIT_SECONDS = 60.0
+BODY = block("a.txt", "a\n", "A\n")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "a\n", "b.txt": "b\n"})
+    patchq("init", cwd=repo)
+    configure(repo)
+    return repo
+
+
+def configure(repo: Path, text: str = "") -> None:
+    with (repo / ".git/info/exclude").open("a") as exclude:
+        exclude.write("/.patchq.yaml\n")
+    (repo / ".patchq.yaml").write_text(f"version: 1\n{text}")
+
+
+def wait_for(true: Callable[[], object], log: Path | None = None) -> None:
+    until = time.monotonic() + WAIT_SECONDS
+    while not true():
+        assert time.monotonic() < until, log.read_text() if log else "waited in vain"
+        time.sleep(0.02)
+
+
+# ---------------------------------------------------------------- the manager
+
+
+class Listener:
+    """A service manager's socket; `heard` are the lines that came so far."""
+
+    def __init__(self, address: str | bytes) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(address)
+        self.socket.setblocking(False)
+        self.heard: list[str] = []
+
+    def listen(self) -> list[str]:
+        while True:
+            try:
+                self.heard += self.socket.recv(4096).decode().splitlines()
+            except BlockingIOError:
+                return self.heard
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    made = Listener(str(tmp_path / "notify"))
+    yield made
+    made.socket.close()
+
+
+@contextmanager
+def daemon(repo: Path, *words: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    with (repo / "../log").open("ab") as out:
+        command = [sys.executable, "-m", "patchq", "-C", str(repo), *words, "watch"]
+        process = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **env})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_a_manager_hears(repo: Path, listener: Listener, tmp_path: Path) -> None:
+    env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+    log = tmp_path / "log"
+    with daemon(repo, **env) as process:
+        wait_for(lambda: "READY=1" in listener.listen(), log)
+        assert json.loads((repo / ".patchq/lock").read_text())["pid"] == process.pid
+        wait_for(lambda: listener.listen().count("WATCHDOG=1") > 3, log)
+        assert "STATUS=watching for main: nothing yet" in listener.heard
+        drop(repo / ".patchq", {"x.md": BODY})
+        wait_for(lambda: "STATUS=watching for main: 1 proposed" in listener.listen(), log)
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: listener.listen().count("READY=1") == 2, log)
+        assert "RELOADING=1" in listener.heard
+        process.terminate()
+        assert process.wait(WAIT_SECONDS) == 0
+    assert listener.listen()[-1] == "STOPPING=1"
+
+
+def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
+    repo: Path, listener: Listener, tmp_path: Path
+) -> None:
+    """While hooks run, the main loop looks after them.  A stopped process pings no more."""
+    go = tmp_path / "go"
+    wait = f"while ! test -e {go}; do sleep 0.05; done"
+    configure(repo, f"hooks:\n- {{id: slow, stage: pre-commit, run: '{wait}', unconfined: true}}\n")
+    env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
+    env["PATCHQ_NO_JAIL"] = "1"  # the hook is to see the file come
+    with daemon(repo, **env) as process:
+        wait_for(lambda: "READY=1" in listener.listen())
+        drop(repo / ".patchq", {"x.md": BODY})
+        wait_for(lambda: not list((repo / ".patchq/inbox").iterdir()))
+        before = listener.listen().count("WATCHDOG=1")
+        wait_for(lambda: listener.listen().count("WATCHDOG=1") > before + 2)
+        assert not list((repo / ".patchq/done").iterdir())
+        go.touch()
+        wait_for((repo / ".patchq/done/x.report.json").exists)
+        # The loop hangs: it waits for ever to read this configuration, as a pipe is nobody's.
+        (repo / ".patchq.yaml").unlink()
+        os.mkfifo(repo / ".patchq.yaml")
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "RELOADING=1" in listener.listen())
+        before = len(listener.listen())
+        time.sleep(1.5)
+        assert listener.listen()[before:] == []
+        assert process.poll() is None
+
+
+def test_abstract_socket() -> None:
+    name = f"patchq-test-{os.getpid()}"
+    listener = Listener(f"\0{name}")
+    manager = Manager({"NOTIFY_SOCKET": f"@{name}"})
+    manager.ready()
+    manager.status("a\nb")
+    manager.stopping()
+    assert listener.listen() == ["READY=1", "STATUS=a b", "STOPPING=1"]
+    listener.socket.close()
+
+
+def test_pings_and_status_are_rationed(listener: Listener, tmp_path: Path) -> None:
+    now = [0.0]
+    env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
+    manager = Manager(env, lambda: now[0])
+    for second in range(31):
+        now[0] = second
+        for _ in range(5):
+            manager.alive()
+            manager.status(f"{second // 10}")
+    heard = listener.listen()
+    assert heard.count("WATCHDOG=1") == 4
+    assert [line for line in heard if line.startswith("STATUS")] == [
+        f"STATUS={n}" for n in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {},
+        {"NOTIFY_SOCKET": "relative"},
+        {"NOTIFY_SOCKET": "/nowhere/at/all"},
+        {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "x"},
+        {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"},
+    ],
+    ids=str,
+)
+def test_without_a_manager_nothing_happens(env: dict[str, str]) -> None:
+    manager = Manager(env)
+    manager.ready()
+    manager.alive()
+    manager.status("x")
+    manager.stopping()
+    assert manager.there == env.get("NOTIFY_SOCKET", "").startswith("/")
+    assert not Path("/nowhere").exists()
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_unit_is_one(tmp_path: Path) -> None:
+    unit = tmp_path / "patchq@srv-app.service"
+    text = (ROOT / "contrib/systemd/patchq@.service").read_text()
+    unit.write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["patchq@.service", "user/patchq@.service"])
+def test_units_start_what_there_is(name: str, repo: Path) -> None:
+    text = (ROOT / "contrib/systemd" / name).read_text()
+    (check,) = re.findall(r"^ExecStartPre=/usr/bin/env patchq (.*)$", text, re.M)
+    assert patchq(*check.split(), cwd=repo).out == ""
+    assert re.findall(r"^ExecStart=/usr/bin/env patchq (.*)$", text, re.M) == ["watch"]
+    for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
+        assert line in text.splitlines()
+    for key in ("RestrictNamespaces=", "PrivateUsers=", "ProtectKernelTunables=", "ProtectProc="):
+        assert not re.search(f"^{key}", text, re.M), "hooks need namespaces and a whole /proc"
+    filters = " ".join(re.findall(r"^SystemCallFilter=(.*)$", text, re.M))
+    assert not filters or (filters.startswith("~") and "@mount" not in filters)
+    hiding = "PrivateTmp ProtectHome ProtectSystem=strict TemporaryFileSystem InaccessiblePaths"
+    for key in (*hiding.split(), "ReadOnlyPaths", "RootDirectory", "RootImage", "BindPaths"):
+        assert not re.search(f"^{key}", text, re.M), "work trees may be anywhere"
+
+
+# ---------------------------------------------------------------- the log
+
+
+def test_json_lines_have_the_batch(repo: Path, tmp_path: Path) -> None:
+    hook = "{id: told, stage: post-commit, run: 'echo no; exit 3'}"
+    configure(repo, f"log: {{format: json}}\nhooks:\n- {hook}\n")
+    with daemon(repo) as process:
+        good, bad = BODY, block("a.txt", "nowhere\n", "x\n")
+        drop(repo / ".patchq", {"good.md": good, "bad.md": bad})
+        log = tmp_path / "log"
+        wait_for(lambda: log.read_text().count("told") and log.read_text().count("rejected"), log)
+        process.terminate()
+        assert process.wait(WAIT_SECONDS) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    verdicts = {line["batch"]: line for line in lines if "state" in line}
+    assert {id: line["state"] for id, line in verdicts.items()} == {
+        "good": "proposed",
+        "bad": "rejected",
+    }
+    assert (verdicts["bad"]["level"], verdicts["bad"]["codes"]) == ("warning", ["match.none"])
+    assert len([line for line in lines if "state" in line]) == 2
+    (hook_line,) = [line for line in lines if "the hook told" in line["message"]]
+    assert hook_line["batch"] == "good"
+    assert all(line["time"].endswith("+00:00") for line in lines)
+
+
+def test_verdicts_on_another_output_stay_there(repo: Path, tmp_path: Path) -> None:
+    """Who reads standard output gets what was always there; the log is on standard error."""
+    out, err = tmp_path / "out", tmp_path / "err"
+    with out.open("wb") as one, err.open("wb") as other:
+        command = [sys.executable, "-m", "patchq", "-C", str(repo), "watch"]
+        process = subprocess.Popen(command, stdout=one, stderr=other)
+    try:
+        drop(repo / ".patchq", {"x.md": BODY})
+        wait_for(lambda: out.read_text() and err.read_text())
+    finally:
+        process.terminate()
+        assert process.wait(WAIT_SECONDS) == 0
+    assert out.read_text().startswith("proposed   x ")
+    assert re.match(r"\d{4}-\d\d-\d\dT\S+ INFO proposed   x ", err.read_text())
+
+
+KEY = "AKIA" + "IOSFODNN7" + "ABCDEFG"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
+    """What the log says, after the process's own outputs were put back."""
+    import logging
+
+    logger = logging.getLogger("patchq")
+    before, level, kept = list(logger.handlers), logger.level, (os.dup(1), os.dup(2))
+    path = tmp_path / "patchq.log"
+
+    def write(format: logs.Format) -> list[str]:
+        logs.setup("info", format, path, ["hunter2hunter2"])
+        with logs.about("b1"):
+            logger.info("evil \x1b[2J \u202e %s", "two\nlines")
+            logger.warning("the key is hunter2hunter2")
+            logger.warning("aws %s", KEY)
+            logger.info("b1 itself")
+        logger.info("no batch", extra={"batch": ""})
+        logger.debug("unseen")
+        try:
+            raise ValueError("bad \x1b thing")
+        except ValueError:
+            logger.exception("crashed")
+        return path.read_text().splitlines()
+
+    yield write
+    for handler in logger.handlers:
+        handler.close()
+    logger.handlers[:] = before
+    logger.setLevel(level)
+    for fd, saved in zip((1, 2), kept, strict=True):
+        os.dup2(saved, fd)
+        os.close(saved)
+
+
+def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list[str]]) -> None:
+    evil, key, token, own, none, crashed, *trace = written("text")
+    assert evil.endswith(r" INFO b1: evil \x1b[2J \u202e two\nlines")
+    assert key.endswith(" WARNING b1: (what was said holds a key)")
+    assert token.endswith(" WARNING b1: (what was said holds an AWS access key id)")
+    assert own.endswith(" INFO b1 itself")
+    assert none.endswith(" INFO no batch")
+    assert crashed.endswith(" ERROR crashed")
+    assert trace[-1] == r"  ValueError: bad \x1b thing"
+
+
+def test_json_hides_the_same(written: Callable[[logs.Format], list[str]]) -> None:
+    lines: list[dict[str, Any]] = [json.loads(line) for line in written("json")]
+    assert lines[0]["message"] == r"evil \x1b[2J \u202e two\nlines"
+    assert [line.get("batch") for line in lines] == ["b1"] * 4 + [None] * 2
+    assert "hunter2" not in json.dumps(lines)
+    assert KEY not in json.dumps(lines)
+    assert r"bad \x1b thing" in lines[-1]["traceback"]
+
+
+def test_log_file_is_bounded(repo: Path) -> None:
+    """What it prints goes on into the new file, too."""
+    log = repo / ".patchq/daemon.log"
+    log.write_bytes(b"old\n" * (log_file.FILE_BYTES // 4))
+    patchq("watch", "--detach", cwd=repo)
+    try:
+        drop(repo / ".patchq", {"x.md": BODY})
+        wait_for((repo / ".patchq/done/x.report.json").exists)
+        wait_for(lambda: "proposed   x" in log.read_text())
+    finally:
+        patchq("stop", cwd=repo)
+    assert log.stat().st_size < 10_000
+    assert (repo / ".patchq/daemon.log.1").read_bytes().startswith(b"old\n")
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+def numbers(path: Path) -> dict[str, float]:
+    lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
+    file = tmp_path / "metrics/patchq.prom"
+    file.parent.mkdir()
+    configure(repo, f"mode: auto\nstats: {{prometheus: {file}}}\n")
+    bad = block("a.txt", "nowhere\n", "x\n")
+    head = "---\ndepends_on: [later]\n---\n"
+    drop(repo / ".patchq", {"good.md": BODY, "bad.md": bad, "held.md": head + BODY})
+    patchq("run", cwd=repo, code=1)
+    told = numbers(file)
+    assert told['patchq_verdicts_total{state="applied"}'] == 1
+    assert told['patchq_verdicts_total{state="rejected"}'] == 1
+    assert told['patchq_refusals_total{code="match.none"}'] == 1
+    assert (told["patchq_inbox"], told["patchq_held"], told["patchq_waiting"]) == (0, 1, 0)
+    assert told["patchq_decide_seconds_count"] == 2
+    assert told["patchq_decide_seconds_sum"] > 0
+    assert abs(told["patchq_last_landing_time_seconds"] - time.time()) < 1000
+    assert os.listdir(file.parent) == ["patchq.prom"]
+    assert oct(file.stat().st_mode & 0o777) == "0o644"
+    with daemon(repo) as process:
+        drop(repo / ".patchq", {"more.md": block("b.txt", "b\n", "B\n")})
+        name = 'patchq_verdicts_total{state="applied"}'
+        wait_for(lambda: numbers(file)[name] == 2, tmp_path / "log")
+        process.terminate()
+        process.wait(WAIT_SECONDS)
+
+
+def test_prometheus_file_that_cannot_be_written(repo: Path, tmp_path: Path) -> None:
+    configure(repo, f"stats: {{prometheus: {tmp_path}/nowhere/x.prom}}\n")
+    drop(repo / ".patchq", {"x.md": BODY})
+    done = fresh("run", cwd=repo)
+    assert "proposed" in done.out
+    assert "the statistics cannot be written" in done.err
+    assert git("branch", "--list", "patchq/x", cwd=repo)

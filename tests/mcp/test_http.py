@@ -1,0 +1,103 @@
+"""The tools by HTTP: who is let in, and who is told of changes."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.subscriptions import ResourceUpdated
+
+from tests.helpers.command import patchq
+from tests.mcp.clients import ERAS, edit, listening, over_http
+
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+def test_tools_by_http(served: Path) -> None:
+    with listening(served) as (url, right):
+
+        async def main() -> None:
+            await _who_is_let_in(url, right)
+            async with anyio.create_task_group() as group:
+                for number, mode in enumerate(ERAS * 3):
+                    use = _submitting(f"f{number}.txt")
+                    group.start_soon(over_http, url, right, use, mode)
+            await over_http(url, right, _listening(served, "f6.txt"), ERAS[0])
+            await _subscribing(url, right, served, "f7.txt")
+
+        anyio.run(main)
+
+
+async def _who_is_let_in(url: str, right: dict[str, str]) -> None:
+    doors = [
+        ({}, 401, "token"),
+        ({"authorization": "Bearer wrong"}, 401, "token"),
+        ({"authorization": right["authorization"][:-1]}, 401, "token"),
+        ({"authorization": right["authorization"].replace("Bearer", "Basic")}, 401, "token"),
+        ({**right, "host": "example.org"}, 421, "Host"),
+        ({**right, "origin": "http://example.org"}, 403, "Origin"),
+    ]
+    async with httpx2.AsyncClient(timeout=60) as http:
+        for headers, status, why in doors:
+            answer = await http.post(url, json=PING, headers={**JSON, **headers})
+            assert (answer.status_code, why in answer.text) == (status, True), headers
+        large = await http.post(url, content=b" " * (5 << 20), headers={**JSON, **right})
+        assert large.status_code == 413
+
+
+def _submitting(path: str) -> Any:
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
+        assert done.structured_content["state"] == "proposed"
+        assert [one["path"] for one in done.structured_content["edits"]] == [path]
+
+    return use
+
+
+def _listening(repo: Path, path: str) -> Any:
+    """The newest protocol's way to be told that a report changed."""
+
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
+        id = done.structured_content["id"]
+        async with client.listen(resource_subscriptions=[f"patchq://reports/{id}"]) as heard:
+            patchq("discard", id, cwd=repo)
+            with anyio.fail_after(60):
+                async for event in heard:
+                    assert event == ResourceUpdated(f"patchq://reports/{id}")
+                    break
+        seen = await client.call_tool("wait", {"id": id, "known": "proposed"})
+        assert seen.structured_content["state"] == "discarded"
+
+    return use
+
+
+async def _subscribing(url: str, right: dict[str, str], repo: Path, path: str) -> None:
+    """The older way."""
+    heard = anyio.Event()
+
+    async def hear(message: object) -> None:
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            heard.set()
+
+    async with (
+        httpx2.AsyncClient(headers=right, timeout=60) as http,
+        _client(url, http, hear) as client,
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await client.subscribe_resource("patchq://status")
+        await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
+        with anyio.fail_after(60):
+            await heard.wait()
+
+
+def _client(url: str, http: httpx2.AsyncClient, hear: Any) -> Client:
+    transport = streamable_http_client(url, http_client=http)
+    return Client(transport, mode=ERAS[1], message_handler=hear)

@@ -1,0 +1,299 @@
+"""Each tool as a client meets it: what is wrong is an error at the door that leaves nothing behind,
+and what is offered is no more than a model reads at every start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from patchq.cli.door import Door
+from patchq.mcp import calls
+from patchq.mcp.arguments import EditArguments
+from patchq.mcp.definitions import DEFINITIONS
+from patchq.mcp.server import described, make
+from patchq.mcp.tools import Tools
+from patchq.mcp.updates import Updates
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import git, make_repo
+from tests.mcp.clients import ERAS, edit, said
+
+SNAPSHOT = Path(__file__).with_name("definitions.json")
+MOST_BYTES = 12_000
+Use = Callable[[Client], Awaitable[None]]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+@pytest.fixture
+def door(repo: Path) -> Iterator[Door]:
+    with ExitStack() as opened:
+        door = Door(
+            Namespace(directory=repo, config=None, opened=opened, verbose=False, quiet=False)
+        )
+        opened.callback(door.close)
+        yield door
+
+
+def within(door: Door, use: Use, *, read_only: bool = False, mode: str = ERAS[0]) -> None:
+    """A client in this process, with a server of its own."""
+
+    async def main() -> None:
+        server = make(Tools(door), Updates(door), read_only)
+        async with Client(server, mode=mode) as client:
+            await use(client)
+
+    anyio.run(main)
+
+
+def left(repo: Path) -> list[str]:
+    """What stands in the queue and among the refs."""
+    files = [str(path.relative_to(repo)) for path in (repo / ".patchq").rglob("*")]
+    return sorted(files) + git("for-each-ref", cwd=repo).split("\n")
+
+
+# ---------------------------------------------------------------- what is offered
+
+
+def test_definitions_are_those_of_the_snapshot() -> None:
+    listed = types.ListToolsResult(tools=[described(one) for one in DEFINITIONS])
+    wire = listed.model_dump_json(by_alias=True, exclude_none=True)
+    assert len(wire.encode()) <= MOST_BYTES
+    made = json.dumps(json.loads(wire)["tools"], indent=1, sort_keys=True) + "\n"
+    assert made == SNAPSHOT.read_text(), f"write it anew if that is meant: {SNAPSHOT}"
+    for tool in listed.tools:
+        assert tool.annotations
+        assert None not in tool.annotations.model_dump(exclude={"title"}).values()
+        assert tool.output_schema
+
+
+def test_read_only_offers_what_changes_nothing(door: Door) -> None:
+    async def use(client: Client) -> None:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names == {one.name for one in DEFINITIONS} - {"submit", "withdraw"}
+        with pytest.raises(MCPError, match="there is no tool 'submit'"):
+            await client.call_tool("submit", {"response": "x"})
+
+    within(door, use, read_only=True)
+
+
+def test_command_line_knows_no_protocol() -> None:
+    code = (
+        "import sys, patchq.cli, patchq.mcp, patchq.cli.submit, patchq.cli.watch;"
+        "print(*{'mcp', 'mcp_types', 'starlette', 'uvicorn', 'anyio'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_http_is_for_this_machine_and_who_may(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("0.0.0.0:80", "::", "example.org", "-1", "65536", ""):
+        done = patchq("mcp", f"--http={address}", cwd=repo, code=2)
+        assert "expected a port" in done.err
+        assert "proxy that authenticates" in done.err
+    for token in ("short", "with a blank in it", "wïth än ümlaut in it"):
+        monkeypatch.setenv("PATCHQ_MCP_TOKEN", token)
+        done = patchq("mcp", "--http", "0", cwd=repo, code=2)
+        assert "PATCHQ_MCP_TOKEN: expected" in done.err
+
+
+# ---------------------------------------------------------------- edits
+
+KINDS = [
+    ({"old": "two\n", "new": "2\n"}, "one\n2\nthree\n"),
+    ({"old": "e", "new": "E", "replace_all": True}, "onE\ntwo\nthrEE\n"),
+    ({"old": "two\n", "new": ""}, "one\nthree\n"),
+    ({"new": "one\ntwo\n3\n"}, "one\ntwo\n3\n"),
+    ({"delete": True}, None),
+]
+
+
+@pytest.mark.parametrize(("change", "result"), KINDS)
+def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str | None) -> None:
+    base = git("rev-parse", "HEAD", cwd=repo)
+    text = calls.response([EditArguments(path="a.txt", **change)])
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{text}")
+    there = git("ls-tree", "--name-only", "patchq/x", cwd=repo)
+    shown = git("show", "patchq/x:a.txt", cwd=repo) + "\n" if there else None
+    assert shown == result
+
+
+def test_edit_and_rename_go_together(repo: Path) -> None:
+    change = EditArguments(path="a.txt", old="two", new="2", rename_to="b/c.txt")
+    text = calls.response([change, EditArguments(path="new.txt", new="new\n")])
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}")
+    names = git("ls-tree", "-r", "--name-only", "patchq/x", cwd=repo).split("\n")
+    assert names == ["b/c.txt", "new.txt"]
+    assert git("show", "patchq/x:b/c.txt", cwd=repo) == "one\n2\nthree"
+
+
+# ---------------------------------------------------------------- what is wrong
+
+GOOD = edit("a.txt", "two\n", "2\n")
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("submit", {}, "expected one of `response` and `edits`"),
+    ("submit", {"response": "x", "edits": [GOOD]}, "expected one of"),
+    ("submit", {"edit": [GOOD]}, "did you mean `edits`?"),
+    ("submit", {"edits": []}, "`edits`"),
+    ("submit", {"edits": [{**GOOD, "file": "b"}]}, "no argument `edits.0.file`"),
+    ("submit", {"edits": [{"path": "a.txt"}]}, "expected `new`, `delete` or `rename_to`"),
+    ("submit", {"edits": [{"path": "a.txt", "old": "x"}]}, "expected `new`"),
+    ("submit", {"edits": [{**GOOD, "delete": True}]}, "`delete` goes with `path` alone"),
+    ("submit", {"edits": [{"path": "a", "rename_to": "b\n*** Delete File: a.txt"}]}, "control"),
+    ("submit", {"edits": [{"path": "a\0b", "new": "x"}]}, "control"),
+    ("submit", {"edits": [GOOD], "id": "../x"}, "no batch has such an id"),
+    ("submit", {"edits": [GOOD], "id": "x\0y"}, "no batch has such an id"),
+    ("submit", {"edits": [GOOD], "id": ""}, "no batch has such an id"),
+    ("submit", {"edits": [GOOD], "depends_on": ["a/b"]}, "no batch has such an id"),
+    ("submit", {"edits": [GOOD], "wait_seconds": -1}, "`wait_seconds`"),
+    ("submit", {"edits": [GOOD], "wait_seconds": 1e9}, "`wait_seconds`"),
+    ("submit", {"edits": [GOOD], "wait_seconds": "60"}, "`wait_seconds`"),
+    ("submit", {"edits": [GOOD], "base": "x\ny: z"}, "control"),
+    ("submit", {"response": "x" * 3_000_000}, "response.too_large"),
+    ("submit", {"response": "---\nid: q\n---\nx", "id": "p"}, "says `id` already"),
+    ("submit", {"response": "\ud800"}, "surrogate"),
+    ("submit", {"response": "", "message": "m"}, "is empty"),
+    ("check", {"response": ""}, "is empty"),
+    ("status", {"agent": ""}, "not empty"),
+    ("check", {"response": "x", "message": "m"}, "no argument `message`"),
+    ("report", {"id": "../x"}, "no batch has such an id"),
+    ("report", {"id": "x\0"}, "no batch has such an id"),
+    ("report", {"id": "nobody"}, "there is no batch nobody"),
+    ("report", {}, "`id`"),
+    ("wait", {"id": "..", "wait_seconds": 0}, "no batch has such an id"),
+    ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no batch nobody"),
+    ("status", {"limit": 0}, "`limit`"),
+    ("status", {"limit": 10_000}, "`limit`"),
+    ("status", {"state": "odd"}, "`state`"),
+    ("how_to_answer", {"files": []}, "`files`"),
+    ("how_to_answer", {"files": ["../a"]}, "path.outside"),
+    ("withdraw", {"id": "nobody", "token": "x"}, "nobody"),
+    ("withdraw", {"id": "a/../b", "token": "x"}, "no batch has such an id"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: Door, mode: str) -> None:
+    before = left(repo)
+
+    async def use(client: Client) -> None:
+        for name, given, why in WRONG:
+            done = await client.call_tool(name, given)
+            assert done.is_error, (name, given)
+            assert why in said(done), (name, given, said(done))
+            assert len(said(done)) < 2000
+        assert left(repo) == before
+        for uri in ("patchq://reports/../x", "patchq://formats/none", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="usage:"):
+                await client.read_resource(uri)
+
+    within(door, use, mode=mode)
+
+
+# ---------------------------------------------------------------- the oracle
+
+MEETS = [
+    ([edit("a.txt", "two\n", "zwei\n")], True),
+    ([edit("a.txt", "three\n", "3\n")], True),  # borders on it
+    ([edit("a.txt", "five\n", "5\n")], False),
+    ([{"path": "a.txt", "delete": True}], True),
+    ([{"path": "a.txt", "rename_to": "c.txt"}], True),
+    ([{"path": "b.txt", "new": "b\n"}], True),
+    ([{"path": "b.txt/c", "new": "c\n"}], True),
+    ([{"path": "d.txt", "new": "d\n"}], False),
+]
+
+
+def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
+    lines = "one\ntwo\nthree\nfour\nfive\n"
+    repo = make_repo(tmp_path / "repo", {"a.txt": lines})
+    first = [edit("a.txt", "two\n", "2\n"), {"path": "b.txt", "new": "new\n"}]
+    text = calls.response(EditArguments(**one) for one in first)
+    patchq("apply", "-", cwd=repo, stdin=f"---\nid: held\nagent: other\n---\n{text}")
+    for edits, meets in MEETS:
+        text = calls.response(EditArguments(**one) for one in edits)
+        foreseen = patchq("--json", "check", "-", cwd=repo, stdin=text).json()
+        met = patchq("--json", "apply", "-", cwd=repo, stdin=text).json()
+        patchq("discard", met["id"], cwd=repo)
+        assert [p for p in foreseen["problems"] if "conflict" in p["code"]] == [
+            p for p in met["problems"] if "conflict" in p["code"]
+        ], edits
+        others = {p["conflicts_with"]["agent"] for p in foreseen["problems"] if p["conflicts_with"]}
+        assert others == ({"other"} if meets else set()), edits
+
+
+# ---------------------------------------------------------------- without a daemon
+
+
+def test_submit_says_that_nobody_is_there(repo: Path, door: Door) -> None:
+    async def use(client: Client) -> None:
+        said_all = {"id": "mine", "message": "a: b", "model": "m", "depends_on": ["x"]}
+        done = await client.call_tool("submit", {"edits": [GOOD], **said_all})
+        assert not done.is_error
+        assert done.structured_content["state"] == "waiting"
+        assert "no daemon works on the queue" in said(done)
+        assert len([*(repo / ".patchq/inbox").glob("[!.]*")]) == 1
+        given = {"id": done.structured_content["id"], "wait_seconds": 0}
+        seen = await client.call_tool("wait", given)
+        assert seen.structured_content["state"] == "waiting"
+        drop(repo / ".patchq", {"x.md": block("b.txt", "", "new\n")})
+        patchq("run", cwd=repo)
+        seen = await client.call_tool("wait", {"id": done.structured_content["id"]})
+        assert seen.structured_content["id"] == "mine"
+        assert seen.structured_content["state"] == "proposed"  # on top of `x`
+
+    within(door, use)
+
+
+def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: Door) -> None:
+    async def use(client: Client) -> None:
+        (repo / ".git").rename(repo / "away")
+        for name, given in (("status", {}), ("check", {"edits": [GOOD]})):
+            done = await client.call_tool(name, given)
+            assert done.is_error
+            assert said(done).startswith("fault.repository: there is no repository in ")
+        (repo / "away").rename(repo / ".git")
+        assert not (await client.call_tool("status", {})).is_error
+
+    within(door, use)
+
+
+def test_check_and_looks_write_nothing(repo: Path, door: Door) -> None:
+    drop(repo / ".patchq", {"x.md": block("a.txt", "nowhere\n", "x\n")})
+    patchq("run", cwd=repo, code=1)
+    before = left(repo)
+
+    async def use(client: Client) -> None:
+        assert not (await client.call_tool("check", {"edits": [GOOD]})).is_error
+        bad = await client.call_tool("check", {"edits": [edit("a.txt", "tow\n", "2\n")]})
+        assert bad.is_error
+        assert bad.structured_content["problems"][0]["code"] == "match.none"
+        listed = await client.call_tool("status", {"state": "rejected"})
+        assert [one["id"] for one in listed.structured_content["batches"]] == ["x"]
+        full = await client.call_tool("report", {"id": "x", "full": True})
+        assert full.structured_content["report"]["schema"] == "patchq.report/1"
+        answer = await client.call_tool("how_to_answer", {"files": ["a.txt"], "form": "diff"})
+        assert answer.structured_content["base"] == git("rev-parse", "HEAD", cwd=repo)
+        prompt = await client.get_prompt("retry", {"id": "x"})
+        assert "match.none" in str(prompt.messages[0].content)
+        page = await client.read_resource("patchq://reports/x")
+        assert "`x`: rejected" in str(page.contents[0])
+
+    within(door, use)
+    assert left(repo) == before

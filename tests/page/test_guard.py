@@ -1,0 +1,84 @@
+"""Who is let in: by the printed address, from this page, to this host, with a bounded body."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from patchq.page.guard import MOST_BYTES
+from tests.helpers.command import patchq
+from tests.page.people import Person
+
+COMMIT = [("commit", "0" * 40)]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "code"),
+    [
+        ("/", {"cookie": ""}, 403),
+        ("/", {"cookie": "patchq-1=guess"}, 403),
+        ("/?token=guess", {"cookie": ""}, 403),
+        ("/?token=", {}, 403),
+        ("/", {"host": "example.org"}, 421),
+        ("/", {"host": "127.0.0.1:1"}, 421),
+        ("/", {"host": ""}, 400),
+        ("/static/page.css", {"cookie": ""}, 403),
+        ("/changes", {"cookie": ""}, 403),
+        ("/nowhere", {}, 404),
+        ("/batch/nobody", {}, 404),
+        ("/batch/..%2F..%2Fetc%2Fpasswd", {}, 404),
+        ("/batch/%00", {}, 404),
+        ("/static/..%2fapp.py", {}, 404),
+        ("/batch/fix/accept", {}, 405),
+    ],
+)
+def test_what_is_not_shown(person: Person, path: str, headers: dict[str, str], code: int) -> None:
+    assert person.ask("GET", path, **headers).code == code
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"cookie": ""}, 403),
+        ({"origin": ""}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://example.org"}, 403),
+        ({"origin": "http://127.0.0.1"}, 403),
+        ({"host": "example.org", "origin": "http://example.org"}, 421),
+        ({"content_length": ""}, 411),
+        ({"content_length": str(MOST_BYTES + 1)}, 413),
+    ],
+)
+def test_decisions_from_elsewhere(
+    person: Person, repo: Path, headers: dict[str, str], code: int
+) -> None:
+    assert person.send("/batch/other/discard", COMMIT, **headers).code == code
+    assert patchq("--json", "status", "other", cwd=repo).json()["state"] == "proposed"
+
+
+def test_the_key_is_exchanged_for_a_cookie(person: Person) -> None:
+    answer = person.ask("GET", f"/batch/fix{person.key[1:]}&line=3", cookie="")
+    kept = answer.headers["set-cookie"]
+    assert answer.headers["location"] == "/batch/fix?line=3"
+    assert "HttpOnly" in kept
+    assert "SameSite=strict" in kept
+    assert kept.startswith(f"patchq-{urlsplit(person.url).port}=")
+    assert (
+        person.ask("GET", f"//example.org{person.key}", cookie="").headers["location"][:2] != "//"
+    )
+
+
+def test_every_answer_forbids_scripts_of_others(person: Person) -> None:
+    for path in ("/", "/batch/fix", "/nowhere", "/static/page.js"):
+        headers = person.ask("GET", path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["referrer-policy"] == "same-origin"
+
+
+def test_a_port_that_is_taken(person: Person, repo: Path) -> None:
+    port = str(urlsplit(person.url).port)
+    done = patchq("review", "--no-open", "--port", port, cwd=repo, code=2)
+    assert "give another port" in done.err

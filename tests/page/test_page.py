@@ -1,0 +1,231 @@
+"""What the page shows, and what its forms do."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import git
+from tests.page.people import Person, commit_of, edits
+
+
+def state(repo: Path, id: str) -> str:
+    return str(patchq("--json", "status", id, cwd=repo).json()["state"])
+
+
+def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
+    page = person.look("/")
+    told = patchq("--json", "status", cwd=repo).json()
+    for one in told["waiting"]:
+        assert f'href="/batch/{one["id"]}"' in page
+    assert f"{len(told['waiting'])} for you" in page
+    order = [
+        one["id"] for one in patchq("--json", "status", "--by", "risk", cwd=repo).json()["waiting"]
+    ]
+    assert re.findall('<a href="/batch/([a-z]+)">[a-z]+</a> <span', page) == order
+    assert "&lt;b&gt;writer&lt;/b&gt;" in page
+    some = person.look("/?agent=writer-2")
+    assert 'href="/batch/other"' in some
+    assert "<tr data-item " in some
+    assert "data-item" not in person.look("/?path=b.txt")
+
+
+def test_pages_of_what_is_there(person: Person) -> None:
+    for path, text in {
+        "/history": "match.none",
+        "/statistics": "<svg",
+        "/conflicts": "lines 1",
+        "/help": "<kbd>j</kbd>",
+        "/batch/wrong": "nothing of it",
+    }.items():
+        assert text in person.look(path), path
+
+
+def test_text_of_agents_is_data(person: Person) -> None:
+    for path in ("/", "/batch/hostile", "/history", "/conflicts", "/statistics"):
+        page = person.look(path)
+        assert "<script>d" not in page
+        assert "<b>writer" not in page
+        assert not set("\u202e\x1b\x07") & set(page)
+    assert "\\u202e\\x1b[31m\\x07" in person.look("/batch/hostile")
+
+
+def test_the_page_and_the_terminal_show_the_same_rows(person: Person, repo: Path) -> None:
+    page = person.look("/batch/fix")
+    (file,) = patchq("--json", "show", "fix", "--split", cwd=repo).json()["files"]
+    for row in file["rows"]:
+        if row["kind"] == "fold":
+            assert f">{row['hidden']} lines are not shown" in page
+        else:
+            edits = f' data-edits="{" ".join(row["edits"])}"' if row["edits"] else ""
+            assert re.search(f'<tr class="{row["kind"]}[a-z ]*"{edits}>', page)
+    told = patchq("--json", "status", cwd=repo).json()["waiting"]
+    (fix,) = (one for one in told if one["id"] == "fix")
+    for reason in fix["risk"]["reasons"]:
+        assert f"<li>{reason['text']}</li>" in page
+
+
+def test_accept_takes_what_was_looked_at(person: Person, repo: Path) -> None:
+    page = person.look("/batch/twice")
+    done = person.send("/batch/twice/accept", [("commit", commit_of(page))])
+    assert (done.code, done.headers["location"]) == (303, "/batch/twice")
+    assert state(repo, "twice") == "accepted"
+    assert git("show", "HEAD:a.txt", cwd=repo).split()[1] == "2"
+    again = person.send("/batch/twice/accept", [("commit", commit_of(page))])
+    assert again.code == 409
+    assert "does not wait for review" in again.text
+
+
+def test_what_moved_is_shown_again(person: Person, repo: Path) -> None:
+    stale = commit_of(person.look("/batch/other"))
+    tree = git("rev-parse", f"{stale}^{{tree}}", cwd=repo).strip()
+    ours = git("commit-tree", tree, "-p", stale, "-m", "by a person", cwd=repo).strip()
+    git("update-ref", "refs/heads/patchq/other", ours, cwd=repo)
+    for deed in ("accept", "discard", "choose"):
+        answer = person.send(f"/batch/other/{deed}", [("commit", stale), ("edit", "1")])
+        if deed != "choose":
+            assert (answer.code, "has moved since it was looked at" in answer.text) == (409, True)
+            assert commit_of(answer.text) == ours
+    assert state(repo, "other") == "proposed"
+    for fields in ([], [("commit", "")], [("commit", "HEAD")]):
+        assert person.send("/batch/other/discard", fields).code == 409
+    told = [("commit", ours), ("why", "too <early>")]
+    assert person.send("/batch/other/discard", told).code == 303
+    assert state(repo, "other") == "discarded"
+    assert "too &lt;early&gt;" in person.look("/batch/other")
+
+
+def test_some_edits_are_previewed_before_they_land(person: Person, repo: Path) -> None:
+    head = git("rev-parse", "HEAD", cwd=repo)
+    commit = commit_of(person.look("/batch/fix"))
+    asked = person.send("/batch/fix/choose", [("commit", commit), ("edit", "2")])
+    assert "Accept exactly this" in asked.text
+    assert "+4" in asked.text
+    assert "+1" not in asked.text.split("What would land")[1].split("</section>")[0]
+    assert git("rev-parse", "HEAD", cwd=repo) == head
+    for fields, why in {
+        (): "no edit was chosen",
+        (("edit", "9"),): "has no edit 9",
+    }.items():
+        answer = person.send("/batch/fix/choose", [("commit", commit), *fields])
+        assert (answer.code, why in answer.text) == (409, True)
+    chosen = [("commit", commit), ("chosen", "1"), ("edit", "2")]
+    assert person.send("/batch/fix/accept", chosen).code == 303
+    assert git("show", "HEAD:a.txt", cwd=repo).split()[::3] == ["one", "4"]
+
+
+def test_what_is_held_can_be_discarded(person: Person, repo: Path) -> None:
+    text = edits(("three\n", "3\n")).replace("---\n", "---\ndepends_on: [nobody]\n", 1)
+    drop(repo / ".patchq", {"later.md": text})
+    patchq("run", cwd=repo)
+    assert 'href="/batch/later"' in person.look("/")
+    assert "depends.failed" in person.look("/batch/later")
+    assert person.send("/batch/later/discard", [("commit", "held")]).code == 303
+    assert state(repo, "later") == "discarded"
+
+
+def test_decisions_are_counted_by_agent_and_day(person: Person, repo: Path) -> None:
+    def by_day() -> tuple[list[str], int]:
+        rows = patchq("--json", "stats", "--by", "day", cwd=repo).json()["rows"]
+        return [row["day"] for row in rows], sum(row["events"].get("accepted", 0) for row in rows)
+
+    _, before = by_day()
+    texts = {id: block(f"{id}.txt", "", f"{id}\n") for id in ("one-day", "next-day", "no-day")}
+    drop(repo / ".patchq", {f"{id}.md": f"---\nagent: ann\n---\n{texts[id]}" for id in texts})
+    patchq("run", cwd=repo)
+    for verb, id in zip(("accept", "accept", "discard"), texts, strict=True):
+        patchq(verb, id, cwd=repo)
+    rows = patchq("--json", "stats", "--by", "agent", cwd=repo).json()["rows"]
+    (ours,) = (row for row in rows if row["name"] == "ann")
+    assert ours["decisions"] == {"accepted": 2, "discarded": 1}
+    days, after = by_day()
+    assert after - before == 2
+    told = patchq("stats", "--by", "day", cwd=repo).out
+    assert [line[:10] for line in told.splitlines()] == days
+    page = person.look("/statistics")
+    assert "accepted 2" in page
+    assert all(f'<th scope="row">{day}</th>' in page for day in days)
+
+
+def test_a_change_is_told(person: Person, repo: Path) -> None:
+    page = person.look("/batch/hostile")
+    version = page.split('data-version="')[1].split('"')[0]
+    with socket.create_connection(("127.0.0.1", urlsplit(person.url).port or 0), 60) as stream:
+        asked = f"GET /changes?since={version} HTTP/1.1\r\nhost: {person.host}\r\n"
+        stream.sendall(f"{asked}cookie: {person.cookie}\r\n\r\n".encode())
+        heard = b""
+        while b"retry:" not in heard:
+            heard += stream.recv(4096)
+        assert b"data:" not in heard
+        patchq("discard", "hostile", cwd=repo)
+        until = time.monotonic() + 60
+        while b"data:" not in heard and time.monotonic() < until:
+            heard += stream.recv(4096)
+    assert b"data:" in heard
+    assert json.loads(patchq("--json", "status", "hostile", cwd=repo).out)["state"] == "discarded"
+
+
+def test_words_go_back(person: Person, repo: Path) -> None:
+    commit = commit_of(person.look("/batch/moved"))
+    words = "- keep the name\n- say why <b>now</b>"
+    fields = [
+        ("commit", commit), ("path", "a.txt"), ("side", "new"), ("line", "2"), ("words", words),
+        ("path", "a.txt"), ("side", "base"), ("line", "1"), ("words", ""), ("all", "- in general"),
+    ]  # fmt: skip
+    wrong = [(name, "99" if value == "2" else value) for name, value in fields]
+    refused = person.send("/batch/moved/send-back", wrong)
+    assert refused.code == 409
+    assert "no line 99" in refused.text
+    assert "a.txt:99: - keep the name" in refused.text
+    assert person.send("/batch/moved/send-back", fields).code == 303
+    page = person.look("/batch/moved")
+    assert "say why &lt;b&gt;now" in page
+    said = patchq("--json", "show", "moved", cwd=repo).json()["review"]["comments"]
+    assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
+    empty = person.send("/batch/moved/send-back", [("commit", commit), ("all", "  ")])
+    assert "there is no comment" in empty.text
+
+
+def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> None:
+    made = "{}.txt\n<<<<<<< SEARCH\n=======\n{}\n>>>>>>> REPLACE\n"
+    top = f"---\ndepends_on: [low]\n---\n{made.format('top', 'top')}"
+    drop(repo / ".patchq", {"low.md": made.format("low", "low"), "top.md": top})
+    patchq("run", cwd=repo)
+    assert '<small>stands on <a href="/batch/low">' in person.look("/")
+    page = person.look("/batch/top")
+    assert "Accept the stack: low, then this" in page
+    assert "Accept all" not in page
+    assert '<a href="/batch/low">low</a>; the change below is what it adds' in page
+    alone = person.send("/batch/top/accept", [("commit", commit_of(page))])
+    assert (alone.code, "accept --stack top" in alone.text) == (409, True)
+    assert person.send("/batch/top/accept-stack", [("commit", "0" * 40)]).code == 409
+    assert state(repo, "low") == "proposed"
+    done = person.send("/batch/top/accept-stack", [("commit", commit_of(page))])
+    assert (done.code, state(repo, "low"), state(repo, "top")) == (303, "accepted", "accepted")
+
+
+def test_several_are_sent_back_with_the_same_words(person: Person, repo: Path) -> None:
+    made = "{0}.txt\n<<<<<<< SEARCH\n=======\n{0}\n>>>>>>> REPLACE\n"
+    ids = ("one-more", "two-more")
+    drop(repo / ".patchq", {f"{id}.md": made.format(id) for id in ids})
+    patchq("run", cwd=repo)
+    chosen = re.findall(r'name="chosen" value="([a-z]+-more [0-9a-f]{40})"', person.look("/"))
+    assert len(chosen) == 2
+    gone = [("chosen", f"nobody {'0' * 40}"), ("chosen", chosen[0]), ("all", "say <why>")]
+    for fields in ([("all", "why?")], [("chosen", chosen[0])], gone):
+        answer = person.send("/send-back", fields)
+        assert (answer.code, 'role="alert"' in answer.text) == (409, True)
+    assert "say &lt;why&gt;" in answer.text
+    assert "there is no batch nobody" in answer.text
+    done = person.send("/send-back", [*(("chosen", one) for one in chosen), ("all", "shorter")])
+    assert (done.code, done.headers["location"]) == (303, "/")
+    said = [
+        [one["text"] for one in patchq("--json", "show", id, cwd=repo).json()["review"]["comments"]]
+        for id in ids
+    ]
+    assert said == [["say <why>", "shorter"], ["shorter"]]
