@@ -105,3 +105,8 @@ def _is_plain(path: Path, files: Mapping[str, bytes | str]) -> bool:
 def tip(repo: Path, ref: str = "main") -> str:
     """The id of the commit that the ref names."""
     return git("rev-parse", ref, cwd=repo)
+
+
+def write_config(repo: Path, text: str) -> None:
+    """Set the configuration of a repository, as its operator does."""
+    (repo / ".patchq.yaml").write_text(text, encoding="utf-8")
