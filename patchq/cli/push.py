@@ -32,6 +32,7 @@ from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import handed_in, proc_receive, ranges
 from patchq.gate.review.proc_receive import NAMESPACE, Command, Push, Said
+from patchq.gate.service.admission import PUSH_BYTES
 from patchq.gate.service.watcher import Watcher
 
 _MOST_LINES, _FEW_LINES = 60, 12
@@ -68,7 +69,7 @@ class _Ended:
 def receive(args: Namespace, site: Site) -> int:
     """Talk to git; the exit code is 0 once it has its answer."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
-    push = proc_receive.hear(reader, writer)
+    push = proc_receive.hear(reader, writer, PUSH_BYTES)
     try:
         with _Ended() as ended:
             reason = _handed_in(args, site, push, ended)

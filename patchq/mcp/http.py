@@ -17,29 +17,27 @@ from typing import Any
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
-from patchq.cli import loopback, output
+from patchq.cli import output
 from patchq.core.model.errors import UsageError
+from patchq.gate.service import loopback
 from patchq.mcp.tools import Tools
 
 TOKEN = "PATCHQ_MCP_TOKEN"
 PATH = "/mcp"
 _LEAST_TOKEN = 16
-_ESCAPES = 2
-"""A response's text may be so many times as long in JSON; more is refused by its size."""
-_BESIDE = 64 << 10
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-def serve(args: Namespace, server: Server, tools: Tools, response_bytes: int) -> int:
+def serve(args: Namespace, server: Server, tools: Tools, body_bytes: int) -> int:
     """Listen until a signal ends it; what waits for a verdict is then told that there is none."""
     token, made = _token()
     with loopback.bound(loopback.port_of(args.http, "--http")) as own:
         port = own.getsockname()[1]
         app = server.streamable_http_app(
             streamable_http_path=PATH,
-            max_request_body_size=_ESCAPES * response_bytes + _BESIDE,
+            max_request_body_size=body_bytes,
             transport_security=TransportSecuritySettings(
                 allowed_hosts=[f"{name}:{port}" for name in loopback.NAMES],
                 allowed_origins=[f"http://{name}:{port}" for name in loopback.NAMES],

@@ -19,6 +19,7 @@ from patchq.core.formats.registry import FORMATS
 from patchq.core.model.errors import Fault, UsageError, disk_fault
 from patchq.core.text.quote import visible
 from patchq.gate.report.document import printed
+from patchq.gate.service import admission
 from patchq.mcp import arguments, resources
 from patchq.mcp.arguments import ProblemAnswer, VerdictAnswer
 from patchq.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition
@@ -34,13 +35,14 @@ def run(args: Namespace) -> int:
     args.opened.callback(door.close)
     tools = Tools(door, args.agent)
     server = make(tools, Updates(door), args.read_only)
+    limit = admission.message_bytes(door.response_bytes)
     if args.http is None:
         from patchq.mcp import stdio
 
-        return stdio.serve(server, tools)
+        return stdio.serve(server, tools, limit)
     from patchq.mcp import http  # what stdio has no use for
 
-    return http.serve(args, server, tools, door.response_bytes)
+    return http.serve(args, server, tools, limit)
 
 
 def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:

@@ -1,146 +1,98 @@
-"""The protocol's server over standard input and output, which a signal ends at once.
+"""The SDK's server over standard input and output.
 
-The SDK hands every line in and out to a thread, and a thread's read cannot be called off.  So the
-loop itself waits for the wire here: it costs no thread, and `end` ends the input.  Meanwhile the
-standard streams belong to nobody: what a child reads there has its end, and what is printed goes to
-standard error.
+The SDK reads lines of any length, in a thread that no signal ends; so it is given a reader that
+bounds a line and that a signal calls off.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
-import select
+import re
 import signal
-import socket
-import stat
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, cast
 
 import anyio
-from anyio import to_thread
+import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
+from patchq.gate.service.admission import LineCutter, OversizedLine
 from patchq.mcp.tools import Tools
 
-if TYPE_CHECKING:
-    TextFile = anyio.AsyncFile[str]
-
 _LAST_ANSWERS_SECONDS = 0.3
-_MOST = 64 << 10
+_UNREAD_SECONDS = 2.0
+"""After a signal the client has so long to read what blocks the output."""
+_CHUNK_BYTES = 64 << 10
+_VALUE = rb'(-?\d{1,18}|"[\w.:-]{1,100}")'
+_ID = re.compile(
+    rb'\A\s*{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*%b\s*,|,\s*"id"\s*:\s*%b\s*}\s*\Z'
+    % (_VALUE, _VALUE)
+)
+"""A request's id at its start or its end, where SDKs write it."""
 
 
-def serve(server: Server, tools: Tools) -> int:
-    """Serve until the client ends it, or a signal: who waits for a verdict is told then that there
-    is none yet."""
-    with ExitStack() as stack:
-        own = [stack.enter_context(_taken(fd)) for fd in (0, 1)]
-        return anyio.run(_serve, server, tools, _Input(own[0]), _Output(own[1]))
+def serve(server: Server, tools: Tools, line_bytes: int) -> int:
+    """Serve until the client, or a signal, ends it; who waits for a verdict is told by then."""
+    source = os.dup(0)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # a child never reads the client's words
+    return anyio.run(_serve, server, tools, source, line_bytes)
 
 
-@contextmanager
-def _taken(fd: int) -> Iterator[int]:
-    """A standard stream for the protocol alone."""
-    own = os.dup(fd)
-    instead = os.open(os.devnull, os.O_RDONLY) if fd == 0 else os.dup(2)
-    try:
-        os.dup2(instead, fd)
-        yield own
-    finally:
-        os.dup2(own, fd)
-        os.close(own)
-        os.close(instead)
-
-
-class _Input:
-    """The lines that come, until `end`."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd, self._come, self._looked_at = fd, bytearray(), 0
-        self._over = False
-        self._waiting: anyio.CancelScope | None = None
-
-    def __aiter__(self) -> _Input:
-        return self
-
-    async def __anext__(self) -> str:
-        while (end := self._come.find(b"\n", self._looked_at) + 1) == 0 and not self._over:
-            self._looked_at = len(self._come)
-            data = await self._read()
-            self._come += data
-            self._over |= not data
-        line = bytes(self._come[: end or None])
-        del self._come[: len(line)]
-        self._looked_at = 0
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
-
-    async def _read(self) -> bytes:
-        """What there is, of which there is none once it ended."""
-        with anyio.CancelScope() as self._waiting:
-            with suppress(PermissionError):  # a file is always ready, and nothing waits for it
-                await anyio.wait_readable(self._fd)
-            with suppress(OSError):
-                return os.read(self._fd, _MOST)
-        return b""
-
-    def end(self) -> None:
-        self._over = True
-        if self._waiting is not None:
-            self._waiting.cancel()
-
-
-class _Output:
-    """Where the answers go; a client that is gone hears nothing."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        kind = os.fstat(fd).st_mode
-        self._socket = socket.socket(fileno=os.dup(fd)) if stat.S_ISSOCK(kind) else None
-        self._is_pipe = stat.S_ISFIFO(kind)
-
-    async def write(self, text: str) -> None:
-        data = text.encode("utf-8", "replace")
-        with suppress(BrokenPipeError, ConnectionResetError):
-            if rest := data[self._at_once(data) :]:
-                await to_thread.run_sync(_written, self._fd, rest)
-
-    async def flush(self) -> None:
-        pass
-
-    def _at_once(self, data: bytes) -> int:
-        """Write as much as nobody has to wait for; how much that was."""
-        if self._socket is not None:
-            with suppress(BlockingIOError):
-                return self._socket.send(data, socket.MSG_DONTWAIT)
-        elif self._is_pipe and len(data) <= select.PIPE_BUF:
-            _, free, _ = select.select((), (self._fd,), (), 0)
-            return os.write(self._fd, data) if free else 0  # one that is free takes so much
-        return 0
-
-
-def _written(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-async def _serve(server: Server, tools: Tools, lines: _Input, answers: _Output) -> int:
-    caught: list[int] = []
+async def _serve(server: Server, tools: Tools, source: int, line_bytes: int) -> int:
+    code = 0
     async with anyio.create_task_group() as group:
 
-        async def ended() -> None:
+        async def end_by_signal() -> None:
+            nonlocal code
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-                async for number in signals:
-                    caught.append(number)
-                    tools.ending = lambda: True
-                    await anyio.sleep(_LAST_ANSWERS_SECONDS)
-                    lines.end()
+                code = 130 if await anext(signals) == signal.SIGINT else 0
+                tools.ending = lambda: True
+                await anyio.sleep(_LAST_ANSWERS_SECONDS)
+            # An unread answer blocks a thread, which nothing calls off.
+            asyncio.get_running_loop().call_later(_UNREAD_SECONDS, os._exit, code)
+            group.cancel_scope.cancel()
 
-        group.start_soon(ended)
-        wire = cast("TextFile", lines), cast("TextFile", answers)
-        async with stdio_server(*wire) as (read, write):
+        async def refuse(line: OversizedLine) -> None:
+            await write.send(SessionMessage(_refusal(line, line_bytes)))
+
+        group.start_soon(end_by_signal)
+        async with stdio_server(cast("Any", _lines(source, line_bytes, refuse))) as (read, write):
             await server.run(read, write, server.create_initialization_options())
         group.cancel_scope.cancel()
-    return 130 if signal.SIGINT in caught else 0
+    return code
+
+
+async def _lines(
+    source: int, limit: int, refuse: Callable[[OversizedLine], Awaitable[None]]
+) -> AsyncIterator[str]:
+    """Yield the client's lines up to the limit."""
+    cutter, chunk = LineCutter(limit), b"\n"
+    while chunk:
+        with suppress(PermissionError):  # a file is always ready
+            await anyio.wait_readable(source)
+        chunk = b""
+        with suppress(OSError):
+            chunk = os.read(source, _CHUNK_BYTES)
+        for line in cutter.lines(chunk or b"\n"):
+            if isinstance(line, OversizedLine):
+                await refuse(line)
+            else:
+                yield line.decode("utf-8", "replace")
+
+
+def _refusal(line: OversizedLine, limit: int) -> types.JSONRPCError:
+    found = _ID.search(line)
+    return types.JSONRPCError(
+        jsonrpc="2.0",
+        id=json.loads(found[1] or found[2]) if found else None,
+        error=types.ErrorData(
+            code=types.INVALID_REQUEST,
+            message=f"the line is longer than {limit} bytes, so it was not read; send less at once",
+        ),
+    )

@@ -1,8 +1,8 @@
-"""Who may see the page: whoever opened the address that was printed at the start, in that browser.
+"""The page's guard: it lets in the browser that opened the address printed at the start.
 
-The address holds a token, new at each start, which is exchanged for a cookie; the cookie's name
-holds the port, since browsers keep cookies by host alone.  A request for another host's name
-(rebinding) and a form from another site's page are refused, and so is a body that is too long.
+The address holds a token, new at each start, which is exchanged for a cookie.  Browsers send a
+cookie to every port of a name, so the page has a name of its own, which is as new.
+Requests to another name (rebinding), forms of another site's page, and long bodies are refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from patchq.cli.loopback import NAMES
+from patchq.gate.service.loopback import NAMES
 
 TOKEN = "token"
 """The parameter of the address that is printed."""
@@ -45,6 +45,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_COOKIE = "patchq"
 _ASKS = ("GET", "HEAD")
 
 
@@ -53,10 +54,12 @@ class Admission:
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
-        self.token = secrets.token_urlsafe(32)
+        self._host = f"{secrets.token_hex(8)}.localhost:{port}"
+        self._plain_hosts = [f"{name}:{port}" for name in NAMES]
+        self._token = secrets.token_urlsafe(32)
         self._cookie = secrets.token_urlsafe(32)
-        self._name = f"patchq-{port}"
-        self._hosts = {f"{name}:{port}" for name in NAMES}
+        self._origin = f"http://{self._host}"
+        self.url = f"{self._origin}/?{TOKEN}={self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,10 +75,14 @@ class Admission:
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that goes no further."""
         headers = Headers(scope=scope)
-        if headers.get("host") not in self._hosts or len(headers.getlist("host")) != 1:
-            return _plain("this page answers to its own address alone", 421)
-        if scope["method"] not in _ASKS:
-            if not self._is_own(headers.get("origin")):
+        asks = scope["method"] in _ASKS
+        if headers.getlist("host") != [self._host]:
+            if headers.get("host") not in self._plain_hosts:
+                return _plain("this page answers to its own address alone", 421)
+            link = f'<a href="{self._origin}/">{self._origin}/</a>'
+            return HTMLResponse(f"<p>The review page is at {link}</p>", 200 if asks else 421)
+        if not asks:
+            if headers.getlist("origin") != [self._origin]:
                 return _plain("this was sent by a page of another site", 403)
             length = headers.get("content-length", "")
             if not length.isdigit():
@@ -83,20 +90,17 @@ class Admission:
             if int(length) > MOST_BYTES:
                 return _plain(f"more than {MOST_BYTES} bytes were sent", 413)
         asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if scope["method"] in _ASKS and TOKEN in asked:
+        if asks and TOKEN in asked:
             return self._exchange(scope, asked)
         if not self._has_cookie(headers):
             text = "open the address that `patchq review` printed: it holds the key to this page"
             return _plain(text, 403)
         return None
 
-    def _is_own(self, origin: str | None) -> bool:
-        return origin is not None and origin.removeprefix("http://") in self._hosts
-
     def _exchange(self, scope: Scope, asked: Mapping[str, list[str]]) -> Response:
         rest = {name: values for name, values in asked.items() if name != TOKEN}
         given = asked[TOKEN][0].encode()
-        if not hmac.compare_digest(given, self.token.encode()):
+        if not hmac.compare_digest(given, self._token.encode()):
             return _plain(
                 "this address is of an earlier start: see what `patchq review` printed", 403
             )
@@ -104,7 +108,8 @@ class Admission:
             "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
         )
         answer = RedirectResponse(where, 303)
-        answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict", path="/")
+        # With "strict" no link leads here, such as the one of `127.0.0.1`.
+        answer.set_cookie(_COOKIE, self._cookie, httponly=True, samesite="lax", path="/")
         return answer
 
     def _has_cookie(self, headers: Headers) -> bool:
@@ -112,7 +117,7 @@ class Admission:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return False
-        given = cookies.get(self._name)
+        given = cookies.get(_COOKIE)
         return given is not None and hmac.compare_digest(
             given.value.encode(), self._cookie.encode()
         )

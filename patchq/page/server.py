@@ -6,10 +6,11 @@ import webbrowser
 from argparse import Namespace
 from threading import Timer
 
-from patchq.cli import loopback, output
+from patchq.cli import output
 from patchq.cli.door import Door
+from patchq.gate.service import loopback
 from patchq.page.app import make
-from patchq.page.guard import TOKEN, Admission
+from patchq.page.guard import Admission
 from patchq.page.live import News
 
 _OPEN_SECONDS = 0.3
@@ -24,14 +25,12 @@ def run(args: Namespace) -> int:
         news = News(world)
         port = args.port if args.port is not None else world.config.review.port
     with loopback.bound(port) as own:
-        port = own.getsockname()[1]
-        guarded = Admission(make(*doors, news), port)
+        guarded = Admission(make(*doors, news), own.getsockname()[1])
         serving = loopback.server(guarded)
         news.ending = lambda: serving.should_exit
-        url = f"http://{loopback.HOST}:{port}/?{TOKEN}={guarded.token}"
-        output.emit(args, {"url": url}, f"patchq review: {url}", "Ctrl-C ends it.")
+        output.emit(args, {"url": guarded.url}, f"patchq review: {guarded.url}", "Ctrl-C ends it.")
         if not args.no_open:
-            opening = Timer(_OPEN_SECONDS, webbrowser.open, (url,))
+            opening = Timer(_OPEN_SECONDS, webbrowser.open, (guarded.url,))
             opening.daemon = True
             opening.start()
         loopback.listen(serving, own)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from patchq.gate.service.loopback import HOST
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo
 
@@ -22,6 +23,7 @@ class Person:
         self.url = url
         parts = urlsplit(url)
         self.host, self.key = parts.netloc, f"{parts.path}?{parts.query}"
+        self.port = parts.port or 0
         answer = self.ask("GET", self.key, cookie="")
         self.cookie = answer.headers["set-cookie"].split(";")[0]
 
@@ -37,7 +39,7 @@ class Person:
                 "content-length": str(len(body.encode())),
             }
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.host, timeout=60)
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():

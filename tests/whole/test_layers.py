@@ -38,7 +38,7 @@ SOLE_IMPORTERS = {
     "psycopg": "patchq.gate.queue.postgres",
     "pygments": "patchq.cli.syntax",
     "starlette": "patchq.page",
-    "uvicorn": "patchq.cli.loopback",
+    "uvicorn": "patchq.gate.service.loopback",
 }
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {

@@ -7,6 +7,7 @@ The hook is told what is pushed and answers for each ref, in lines that begin wi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 from unicodedata import category
@@ -17,7 +18,6 @@ from patchq.gate.report.secrecy import batch_id
 
 NAMESPACE = "refs/for/"
 WAITS_SECONDS = 600.0
-_MOST_LINES = 10_000
 _MOST_REASON = 300
 _MOST_VALUE = 10_000
 _KEYS = {"id": "id", "message": "message", "agent": "agent", "model": "model", "retries": "retries"}
@@ -54,19 +54,24 @@ class Said:
     seconds: float = WAITS_SECONDS
 
 
-def hear(reader: BinaryIO, writer: BinaryIO) -> Push:
-    """Greet git, and hear what is pushed; `UsageError` for anything else than that."""
-    greeting = list(_lines(reader))
+def hear(reader: BinaryIO, writer: BinaryIO, limit: int) -> Push:
+    """Greet git and read the push; `UsageError` for anything else.
+
+    Its refs, and its options, are at most `limit` bytes.
+    """
+    greeting = list(_lines(reader, limit))
     version, _, can = greeting[0].partition(b"\0") if greeting else (b"", b"", b"")
     if version.rstrip() != b"version=1":
         raise UsageError("this is not git's proc-receive", "git calls it, for a push to refs/for/")
     with_options = b"push-options" in can.split()
     _put(writer, b"version=1\0push-options" if with_options else b"version=1")
     _flush(writer)
-    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader)]
+    commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader, limit)]
     if not all(len(words) == 3 for words in commands):
         raise UsageError("git's proc-receive said what is no command", "see `git help githooks`")
-    options = [line.decode("utf-8", "replace") for line in _lines(reader)] if with_options else []
+    options = (
+        [line.decode("utf-8", "replace") for line in _lines(reader, limit)] if with_options else []
+    )
     return Push(tuple(Command(*words) for words in commands), tuple(options))
 
 
@@ -135,21 +140,20 @@ def _seconds(value: str) -> float:
 # ---------------------------------------------------------------- lines with their length
 
 
-def _lines(reader: BinaryIO) -> Iterator[bytes]:
-    """What is sent until the next pause; `UsageError` where it breaks off, or never ends."""
-    for _ in range(_MOST_LINES):
-        head = reader.read(4)
-        try:
-            length = int(head, 16) if len(head) == 4 else -1
-        except ValueError:
-            length = -1
-        if length == 0:
-            return
+def _lines(reader: BinaryIO, limit: int) -> Iterator[bytes]:
+    """Yield what is sent until the next pause; `UsageError` where it breaks off or is too much."""
+    while (length := _length(reader.read(4))) != 0:
+        limit -= length
+        if limit < 0:
+            raise UsageError("git sends too many refs or push options", "push fewer at once")
         data = reader.read(length - 4) if length >= 4 else b""
         if length < 4 or len(data) != length - 4:
             raise UsageError("what git sends to proc-receive breaks off", "push again")
         yield data.removesuffix(b"\n")
-    raise UsageError(f"git sends more than {_MOST_LINES} lines to proc-receive", "push less")
+
+
+def _length(head: bytes) -> int:
+    return int(head, 16) if re.fullmatch(rb"[0-9a-fA-F]{4}", head) else -1
 
 
 def _put(writer: BinaryIO, line: bytes) -> None:
