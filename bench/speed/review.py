@@ -28,6 +28,7 @@ PROPOSALS = 200
 LINES = 10_000
 INBOX_MS, DIFF_MS, CHANGE_MS = 60.0, 1000.0, 300.0
 _SECONDS = 30.0
+_HOST = "127.0.0.1"
 
 
 def _response(path: str, old: str, new: str) -> str:
@@ -64,13 +65,14 @@ class Browser:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._host = parts.netloc
-        answer, _ = self._ask(f"/?{parts.query}", {})
-        self._cookie = {"cookie": (answer.getheader("set-cookie") or "").split(";")[0]}
+        self._port = parts.port
+        self._headers = {"host": parts.netloc}
+        answer, _ = self._ask(f"/?{parts.query}")
+        self._headers["cookie"] = (answer.getheader("set-cookie") or "").split(";")[0]
 
-    def _ask(self, path: str, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, str]:
-        connection = http.client.HTTPConnection(self._host, timeout=_SECONDS)
-        connection.request("GET", path, headers=headers)
+    def _ask(self, path: str) -> tuple[http.client.HTTPResponse, str]:
+        connection = http.client.HTTPConnection(_HOST, self._port, timeout=_SECONDS)
+        connection.request("GET", path, headers=self._headers)
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -79,7 +81,7 @@ class Browser:
     def page(self, path: str) -> tuple[float, str]:
         """Milliseconds, and the page."""
         start = time.perf_counter()
-        answer, text = self._ask(path, self._cookie)
+        answer, text = self._ask(path)
         spent = (time.perf_counter() - start) * 1000
         if answer.status != 200:
             raise BenchError(f"{path} answered {answer.status}")
@@ -88,8 +90,8 @@ class Browser:
     def change(self, version: str, deed: Sequence[str], report: Path, home: Path) -> float:
         """Milliseconds from the writing of a report until the page with it was there: the change
         is told, and the inbox is read again."""
-        connection = http.client.HTTPConnection(self._host, timeout=_SECONDS)
-        connection.request("GET", f"/changes?since={version}", headers=self._cookie)
+        connection = http.client.HTTPConnection(_HOST, self._port, timeout=_SECONDS)
+        connection.request("GET", f"/changes?since={version}", headers=self._headers)
         stream = connection.getresponse()
         stream.readline()
         with subprocess.Popen(deed, cwd=report.parents[2], env=environment(home)) as command:

@@ -249,6 +249,17 @@ def test_a_page_of_another_site_decides_nothing(opened: Opening, url: str, repo:
     assert state(repo, "rtl") == "proposed"
 
 
+def test_the_plain_address_leads_to_the_page_and_has_no_cookie(opened: Opening) -> None:
+    tab = opened()
+    plain = f"http://127.0.0.1:{tab.own.rpartition(':')[2]}/"
+    tab.goto(plain)
+    tab.click("a")
+    tab.wait_for_url(f"{tab.own}/")
+    assert "for you" in tab.inner_text("main")
+    assert tab.context.cookies(plain) == []
+    assert len(tab.context.cookies(tab.own)) == 1
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_pictures(opened: Opening, theme: str, tmp_path: Path) -> None:
     room = Path(os.environ.get(PICTURES, tmp_path))

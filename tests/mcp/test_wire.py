@@ -1,15 +1,19 @@
-"""The wire of stdio: what comes in pieces, in bulk, or as a file; clients that do not listen."""
+"""The wire of stdio: lines that are too long, signals, files, and clients that do not listen."""
 
 from __future__ import annotations
 
+import fcntl
 import json
-import os
-import socket
+import re
+import signal
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -19,23 +23,20 @@ from tests.helpers.gitrepo import make_repo
 _CLIENT = {"name": "t", "version": "0"}
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
 _COMMAND = [sys.executable, "-m", "patchq", "mcp"]
+_CHECK = {"edits": [{"path": "ä.txt", "old": "één\n", "new": "zwei €\n"}]}
+_PEAK_KB = 250_000
 
 
-def _lines(*calls: tuple[str, dict[str, Any]]) -> bytes:
-    """A client's words: the handshake, and calls of tools with the ids 1, 2, …"""
-    said: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": _HELLO},
-        {"method": "notifications/initialized"},
-    ]
-    for id, (name, given) in enumerate(calls, 1):
-        params = {"name": name, "arguments": given}
-        said.append({"id": id, "method": "tools/call", "params": params})
-    lines = (json.dumps({"jsonrpc": "2.0", **one}, ensure_ascii=False) for one in said)
-    return "".join(f"{line}\n" for line in lines).encode()
+def _line(**message: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
 
 
-def _answers(out: bytes) -> dict[int, dict[str, Any]]:
-    return {one["id"]: one for one in map(json.loads, out.splitlines()) if "id" in one}
+_GREETING = _line(id=0, method="initialize", params=_HELLO) + _line(
+    method="notifications/initialized"
+)
+_CALL = _line(id=1, method="tools/call", params={"name": "check", "arguments": _CHECK})
+_LIST = _line(id=2, method="tools/list")
+_LONG = b"x" * 100_000_000
 
 
 @pytest.fixture
@@ -43,95 +44,82 @@ def repo(tmp_path: Path) -> Path:
     return make_repo(tmp_path / "repo", {"ä.txt": "één\n"})
 
 
-_CHECK = ("check", {"edits": [{"path": "ä.txt", "old": "één\n", "new": "zwei €\n"}]})
-_LARGE = ("check", {"edits": [{"path": "n.txt", "new": "é" * 300_000 + "\n"}]})
-
-
-def _by_pipe(repo: Path, said: bytes) -> bytes:
-    """In pieces that end inside of characters."""
-    with subprocess.Popen(
-        _COMMAND, cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        cut = said.index("é".encode()) + 1
-        for part in (said[:5], said[5:cut], said[cut:]):
-            server.stdin.write(part)
+@contextmanager
+def _started(repo: Path, words: bytes) -> Iterator[Any]:
+    """The server, with these words in its input."""
+    pipe = subprocess.PIPE
+    server: Any
+    with subprocess.Popen(_COMMAND, cwd=repo, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        late = Timer(60, server.kill)
+        late.start()
+        try:
+            server.stdin.write(words)
             server.stdin.flush()
+            yield server
+        finally:
+            late.cancel()
+            server.kill()
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"%s"}', 7),
+        (b'{"params":"%s","jsonrpc":"2.0","id":"a-7"}', "a-7"),
+        (b'{"params":{"id":7,"x":"%s","id":7},"method":"x"}', None),
+        (b"%s", None),
+    ],
+    ids=["id first", "id last", "id of another", "no JSON"],
+)
+def test_a_line_that_is_too_long_is_refused(repo: Path, line: bytes, id: object) -> None:
+    """The memory is bounded, and what follows is answered."""
+    with _started(repo, _GREETING + line % _LONG + b"\n" + _CALL) as server:
+        answers = [json.loads(server.stdout.readline()) for _ in range(3)]
+        (refusal,) = (one for one in answers if "error" in one)
+        assert (refusal["id"], refusal["error"]["code"]) == (id, -32600)
+        assert "longer than 4259840 bytes" in refusal["error"]["message"]
+        (checked,) = (one for one in answers if one.get("id") == 1)
+        assert checked["result"]["structuredContent"]["state"] == "proposed"
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
+
+
+@pytest.mark.parametrize("unread", [False, True], ids=["idle", "unread"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_it(repo: Path, number: signal.Signals, code: int, unread: bool) -> None:
+    """Its input stays open; where an answer is unread, it is longer than the pipe."""
+    with _started(repo, _GREETING) as server:
+        assert json.loads(server.stdout.readline())["id"] == 0
+        size = fcntl.fcntl(server.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        server.stdin.write(_LIST * unread)
+        server.stdin.flush()
+        while unread and _waiting(server.stdout) < size:
             time.sleep(0.01)
-        answers = b""
-        while len(_answers(answers)) < said.count(b'"id"'):
-            answers += server.stdout.readline()
-        server.stdin.close()
-        assert server.wait(60) == 0
-        return answers
+        server.send_signal(number)
+        assert server.wait(60) == code
+        assert server.stderr.read() == b""
 
 
-def _by_socket(repo: Path, said: bytes) -> bytes:
-    """As Node starts programs; the client ends its words before it hears."""
-    ours, theirs = socket.socketpair()
-    fd = theirs.fileno()
-    with ours, theirs, subprocess.Popen(_COMMAND, cwd=repo, stdin=fd, stdout=fd) as server:
-        theirs.close()
-        ours.sendall(said)
-        answers = b""
-        while len(answers.splitlines()) < said.count(b'"id"') or not answers.endswith(b"\n"):
-            answers += ours.recv(1 << 16)
-        ours.shutdown(socket.SHUT_WR)
-        assert server.wait(60) == 0
-        return answers
-
-
-def _by_files(repo: Path, said: bytes) -> bytes:
-    """Nothing can be waited for, and there are no answers' readers."""
-    asked, told = repo.parent / "asked", repo.parent / "told"
-    asked.write_bytes(said)
-    with asked.open("rb") as source, told.open("wb") as sink:
-        subprocess.run(_COMMAND, cwd=repo, stdin=source, stdout=sink, check=True, timeout=60)
-    return told.read_bytes()
-
-
-@pytest.mark.parametrize("by", [_by_pipe, _by_socket])
-def test_every_wire_carries_everything(repo: Path, by: Callable[[Path, bytes], bytes]) -> None:
-    answers = _answers(by(repo, _lines(_CHECK, _LARGE, ("how_to_answer", {"files": ["ä.txt"]}))))
-    states = [answers[id]["result"]["structuredContent"].get("state") for id in (1, 2)]
-    assert states == ["proposed", "proposed"]
-    assert "één" in answers[3]["result"]["structuredContent"]["prompt"]
+def _waiting(pipe: Any) -> int:
+    """Bytes that nobody has read yet."""
+    count = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return int.from_bytes(count, sys.byteorder)
 
 
 def test_a_file_is_read_to_its_end(repo: Path) -> None:
-    assert 0 in _answers(_by_files(repo, _lines()))
+    (repo.parent / "asked").write_bytes(_GREETING)
+    with (repo.parent / "asked").open("rb") as source:
+        done = subprocess.run(_COMMAND, cwd=repo, stdin=source, stdout=subprocess.PIPE, check=True)
+    assert json.loads(done.stdout)["id"] == 0
 
 
 def test_nothing_is_said_of_a_client_that_is_gone(repo: Path) -> None:
     """It closes both of its ends while an answer is due."""
-    with subprocess.Popen(
-        _COMMAND, cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        assert server.stderr
-        server.stdin.write(_lines())
-        server.stdin.flush()
+    with _started(repo, _GREETING) as server:
         server.stdout.readline()
         server.stdout.close()
-        server.stdin.write(_lines(_CHECK).splitlines(True)[-1])
+        server.stdin.write(_CALL)
         server.stdin.close()
         assert server.wait(60) == 0
         assert server.stderr.read() == b""
-
-
-def test_a_client_that_reads_late_holds_up_nobody(repo: Path) -> None:
-    """Many answers, more than the pipe holds, and a signal: the server still ends."""
-    listing = {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}
-    with subprocess.Popen(
-        _COMMAND, cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        server.stdin.write(_lines() + (json.dumps(listing) + "\n").encode() * 20)
-        server.stdin.flush()
-        time.sleep(0.1)
-        assert len([*map(json.loads, (server.stdout.readline() for _ in range(21)))]) == 21
-        os.kill(server.pid, 15)
-        assert server.wait(60) == 0

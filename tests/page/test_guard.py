@@ -79,6 +79,16 @@ def test_the_key_is_exchanged_for_a_cookie(person: Person) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_another_name_of_the_machine_shows_a_link_alone(person: Person, name: str) -> None:
+    for path, cookie in ((person.key, ""), ("/", person.cookie)):
+        answer = person.ask("GET", path, cookie=cookie, host=f"{name}:{person.port}")
+        assert answer.text.count(f'href="http://{person.host}/"') == 1
+        assert "for you" not in answer.text
+        assert "set-cookie" not in answer.headers
+    assert re.fullmatch(r"[0-9a-f]{16}\.localhost:\d+", person.host)
+
+
 def test_every_answer_forbids_scripts_of_others(person: Person) -> None:
     for path in ("/", "/batch/fix", "/nowhere", "/static/page.js"):
         headers = person.ask("GET", path).headers
