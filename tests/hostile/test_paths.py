@@ -114,7 +114,9 @@ def test_t01_t02_t03_t04_patchq_takes_no_path_that_git_refuses(tmp_path: Path) -
     assert ".gitmodules" in links
     policy = Policy()
     assert [
-        path for path in links if not in_memory(path, "create") and not policy.judge(path)
+        path
+        for path in links
+        if not in_memory(path, "create") and not policy.review(path, existed=True)
     ] == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import drop, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 REVIEWED = {
     "h05": (
@@ -38,12 +38,38 @@ DENIED = {
         "store.p12", "x.pfx", "vault.kdbx", ".netrc", ".pypirc", "credentials.json", "tls.key",
     ),
 }  # fmt: skip
+PROGRAMS = ("src/run.py", "docs/build.md", "docs/taken-out.md")
+KINDS = {
+    "app.py": "applied",
+    "new.py": "proposed",
+    "gulpfile.js": "proposed",
+    "src/core.py": "applied",
+    "src/new.py": "applied",
+    "src/.hidden.py": "proposed",
+    "lib/CMakeLists.txt": "proposed",
+    "lib/rows.csv": "applied",
+    "lib/rows.json": "proposed",
+    "lib/Makefile": "proposed",
+    "CHANGELOG.md": "applied",
+    "docs/new.rst": "applied",
+    "src/run.py": "applied",
+    "docs/build.md": "proposed",
+    "docs/taken-out.md": "applied",
+    "lib/taken-out.json": "applied",
+}
+"""What becomes in auto mode of a batch that writes the file; `PROGRAMS` are executable."""
+ASKS = "path.review"
 TEXT = {".json": "{}\n", ".py": "x = 1\n", ".toml": "x = 1\n", ".yml": "x: 1\n", ".yaml": "x: 1\n"}
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", "tools/check": "exit 0\n"})
+    write_files(repo, {"app.py": "y\n", "gulpfile.js": "y\n", "lib/CMakeLists.txt": "y\n"})
+    write_files(repo, dict.fromkeys(PROGRAMS, "y\n"))
+    for path in PROGRAMS:
+        (repo / path).chmod(0o755)
+    commit_files(repo, {"src/core.py": "y\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").write_text(
@@ -58,9 +84,10 @@ def write(path: str) -> str:
     return json.dumps({"name": "write_file", "arguments": {"path": path, "content": text}})
 
 
-def given(repo: Path, paths: list[str]) -> dict[str, dict[str, Any]]:
-    """The reports on one response for each path, by the path."""
-    drop(repo / ".patchq", {f"r{number}.md": write(path) for number, path in enumerate(paths)})
+def given(repo: Path, paths: list[str], before: str = "") -> dict[str, dict[str, Any]]:
+    """The reports on one response for each path, by the path; `before` begins each response."""
+    texts = {f"r{number}.md": before + write(path) for number, path in enumerate(paths)}
+    drop(repo / ".patchq", texts)
     patchq("run", cwd=repo, code=None)
     found = [json.loads(p.read_bytes()) for p in (repo / ".patchq").glob("*/*.report.json")]
     git("fsck", "--strict", "--no-dangling", cwd=repo)
@@ -81,6 +108,14 @@ def test_h05_h06_h08_h09_what_runs_or_instructs_waits_for_a_person(repo: Path) -
     assert git("rev-parse", "main", cwd=repo) == git("rev-parse", "trunk", cwd=repo)
 
 
+def test_h05_what_lands_unseen_is_source_prose_or_an_asset(repo: Path) -> None:
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\npaths: {review: ['!taken-out.*']}\n")
+    reports = given(repo, [*KINDS], f"---\nbase: {git('rev-parse', 'trunk', cwd=repo)}\n---\n")
+    assert {path: told["state"] for path, told in reports.items()} == KINDS
+    asking = {path for path, told in reports.items() for p in told["problems"] if p["code"] == ASKS}
+    assert asking == {path for path, state in KINDS.items() if state == "proposed"}
+
+
 def test_h05_h07_the_gate_itself_and_secrets_by_name_are_denied(repo: Path) -> None:
     paths = [path for group in DENIED.values() for path in group]
     reports = given(repo, paths)
@@ -97,6 +132,8 @@ def test_h05_no_pattern_takes_the_gate_out(repo: Path) -> None:
 
 def test_h05_hooks_are_the_configurations_and_not_the_batchs(repo: Path) -> None:
     """What a batch brings as a hook, or as the configuration of one, is not run."""
+    with (repo / ".patchq.yaml").open("a") as added:
+        added.write("paths: {review: ['!*.yml', '!*.yaml']}\n")
     config = "hooks:\n- {id: evil, stage: pre-commit, run: 'touch ../../evil; exit 1'}\n"
     for number, path in enumerate(["sub/patchq.yml", "x/.patchq.yml", "hooks.yaml"]):
         text = json.dumps({"name": "write_file", "arguments": {"path": path, "content": config}})

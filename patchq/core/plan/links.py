@@ -1,10 +1,9 @@
-"""Where a symbolic link leads, and whether a batch may make one that leads there.
+"""Symbolic links that a batch may not make, by where they lead.
 
 A link is judged on the tree that the batch leaves, with all other links in it, as a file system
 would follow it.  One that leads out of the repository, into what git or patchq keeps for itself, to
-a denied path, round in circles, or stands where git follows no link, is refused.  One to a file of
-the tree passes.  Whatever else may lie behind it, a person looks at first: a directory, in which
-everything gets a second path that no pattern names, or something that the tree does not have.
+a denied path, round in circles, or stands where git follows no link, is refused.  At any other a
+person looks first.
 
 Nothing is ever written through a link: no path of a batch may have one above it.
 """
@@ -13,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import name_key, spells_git
-from patchq.core.model.values import EntryKind, FileChange, Problem, Tree
+from patchq.core.model.values import FileChange, Problem, Tree
 from patchq.core.plan.targets import Rules
 from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import HIDDEN, visible
@@ -24,16 +22,7 @@ _MOST_STEPS = 40
 """So many links a file system follows before it gives up."""
 _MOST_BYTES = 1024
 _DRIVE = Pattern(r"[A-Za-z]:")
-_WHAT: dict[EntryKind | None, str] = {"tree": "a directory", "submodule": "a submodule"}
 _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})
-
-
-@frozen
-class End:
-    """Where a link ends: a path, and what is there, None for nothing that the tree has."""
-
-    path: str
-    kind: EntryKind | None
 
 
 class _Astray(Exception):
@@ -49,7 +38,7 @@ def flaws(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator
     for change, after in _made(changes, before):
         try:
             _judge(change.path, rules.denied)
-            _end(change, after, rules.denied)
+            _follow(change, after, rules.denied)
         except _Astray as astray:
             yield Problem(
                 astray.code,
@@ -57,29 +46,6 @@ def flaws(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator
                 "link to a file of the repository, by a path relative to the link",
                 path=change.path,
             )
-
-
-def doubts(
-    changes: Sequence[FileChange], before: Tree, review: Callable[[str], str | None]
-) -> Iterator[tuple[str, str]]:
-    """The links, out of those that may be made, at which a person looks first: path and reason.
-    `review` gives the pattern that asks for it for a path."""
-    for change, after in _made(changes, before):
-        link = f"{change.path} would be a symbolic link"
-        try:
-            end = _end(change, after, lambda path: None)
-        except _Astray as astray:
-            yield change.path, f"{link} {astray.why}"
-            continue
-        # A pattern for a directory does not match a link in its place.
-        pattern = None if review(change.path) else review(f"{change.path}/-")
-        if end.kind != "file":
-            known = _WHAT.get(end.kind)
-            what = f"which is {known}" if known else "where the branch has nothing"
-            named = visible(end.path) or "the root"
-            yield change.path, f"{link} to {named}, {what}"
-        elif pattern:
-            yield change.path, f"{link}, and `paths.review` has the pattern `{pattern}`"
 
 
 def _made(changes: Sequence[FileChange], before: Tree) -> Iterator[tuple[FileChange, _After]]:
@@ -105,24 +71,18 @@ class _After:
     def __init__(self, changes: Iterable[FileChange], before: Tree) -> None:
         self._before = before
         self._now: dict[str, FileChange | None] = {}
-        self._above = set[str]()
         for change in changes:
             if change.renamed_from is not None:
                 self._now.setdefault(change.renamed_from, None)
             self._now[change.path] = None if change.after is None else change
-            if change.after is not None:
-                parts = change.path.split("/")
-                self._above |= {"/".join(parts[:n]) for n in range(1, len(parts))}
 
-    def kind(self, path: str) -> EntryKind | None:
-        """What stands at the path; None for nothing."""
-        if not path or path in self._above:
-            return "tree"
+    def has_link(self, path: str) -> bool:
+        """True if a link stands at the path."""
         if path in self._now:
             change = self._now[path]
-            return None if change is None else "link" if change.link else "file"
+            return change is not None and change.link
         entry = self._before.entry(path)
-        return entry.kind if entry else None
+        return entry is not None and entry.kind == "link"
 
     def target(self, path: str) -> bytes:
         """Where the link at the path leads."""
@@ -130,8 +90,8 @@ class _After:
         return change.after or b"" if change else self._before.read(path)
 
 
-def _end(change: FileChange, after: _After, denied: Callable[[str], str | None]) -> End:
-    """Where a link ends; raises `_Astray`."""
+def _follow(change: FileChange, after: _After, denied: Callable[[str], str | None]) -> None:
+    """Go where a link leads; raises `_Astray`."""
     here = change.path.split("/")[:-1]
     ahead, steps = _parts(change.after or b""), 1
     while ahead:
@@ -149,14 +109,12 @@ def _end(change: FileChange, after: _After, denied: Callable[[str], str | None])
             raise _Astray("path.denied", "into what git keeps for itself")
         if reason := denied(path):
             raise _Astray("path.denied", f"to {visible(path)}, which may not be changed: {reason}")
-        if after.kind(path) == "link":
+        if after.has_link(path):
             steps += 1
             if steps > _MOST_STEPS:
                 raise _Astray("path.invalid", "that leads round in circles")
             here.pop()
             ahead = _parts(after.target(path)) + ahead
-    path = "/".join(here)
-    return End(path, after.kind(path))
 
 
 def _parts(target: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which paths a batch may change: never, not, or only after a person has looked.
+"""Paths that a batch may not change, and those that it may only change with a person's consent.
 
 Patterns are gitignore's, compared without case, and the last one that matches decides.  So the
 patterns of a configuration extend the defaults, and `!pattern` takes paths out of them again.
@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import name_key, spells_git
-from patchq.gate.config.reviewed import REVIEW
+from patchq.gate.config import unseen
 
 if TYPE_CHECKING:
     from pathspec import Pattern
@@ -29,48 +28,55 @@ DENY = (
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
 )  # fmt: skip
 
-RulingCode = Literal["path.denied", "path.review"]
-
-
-@frozen
-class Ruling:
-    """A path that is denied, or that asks for review, with the pattern that says so."""
-
-    code: RulingCode
-    pattern: str
-    structural: bool = False
-
 
 class Policy:
-    """The compiled patterns; `judge` costs some tens of microseconds a path.
+    """The compiled patterns; a path costs some tens of microseconds.
 
-    `deny` and `review` are the configuration's own patterns, behind the defaults.  `protected`
-    are structural patterns of this installation (a queue or a configuration elsewhere).
+    `deny` and `review` are the configuration's own patterns, behind the defaults.
     """
 
-    def __init__(
-        self,
-        deny: Sequence[str] = (),
-        review: Sequence[str] = (),
-        *,
-        protected: Sequence[str] = (),
-    ) -> None:
-        self._rules: tuple[tuple[_Patterns, RulingCode, bool], ...] = (
-            (_compiled((*STRUCTURAL, *protected)), "path.denied", True),
-            (_compiled((*DENY, *deny)), "path.denied", False),
-            (_compiled((*REVIEW, *review)), "path.review", False),
-        )
+    def __init__(self, deny: Sequence[str] = (), review: Sequence[str] = ()) -> None:
+        self._structural = _compiled(STRUCTURAL)
+        self._deny = _compiled((*DENY, *deny))
+        self._review = _compiled(tuple(review))
 
-    def judge(self, path: str) -> Ruling | None:
-        """The ruling on a path of the repository; None lets it pass."""
+    def denied(self, path: str) -> str | None:
+        """The reason why a path of the repository may not change, as a clause, or None."""
         if spells_git(path):
-            return Ruling("path.denied", ".git", structural=True)
-        lenient = "/".join(map(name_key, path.split("/")))
-        names = list(dict.fromkeys((path.casefold(), lenient)))
-        for patterns, code, structural in self._rules:
-            if pattern := patterns.match(names):
-                return Ruling(code, pattern, structural)
+            return "patchq never touches `.git`"
+        for name in _names(path):
+            if pattern := self._structural.match(name):
+                return f"patchq never touches `{pattern}`"
+        pattern = next(filter(None, map(self._deny.match, _names(path))), None)
+        return f"`paths.deny` has the pattern `{pattern}`" if pattern else None
+
+    def taken_out(self, path: str) -> bool:
+        """True where the configuration says that the path asks for no review."""
+        return all(self._review.last(name).startswith("!") for name in _names(path))
+
+    def review(self, path: str, *, existed: bool) -> str | None:
+        """The reason why a file at a path asks for review, as a clause, or None.
+
+        `existed`: a file stood there before.
+        """
+        for name in _names(path):
+            own = self._review.last(name)
+            if own and not own.startswith("!"):
+                return f"`paths.review` has the pattern `{own}`"
+            if own:
+                continue
+            for reason, patterns in unseen.NAMED.items():
+                if _compiled(patterns).match(name):
+                    return reason
+            if doubt := unseen.doubt(name, existed=existed):
+                return doubt
         return None
+
+
+def _names(path: str) -> list[str]:
+    """The path as written, and as a lenient file system has it; both without case."""
+    lenient = "/".join(map(name_key, path.split("/")))
+    return list(dict.fromkeys((path.casefold(), lenient)))
 
 
 def pattern_error(pattern: str) -> str | None:
@@ -87,7 +93,7 @@ def pattern_error(pattern: str) -> str | None:
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Whether a path matches gitignore patterns."""
     compiled = _compiled(tuple(patterns))
-    return lambda path: compiled.match([path.casefold()]) is not None
+    return lambda path: compiled.match(path.casefold()) is not None
 
 
 def ignored_by(lines: Sequence[str], path: str) -> bool:
@@ -101,101 +107,50 @@ def _read(pattern: str) -> Sequence[Pattern]:
     return GitIgnoreSpec.from_lines([pattern]).patterns
 
 
-_COMPONENT = re.compile(r"(!?)((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)(/?)")
-"""A pattern for a file (2) at any level, or for a directory (3) alone."""
-_ENDING = re.compile(r"\*\.[^*?]+")
-_LITERAL = re.compile(r"[^*?/]+")
-_BEYOND_STARS = re.compile(r"[\[\]\\]")
+_SIMPLE = re.compile(
+    r"!?(\*\*/)?(/?)"
+    r"((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+(?:/(?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)*)(/?)"
+)
+"""Below any directory (1), or at the root (2), components (3), of a directory (4) alone."""
 
 
 class _Patterns:
     """Patterns that `pattern_error` has nothing against.
 
-    Most name a file or a directory at any level: plain names and endings (`*.x`) are looked up, and
-    a single expression tells of a name that none of the others has, so that these are compiled
-    for few.  Of the rest, most ask for a text that few paths hold.
+    A single expression tells of the paths that no simple one has, which are most.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._texts = patterns
-        self._names: dict[str, int] = {}
-        self._directories: dict[str, int] = {}
-        self._endings: dict[str, int] = {}
-        self._globs: list[tuple[int, str, bool]] = []
-        self._others: list[tuple[int, Pattern]] = []
-        for k, pattern in enumerate(map(str.casefold, patterns)):
-            simple = _COMPONENT.fullmatch(pattern)
-            if simple is None:
-                (compiled,) = _read(pattern)
-                self._others.append((k, compiled))
-            elif _ENDING.fullmatch(simple[2]) and not simple[3]:
-                self._endings[simple[2][1:]] = k
-            elif "*" in simple[2] or "?" in simple[2]:
-                expression = re.escape(simple[2]).replace(r"\*", ".*").replace(r"\?", ".")
-                self._globs.append((k, expression, bool(simple[3])))
-            else:
-                (self._directories if simple[3] else self._names)[simple[2]] = k
-        self._globs.reverse()
-        self._others.reverse()
-        self._plain = self._names.keys() | self._directories.keys()
-        expressions = (glob for _, glob, _ in self._globs)
-        self._any_glob = re.compile("|".join(expressions) or r"(?!)", re.DOTALL)
-        self._literals = {_literal(self._texts[k].casefold()) for k, _ in self._others}
+        self._rules: list[tuple[str, str, Pattern | None]] = []
+        for pattern in reversed(patterns):
+            folded = pattern.casefold()
+            if (simple := _SIMPLE.fullmatch(folded)) is None:
+                self._rules.append((pattern, "", _read(folded)[0]))
+                continue
+            anywhere, rooted, name, directory = simple.groups()
+            expression = re.escape(name).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
+            if anywhere or not (rooted or "/" in name):
+                expression = f"(?:.*/)?{expression}"
+            expression += "/.*" if directory else "(?:/.*)?"
+            self._rules.append((pattern, expression, None))
+        simple_ones = (expression for _, expression, _ in self._rules if expression)
+        self._any = re.compile("|".join(simple_ones) or r"(?!)", re.DOTALL)
 
-    def match(self, names: Sequence[str]) -> str | None:
-        """The pattern that includes any of the names, each decided by its last match."""
-        for name in names:
-            last = self._last(name)
-            if last >= 0 and not self._texts[last].startswith("!"):
-                return self._texts[last]
-        return None
+    def match(self, name: str) -> str | None:
+        """The pattern that includes a path, by the last one that matches it."""
+        last = self.last(name)
+        return None if last.startswith("!") else last or None
 
-    def _last(self, name: str) -> int:
-        """The index of the last pattern that matches, -1 for none."""
-        parts = name.split("/")
-        last = -1 if self._plain.isdisjoint(parts) else self._last_plain(parts)
-        if self._endings or self._globs:
-            last = max(last, self._last_glob(parts))
-        if any(map(name.__contains__, self._literals)):
-            for k, pattern in self._others:
-                if k < last:
-                    break
+    def last(self, name: str) -> str:
+        """The last pattern that matches a path in lower case, "" for none."""
+        any_simple = self._any.fullmatch(name) is not None
+        for text, expression, pattern in self._rules:
+            if pattern is not None:
                 if pattern.include is not None and pattern.match_file(name) is not None:
-                    return k
-        return last
-
-    def _last_plain(self, parts: Sequence[str]) -> int:
-        """The same among those that are looked up."""
-        last = self._names.get(parts[-1], -1)
-        for part in parts[:-1]:
-            last = max(last, self._names.get(part, -1), self._directories.get(part, -1))
-        return last
-
-    def _last_glob(self, parts: Sequence[str]) -> int:
-        """The same among those with a star or a question mark that name one level."""
-        last = -1
-        for depth, part in enumerate(parts):
-            dot = part.find(".")
-            while dot >= 0:
-                last = max(last, self._endings.get(part[dot:], -1))
-                dot = part.find(".", dot + 1)
-            if self._any_glob.fullmatch(part):
-                is_file = depth == len(parts) - 1
-                found = (
-                    k
-                    for k, glob, of_directory in self._globs
-                    if re.fullmatch(glob, part, re.DOTALL) and not (of_directory and is_file)
-                )
-                last = max(last, next(found, -1))
-        return last
-
-
-def _literal(pattern: str) -> str:
-    """A text that every path has which the pattern matches."""
-    if _BEYOND_STARS.search(pattern):
+                    return text
+            elif any_simple and re.fullmatch(expression, name, re.DOTALL):
+                return text
         return ""
-    runs = _LITERAL.findall(pattern.strip().removeprefix("!"))
-    return max((run.strip() for run in runs), key=len, default="")
 
 
 _compiled = lru_cache(maxsize=64)(_Patterns)

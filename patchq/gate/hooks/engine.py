@@ -39,8 +39,9 @@ from patchq.gate.report import secrecy
 
 _LOG = logging.getLogger("patchq")
 _MOST_PASSES = 8192
-"""Remembered passes, each a file without content.  A refusal is not remembered: it may come from
-what is outside of the tree, and the next try shall find out."""
+"""Remembered passes, each a file of the changed paths that passed, as a hook may look at these
+alone.  A refusal is not remembered: it may come from what is outside of the tree, and the next try
+shall find out."""
 
 
 def processors() -> int:
@@ -101,7 +102,9 @@ class Engine:
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
         against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
         key = digest(candidate.tree, against, step.id, step.digest)
-        if step.cache and self._passes.get(key) is not None:
+        changed = sorted(map(os.fsencode, candidate.paths))
+        passed = self._passes.get(key) if step.cache else None
+        if passed is not None and set(changed).issubset(passed.split(b"\0")):
             return Verdict(HookRun(step.id, step.stage, 0, 0.0, "passed before, on the same tree"))
         with self._free:
             if stop.is_set():
@@ -113,7 +116,7 @@ class Engine:
         self.see(step, answer.run, candidate.id)
         if step.cache and not (answer.problems or answer.fixed or answer.message):
             with suppress(OSError):
-                self._passes.put(key, b"")
+                self._passes.put(key, b"\0".join(changed))
         return answer
 
     def see(self, step: Step, run: HookRun, id: str) -> bool:

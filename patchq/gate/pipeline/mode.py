@@ -6,13 +6,15 @@ under somebody's hands waits for them to finish.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from patchq.core.model.report import CHANGES
 from patchq.core.model.values import FileChange, Plan, Problem, State
-from patchq.core.plan import links
-from patchq.gate.config.reviewed import who_runs
+from patchq.core.text.languages import SOURCE, suffix
+from patchq.core.text.quote import visible
 from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.pipeline import traces
@@ -50,7 +52,8 @@ def ruled(
     if not decision.choice.accepted:
         reasons = list(_reasons(decision, plan, paths, tip, world))
         if reasons:
-            decision = replace(decision, problems=(*decision.problems, *reasons))
+            new = (reason for reason in reasons if reason not in decision.problems)
+            decision = replace(decision, problems=(*decision.problems, *new))
             applied = False
     if applied and (doing := world.branches.busy(target)):
         return decision.held(
@@ -120,21 +123,12 @@ def _reasons(
     decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, world: World
 ) -> Iterator[Problem]:
     """Why a person has to look first."""
-    for path in paths:
-        ruling = world.judge(path)
-        if ruling is not None and ruling.code == "path.review":
-            who = who_runs(ruling.pattern)
-            why = f": {who}" if who else ""
-            message = (
-                f"{path} is changed, and `paths.review` has the pattern `{ruling.pattern}`{why}"
-            )
-            yield _to_review(decision, "path.review", message, path)
     for change in plan.changes:
-        if change.executable and (change.before is None or change.was_executable is False):
-            message = f"{change.path} would be a program (mode 100755)"
-            yield _to_review(decision, "path.review", message, change.path)
-    for path, message in links.doubts(plan.changes, world.repo.tree(tip), world.asks_review):
-        yield _to_review(decision, "path.review", message, path)
+        for path in change.paths:
+            odd = _odd_mode(change, world) if path == change.path else None
+            why = odd or (path in paths and _odd_kind(change, path, world))
+            if why:
+                yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
         bool(deleted)
@@ -156,6 +150,28 @@ def _reasons(
                 f"`base`{history.lately(world.repo, tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
+
+
+def _odd_kind(change: FileChange, path: str, world: World) -> str | None:
+    """The reason why a person looks first at a path of a change, as a clause, or None."""
+    existed = change.before is not None and path == (change.renamed_from or path)
+    reason = world.policy.review(path, existed=existed)
+    return reason and f"is changed, and {reason}"
+
+
+def _odd_mode(change: FileChange, world: World) -> str | None:
+    """The reason why a person looks first at a file that is no plain one, as a clause, or None."""
+    if change.link and change.after is not None:
+        return f"would be a symbolic link to {visible(os.fsdecode(change.after))}"
+    if change.from_link:
+        return "is a symbolic link, and would be one no more"
+    if change.after is None or not change.executable:
+        return None
+    if change.before is None or change.was_executable is False:
+        return "would be a program (mode 100755)"
+    if suffix(PurePosixPath(change.path).name) in SOURCE or world.policy.taken_out(change.path):
+        return None
+    return "is a program (mode 100755), and not plain source"
 
 
 def _to_review(decision: Decision, code: str, message: str, path: str | None = None) -> Problem:

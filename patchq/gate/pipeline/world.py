@@ -25,7 +25,7 @@ from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.core.model.values import Base, Edit, HookRun
 from patchq.core.plan.targets import Rules
-from patchq.gate.config.policy import Policy, Ruling, matcher
+from patchq.gate.config.policy import Policy, matcher
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
@@ -135,7 +135,7 @@ class World(Ground):
         config = self.config
         return Rules(
             rungs=tuple(config.match.rungs),
-            denied=self._denied,
+            denied=lru_cache(maxsize=1024)(self.policy.denied),
             file_bytes=config.limits.file_bytes,
             new_directories=config.paths.new_directories,
             elision=config.validate_.elision,
@@ -167,24 +167,10 @@ class World(Ground):
         return matcher(self.config.validate_.syntax_except)
 
     @cached_property
-    def judge(self) -> Callable[[str], Ruling | None]:
-        """The policy's ruling on a path; it is asked more than once for each."""
+    def policy(self) -> Policy:
+        """The rules on paths, with the files that hooks' lines name."""
         paths = self.config.paths
-        return lru_cache(maxsize=1024)(
-            Policy(paths.deny, (*paths_named(self.config), *paths.review)).judge
-        )
-
-    def _denied(self, path: str) -> str | None:
-        ruling = self.judge(path)
-        if ruling is None or ruling.code != "path.denied":
-            return None
-        start = "patchq never touches" if ruling.structural else "`paths.deny` has the pattern"
-        return f"{start} `{ruling.pattern}`"
-
-    def asks_review(self, path: str) -> str | None:
-        """The pattern by which a change of the path asks for review, if there is one."""
-        ruling = self.judge(path)
-        return ruling.pattern if ruling and ruling.code == "path.review" else None
+        return Policy(paths.deny, (*paths_named(self.config), *paths.review))
 
     @cached_property
     def _identity(self) -> Identity:

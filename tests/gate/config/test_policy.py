@@ -1,50 +1,43 @@
-"""Which paths are denied, which ask for review, and what a configuration can change of that."""
+"""Paths that are denied, and those that ask for review, by default and by a configuration."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
+from patchq.gate.config import unseen
 from patchq.gate.config.policy import DENY, Policy, matcher, pattern_error
-from patchq.gate.config.reviewed import REVIEW, who_runs
 
 DEFAULT = Policy()
-
-
-def code(policy: Policy, path: str) -> str | None:
-    ruling = policy.judge(path)
-    return ruling.code if ruling else None
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "src/app.py",
-        "README.md",
-        ".env.example",
-        "docs/.env.example",
-        "env/x",
-        "src/hooks/useThing.ts",
-        "monkey.py",
-        "keys/public.txt",
-        ".patchq.yml.md",
-        "docs/.patchq/page.md",
-        "src/credentials.py",
-        "environment.txt",
-        "src/build/step.py",
-        "app/tasks.py",
-        "src/inventory/items.py",
-        "docs/values.yaml",
-        "src/workspace/index.ts",
-        "lib/configure/a.rb",
-        "owners.py",
-        "module.pod",
-    ],
-)
-def test_ordinary_paths_pass(path: str) -> None:
-    assert DEFAULT.judge(path) is None
+TABLE = (Path(__file__).parent / "run_by_tools.txt").read_text(encoding="utf-8")
+RUN_BY_TOOLS = [line.split(" | ")[0] for line in TABLE.splitlines() if not line.startswith("#")]
+ORDINARY = (
+    [f"src/{folder}/part.{suffix}" for folder in ("core", "hooks", "tools") for suffix in (
+        "py", "pyi", "c", "h", "cc", "cpp", "hpp", "rs", "go", "java", "kt", "scala", "cs", "fs",
+        "swift", "m", "js", "mjs", "cjs", "jsx", "ts", "tsx", "vue", "svelte", "rb", "php", "pl",
+        "lua", "r", "jl", "hs", "ml", "ex", "erl", "clj", "dart", "sql", "proto", "css", "html",
+    )[:27 if folder == "core" else 10]]
+    + [f"docs/guide.{suffix}" for suffix in ("md", "rst", "txt", "adoc", "tex", "org")]
+    + [f"web/img/logo.{suffix}" for suffix in (
+        "svg", "png", "jpg", "jpeg", "gif", "webp", "ico", "woff2", "ttf", "mp3", "mp4", "pdf",
+    )]
+    + [
+        "tests/test_app.py", "tests/__snapshots__/a.snap", "tests/data/rows.csv",
+        "locale/de/messages.po", "app/tasks.py", "src/profile.py", "src/file.ts", "lib/config.rb",
+        "src/setup/index.ts", "src/Config/Reader.cs", "docs/tools.md", "docs/bin/usage.md",
+        "pkg/ci/report.go", "src/scripts/run.py", "cmd/app/main.go", "include/app.h",
+        "app/models/user.rb", "src/main/java/App.java", "Sources/App/Main.swift", "lib/app.ex",
+        "examples/hello.py", "bench/run.py", "docs/api/index.html", "src/agents/planner.py",
+        "src/prompts/system.txt", "tests/conf/test_conf.py", "README.md", "CHANGELOG.md",
+        "LICENSE", "notes.txt", "CONTRIBUTING.rst", "Docs/Guide.MD", "src/ui/Button.stories.tsx",
+        "docs/index.mdx", "themes/dark.scss",
+    ]
+)  # fmt: skip
+"""Plain source, prose and assets, nearly all below the root."""
 
 
 @pytest.mark.parametrize(
@@ -73,95 +66,61 @@ def test_ordinary_paths_pass(path: str) -> None:
     ],
 )
 def test_secrets_are_denied(path: str, pattern: str) -> None:
-    ruling = DEFAULT.judge(path)
-    assert ruling is not None
-    assert (ruling.code, ruling.pattern, ruling.structural) == ("path.denied", pattern, False)
+    assert DEFAULT.denied(path) == f"`paths.deny` has the pattern `{pattern}`"
+
+
+def unreviewed(paths: list[str], *, existed: bool) -> list[str]:
+    return [path for path in paths if not DEFAULT.review(path, existed=existed)]
+
+
+@pytest.mark.parametrize("existed", [True, False], ids=["changed", "new"])
+def test_nearly_all_that_tools_run_by_themselves_asks_for_review(existed: bool) -> None:
+    assert len(RUN_BY_TOOLS) == len(set(RUN_BY_TOOLS)) >= 350
+    landing = unreviewed(RUN_BY_TOOLS, existed=existed)
+    assert len(landing) <= 12, landing
+    upper = unreviewed([path.upper() for path in RUN_BY_TOOLS], existed=existed)
+    assert upper == [path.upper() for path in landing]
+
+
+def test_plain_sources_and_documents_land() -> None:
+    assert len(set(ORDINARY)) == len(ORDINARY) >= 100
+    asking = sorted(set(ORDINARY) - set(unreviewed(ORDINARY, existed=False)))
+    assert asking == []
+
+
+def test_each_name_of_the_list_is_needed() -> None:
+    """Without it, a file that a tool runs would land unseen."""
+    kindless = [path for path in RUN_BY_TOOLS if not unseen.doubt(path.lower(), existed=True)]
+    patterns = [pattern for group in unseen.NAMED.values() for pattern in group]
+    assert [one for one in patterns if not any(map(matcher([one]), kindless))] == []
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "existed", "reason"),
     [
-        ".github/workflows/ci.yml",
-        "sub/.github/workflows/ci.yml",
-        ".gitlab-ci.yml",
-        "Jenkinsfile",
-        ".circleci/config.yml",
-        "azure-pipelines.yml",
-        "hooks/pre-apply",
-        ".husky/pre-commit",
-        ".pre-commit-config.yaml",
-        "tests/conftest.py",
-        "Makefile",
-        "package.json",
-        "web/package-lock.json",
-        "requirements-dev.txt",
-        "pyproject.toml",
-        "go.mod",
-        "Cargo.toml",
-        "uv.lock",
-        ".npmrc",
-        "AGENTS.md",
-        "pkg/CLAUDE.md",
-        ".cursor/rules/a.mdc",
-        ".claude/settings.json",
-        ".vscode/tasks.json",
-        ".envrc",
-        ".devcontainer/devcontainer.json",
-        ".gitattributes",
-        "sub/.gitmodules",
-        ".github/CODEOWNERS",
-        "gitmod~1",
-        "gi7d29~1",
-        ".GitModules",
-        # what a second look found to be missing
-        ".mcp.json",
-        ".vscode/settings.json",
-        "web/.vscode/launch.json",
-        "CLAUDE.local.md",
-        ".windsurf/rules/a.md",
-        ".clinerules",
-        ".clinerules/a.md",
-        ".roo/rules/x.md",
-        ".kiro/steering/a.md",
-        ".aider.conf.yml",
-        "opencode.json",
-        ".github/instructions/a.instructions.md",
-        ".github/prompts/x.prompt.md",
-        ".github/dependabot.yml",
-        "renovate.json",
-        ".pnpmfile.cjs",
-        ".yarn/releases/yarn-4.1.0.cjs",
-        ".yarn/plugins/x.cjs",
-        "sitecustomize.py",
-        "src/x.pth",
-        "pytest.ini",
-        ".lfsconfig",
-        ".mise.toml",
-        ".tool-versions",
-        "Dockerfile",
-        "deploy/Dockerfile.prod",
-        "docker-compose.override.yml",
-        "compose.yaml",
-        "infra/main.tf",
-        "infra/prod.tfvars",
-        "Taskfile.yml",
-        "justfile",
-        "build.rs",
-        ".buildkite/pipeline.yml",
-        ".woodpecker/a.yaml",
-        ".forgejo/workflows/x.yml",
-        "cloudbuild.yaml",
-        "a/b/Jenkinsfile.release",
-        ".idea/workspace.xml",
-        ".exrc",
-        ".nvim.lua",
-        "Vagrantfile",
-        "vite.config.ts",
-        ".eslintrc.cjs",
+        ("app.py", True, None),
+        ("app.py", False, "source that is new at the root"),
+        ("taskfile.js", True, "its name is like `*file.*`"),
+        ("logo.png", True, "not plain source or prose, at the root"),
+        ("README", False, None),
+        ("README.adoc", False, None),
+        ("LICENSE-MIT", False, None),
+        ("readme.sh", True, "not plain source or prose, at the root"),
+        ("src/data.json", True, "not plain source, prose or an asset"),
+        ("src/run", True, "not plain source, prose or an asset"),
+        ("lib/chart.js/Build", True, "not plain source, prose or an asset"),
+        ("docs/.hidden/page.md", True, "it is hidden"),
+        (".env.example", True, "it is hidden"),
+        ("SCRIPTS/Build.PY", True, "it is in a directory of programs"),
+        ("src/scripts/build.py", True, None),
+        ("lib/cmakelists.TXT", True, "forges, installers or builds look for it"),
+        ("sub/ＣonfTest.py", True, "tests, tasks or interpreters load it first"),
+        ("docs/agents.md", False, "agents may take it for instructions"),
     ],
 )
-def test_what_runs_or_instructs_asks_for_review(path: str) -> None:
-    assert code(DEFAULT, path) == "path.review"
+def test_a_kind_asks_for_a_reason(path: str, existed: bool, reason: str | None) -> None:
+    asked = DEFAULT.review(path, existed=existed)
+    assert (asked and asked.removeprefix("a tool may run it by itself: ")) == reason
 
 
 STRUCTURAL = [
@@ -183,46 +142,48 @@ STRUCTURAL = [
 @pytest.mark.parametrize("path", STRUCTURAL)
 def test_structural_rules_cannot_be_taken_out(path: str) -> None:
     patterns = ["!*", "!.patchq.yaml", "!patchq.yaml", "!/.patchq", "!.patchq/**", "!.git"]
-    ruling = Policy(patterns, patterns).judge(path)
-    assert ruling is not None
-    assert (ruling.code, ruling.structural) == ("path.denied", True)
+    reason = Policy(patterns, patterns).denied(path)
+    assert reason
+    assert reason.startswith("patchq never touches ")
 
 
 @pytest.mark.parametrize(
-    ("deny", "review", "path", "expected"),
+    ("deny", "path", "expected"),
     [
-        (["secret/"], [], "secret/a.py", "path.denied"),
-        (["secret/"], [], "secret", None),
-        (["SECRET/**"], [], "secret/a.py", "path.denied"),
-        (["*.sql", "!fixtures/*.sql"], [], "fixtures/a.sql", None),
-        (["*.sql", "!fixtures/*.sql"], [], "a.sql", "path.denied"),
-        (["!fixtures/*.sql", "*.sql"], [], "fixtures/a.sql", "path.denied"),
-        (["secret/", "!secret/public.txt"], [], "secret/public.txt", None),
-        (["!*.pem"], [], "a.pem", None),
-        (["!*.pem"], [], "a.key", "path.denied"),
-        (["!test/*.pem"], [], "test/a.pem", None),
-        ([], ["!package.json"], "package.json", None),
-        ([], ["!.github/workflows/docs.yml"], ".github/workflows/docs.yml", None),
-        ([], ["!.github/workflows/docs.yml"], ".github/workflows/ci.yml", "path.review"),
-        ([], ["/src/core/"], "src/core/a.py", "path.review"),
-        ([], ["*.pem"], "a.pem", "path.denied"),
-        (["*.md"], ["!AGENTS.md"], "AGENTS.md", "path.denied"),
-        (["!.gitmodules"], [], "gitmod~1", "path.review"),
-        ([], ["!.gitmodules"], "gitmod~1", None),
+        (["secret/"], "secret/a.py", True),
+        (["secret/"], "secret", False),
+        (["SECRET/**"], "secret/a.py", True),
+        (["*.sql", "!fixtures/*.sql"], "fixtures/a.sql", False),
+        (["*.sql", "!fixtures/*.sql"], "a.sql", True),
+        (["!fixtures/*.sql", "*.sql"], "fixtures/a.sql", True),
+        (["secret/", "!secret/public.txt"], "secret/public.txt", False),
+        (["!*.pem"], "a.pem", False),
+        (["!*.pem"], "a.key", True),
+        (["!test/*.pem"], "test/a.pem", False),
     ],
     ids=str,
 )
-def test_own_patterns_extend_the_defaults(
-    deny: list[str], review: list[str], path: str, expected: str | None
-) -> None:
-    assert code(Policy(deny, review), path) == expected
+def test_own_patterns_extend_what_is_denied(deny: list[str], path: str, expected: bool) -> None:
+    assert (Policy(deny).denied(path) is not None) == expected
 
 
-def test_an_installation_protects_its_own_places() -> None:
-    policy = Policy(["!queue/"], protected=["/queue"])
-    ruling = policy.judge("queue/inbox/a.md")
-    assert ruling is not None
-    assert ruling.structural
+@pytest.mark.parametrize(
+    ("review", "path", "expected"),
+    [
+        (["!package.json"], "package.json", False),
+        (["!.github/workflows/docs.yml"], ".github/workflows/docs.yml", False),
+        (["!.github/workflows/docs.yml"], ".github/workflows/ci.yml", True),
+        (["!*.json", "package.json"], "package.json", True),
+        (["/src/core/"], "src/core/a.py", True),
+        (["!.gitmodules"], "gitmod~1", True),
+        (["!.gitmodules", "!gitmod~1"], "gitmod~1", False),
+    ],
+    ids=str,
+)
+def test_own_patterns_extend_what_asks(review: list[str], path: str, expected: bool) -> None:
+    policy = Policy(review=review)
+    assert (policy.review(path, existed=True) is not None) == expected
+    assert policy.taken_out(path) or expected
 
 
 @pytest.mark.parametrize("pattern", ["*.py", "!x", "/a/b", "a/**", "[a-z]*", "\\#x"])
@@ -233,13 +194,6 @@ def test_pattern_that_can_be_used(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["", "  ", "# words", "/", "!", "[z-a]"])
 def test_pattern_that_cannot(pattern: str) -> None:
     assert pattern_error(pattern) is not None
-
-
-def test_a_review_says_who_runs_the_file() -> None:
-    ruling = DEFAULT.judge("web/.vscode/settings.json")
-    assert ruling is not None
-    assert who_runs(ruling.pattern) == "editors run it when the folder is opened"
-    assert who_runs("/src/core/") is None
 
 
 PATTERNS = st.lists(
@@ -259,6 +213,6 @@ def test_patterns_mean_what_they_mean_to_git(patterns: list[str], path: str) -> 
 
 
 def test_the_defaults_are_patterns_each_once() -> None:
-    for patterns in (DENY, REVIEW):
+    for patterns in (DENY, [one for group in unseen.NAMED.values() for one in group]):
         assert [p for p in patterns if pattern_error(p)] == []
         assert len(set(patterns)) == len(patterns)
