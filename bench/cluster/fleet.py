@@ -19,6 +19,7 @@ from psycopg import sql
 
 from bench.cluster.server import spent
 from bench.git import BenchError, environment, git
+from tests.helpers.gitrepo import write_config
 
 PATIENCE = 120.0
 _numbers = count()
@@ -132,9 +133,7 @@ class Fleet:
             self.git(self.root, "clone", "-q", "hub.git", name)
             self.git(place, "checkout", "-q", "--detach")
             more = f"cluster: {{remote: origin{self.config}}}\n" if config is None else config
-            (place / ".patchq.yaml").write_text(
-                f"version: 1\nmode: auto\ntarget: main\ntargets: ['*']\n{more}"
-            )
+            write_config(place, f"version: 1\nmode: auto\ntarget: main\ntargets: ['*']\n{more}")
             self.patchq(place, "init")
         return place
 

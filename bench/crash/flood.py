@@ -18,6 +18,7 @@ from bench.crash.aftermath import git
 from bench.crash.children import Child
 from bench.crash.person import TARGET
 from bench.speed.serving import block
+from tests.helpers.gitrepo import write_config
 
 _SLOTS = 200
 """Slots in one file."""
@@ -89,7 +90,7 @@ def build(work: Path, responses: int, seed: int) -> Soak:
     for first in range(0, responses, _SLOTS):
         lines = [f"slot {slot}: open\n" for slot in range(first, first + _SLOTS)]
         (repo / _part(first)).write_text("".join(lines))
-    (repo / ".patchq.yaml").write_text(_CONFIG)
+    write_config(repo, _CONFIG)
     git(repo, "add", ".")
     git(repo, "commit", "-q", "-m", "Start")
     git(repo, "branch", TARGET)

@@ -30,6 +30,7 @@ from bench.console import command_line, work_option
 from bench.crash import aftermath
 from bench.crash.aftermath import GitFailed, Report, git, reports
 from bench.git import HERMETIC
+from tests.helpers.gitrepo import write_config
 
 MODES = {
     "review": "mode: review\n",
@@ -94,7 +95,7 @@ def _begin(path: Path, mode: str, seed: int) -> Life:
     path.mkdir(parents=True)
     git(path, "init", "-q")
     (path / "shared.txt").write_text(shared)
-    (path / ".patchq.yaml").write_text(f"version: 1\n{MODES[mode]}")
+    write_config(path, f"version: 1\n{MODES[mode]}")
     git(path, "add", ".")
     git(path, "commit", "-q", "-m", "Start")
     life = Life(path, mode, random.Random(seed))

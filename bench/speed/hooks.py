@@ -17,6 +17,7 @@ from bench.console import command_line
 from bench.git import BenchError, find_command
 from bench.speed.measure import drop, timed, verify_reports
 from bench.speed.repos import Change, Site, changes
+from tests.helpers.gitrepo import write_config
 
 TEN, SECONDS = 10, 7.0
 MANY = 20
@@ -28,7 +29,7 @@ def configure(repo: Path, mode: str, *hooks: str) -> None:
         for number, line in enumerate(hooks)
     ]
     config = {"version": 1, "target": "main", "mode": mode, "hooks": told}
-    (repo / ".patchq.yaml").write_text(json.dumps(config))
+    write_config(repo, json.dumps(config))
 
 
 def ten(command: Sequence[str], site: Site, mode: str, checked_out: bool) -> float:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench.console import command_line, say, work_option
 from bench.git import CONFIG, BenchError, environment, find_command, git
+from tests.helpers.gitrepo import write_config
 
 FIRST = 2000
 MOST_GROWTH = 1.1
@@ -42,7 +43,7 @@ class Flood:
             file = self._repo / _path(n)
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
-        (self._repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+        write_config(self._repo, "version: 1\nmode: auto\ntarget: trunk\n")
         for words in (("add", "."), ("commit", "-q", "-m", "Start"), ("branch", "trunk")):
             git(self._repo, *words, home=home)
         env = environment(home)

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from bench.git import WHO, BenchError, data, fast_import, git, new_repository, new_store, quoted
+from tests.helpers.gitrepo import write_config
 
 VERBS = ("load", "merge", "parse", "render", "resolve", "count", "check", "store")
 NOUNS = ("order", "invoice", "account", "session", "record", "ticket", "parcel")
@@ -185,7 +186,7 @@ class Site:
 
     def _settle(self, repo: Path, mode: str) -> None:
         (repo / ".git/info/exclude").write_text(".patchq/\n.patchq.yaml\n")
-        (repo / ".patchq.yaml").write_text(f"version: 1\ntarget: main\nmode: {mode}\n")
+        write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\n")
         (repo / ".patchq/inbox").mkdir(parents=True)
 
     def wanted_tree(self, made: Sequence[Change]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.crash.aftermath import git
 from bench.git import BenchError
+from tests.helpers.gitrepo import write_config
 
 PATIENCE = 60.0
 """Seconds to wait for anything but the verdicts on a flood."""
@@ -35,7 +36,7 @@ def make(repo: Path, command: Sequence[str], target: str) -> Path:
     repo.mkdir(parents=True)
     git(repo, "init", "-q")
     (repo / "a.txt").write_text("one\ntwo\nthree\n")
-    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: auto\ntarget: {target}\n")
+    write_config(repo, f"version: 1\nmode: auto\ntarget: {target}\n")
     git(repo, "add", ".")
     git(repo, "commit", "-q", "-m", "Start")
     if target != "main":

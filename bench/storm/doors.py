@@ -29,6 +29,7 @@ from typing import Any
 
 from bench.console import command_line, say, trial_options
 from bench.git import BenchError, environment, find_command, git
+from tests.helpers.gitrepo import write_config
 
 _CONFIG = "version: 1\ntarget: main\nmode: auto\n"
 _LINES = 60
@@ -216,7 +217,7 @@ def prepare(args: argparse.Namespace, room: Path) -> tuple[Storm, dict[str, tupl
     git(repo, "add", "-A", home=home)
     git(repo, "commit", "-q", "-m", "Start", home=home)
     git(repo, "checkout", "-q", "-b", "side", home=home)
-    (repo / ".patchq.yaml").write_text(_CONFIG)
+    write_config(repo, _CONFIG)
     each = args.submissions // (2 * args.agents)
     storm = Storm(repo, home, find_command(args.command), each)
     storm.asked("init")

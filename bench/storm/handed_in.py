@@ -26,6 +26,7 @@ from typing import Any
 
 from bench.console import command_line, say, trial_options, tried
 from bench.git import BenchError, environment, git, new_repository, run, store_of
+from tests.helpers.gitrepo import write_config
 
 LEAST = 0.9
 """The share of clean merges that has to land."""
@@ -121,7 +122,7 @@ def hand_in(
     store, head = store_of(args.clone, room, home=home)
     repo = room / "repo"
     new_repository(repo, store, {"main": head}, head="main")
-    (repo / ".patchq.yaml").write_text(_CONFIG)
+    write_config(repo, _CONFIG)
     found = cases(repo, home, args.commits, args.behind, args.seed)
     stdin = "".join(f"create refs/heads/{case.name} {case.tip}\n" for case in found)
     git(repo, "update-ref", "--stdin", home=home, data=stdin.encode())

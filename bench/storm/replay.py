@@ -26,6 +26,7 @@ from bench.storm.pairs import Pair, move_on, pairs
 from bench.storm.people import drop
 from bench.storm.phrase import phrase
 from bench.storm.rule import Judge
+from tests.helpers.gitrepo import write_config
 
 
 def verdict(judge: Judge, pair: Pair, report: dict[str, object] | None) -> tuple[str, str]:
@@ -68,8 +69,9 @@ def replay(args: argparse.Namespace, room: Path, command: Sequence[str]) -> Coun
     repo = room / "repo"
     new_repository(repo, store, {"main": head, "side": head}, head="side")
     (repo / ".patchq/inbox").mkdir(parents=True)
-    (repo / ".patchq.yaml").write_text(
-        "version: 1\ntarget: main\nmode: auto\ntargets: ['pair-*']\nvalidate: {syntax: false}\n"
+    write_config(
+        repo,
+        "version: 1\ntarget: main\nmode: auto\ntargets: ['pair-*']\nvalidate: {syntax: false}\n",
     )
     facts = Facts(repo, home)
     try:

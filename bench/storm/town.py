@@ -15,6 +15,7 @@ from bench.git import WHO, BenchError, data, fast_import, git, new_repository, n
 from bench.speed.repos import path_of, text_of
 from bench.storm.facts import Facts
 from bench.storm.intent import lines_of
+from tests.helpers.gitrepo import operators_file
 
 COMMITS = 120
 TARGET = "main"
@@ -56,7 +57,7 @@ def build(room: Path, home: Path, files: int, clone: Path | None, seed: int) -> 
 
 def configure(repo: Path, mode: str, syntax: bool | None = None) -> None:
     """Have patchq propose or land what comes; `syntax`: whether it is judged, else as before."""
-    path = repo / ".patchq.yaml"
+    path = operators_file(repo)
     if syntax is None:
         syntax = "syntax: true" in path.read_text()
     path.write_text(

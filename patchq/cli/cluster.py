@@ -27,7 +27,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     site = places.find(args)
-    config = site.load_config()
+    config = site.rules().config
     places.setup_log(args, config)
     database = database_of(config)
     return _migrate(args, database) if args.what == "migrate" else _status(args, database)
@@ -39,7 +39,7 @@ def database_of(config: Config) -> str:
     if not database:
         raise UsageError(
             "no database is named, so there is no cluster",
-            f"set {places.DATABASE}, or `cluster.database` in .patchq.yaml (without a password)",
+            f"set {places.DATABASE}, or `cluster.database` (without a password) in the file",
         )
     try:
         import patchq.gate.queue.postgres.database  # noqa: F401
@@ -55,12 +55,12 @@ def target_of(config: Config) -> str:
     if "cluster" not in config.given:
         raise UsageError(
             "the configuration has no `cluster` section",
-            "add `cluster:` to .patchq.yaml, as docs/cluster.md shows",
+            "add `cluster:` to the configuration, as docs/cluster.md shows",
         )
     if config.target is None:
         raise UsageError(
             "a cluster needs a default target that is the same on every machine",
-            "set `target` in .patchq.yaml",
+            "set `target` in the configuration",
         )
     return config.target
 

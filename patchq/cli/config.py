@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from pathlib import Path
 
 from patchq.cli import arguments, output, places
 from patchq.core.model.errors import CannotSign
 from patchq.gate.config import config_file
-from patchq.gate.config.schema import Config
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.trial import Trial
+from patchq.gate.pipeline.rules import Rules
 from patchq.gate.pipeline.world import NOBODY
 from patchq.gate.service.doctor import landing
 
-ARGUMENTS = (arguments.Argument("what", choices=("check", "sample", "schema")),)
+ARGUMENTS = (
+    {
+        "check": (
+            "check the rules that count, or a file before it is committed",
+            (arguments.Argument("file", metavar="FILE", nargs="?", type=Path),),
+        ),
+        "sample": ("print a commented configuration", ()),
+        "schema": ("print its JSON schema", ()),
+    },
+)
 
 
 def run(args: Namespace) -> int:
@@ -25,32 +35,39 @@ def run(args: Namespace) -> int:
     elif args.what == "schema":
         print(json.dumps(config_file.json_schema(), indent=2))
     else:
+        args.config = args.file or args.config
         site = places.find(args)
-        path, config = site.config_path, site.load_config()
+        found = site.rules()
+        config = found.config
         trial = Trial(site.repo.commondir, site.home, site.home / config.queue.path)
         flaws, notes = trial.tried(config)
         flaws = [*flaws, *landing.flaws(site.repo, config)]
-        wrong = [f"{config_file.place(path, *loc)}: {why}" for loc, why in flaws]
-        if wrong := [*wrong, *_unsigned(site, config)]:
+        wrong = [f"{found.place(*loc)}: {why}" for loc, why in flaws]
+        if wrong := [*wrong, *_unsigned(site, found)]:
             raise config_file.ConfigError(wrong)
-        not_tried = [f"{config_file.place(path, *loc)}: {why}" for loc, why in notes]
+        not_tried = [f"{found.place(*loc)}: {why}" for loc, why in notes]
         output.emit(
             args,
-            {"config": str(path), "exists": path.exists(), "not_tried": not_tried},
-            f"{path}: {'ok' if path.exists() else 'not there; defaults'}",
+            {
+                "config": found.title,
+                "exists": found.data is not None,
+                "rules": found.entry(),
+                "not_tried": not_tried,
+            },
+            f"{found.title}: ok",
             *(f"not tried: {note}" for note in not_tried),
         )
+        places.notice_difference(args, site.repo, found)
     return 0
 
 
-def _unsigned(site: places.Site, config: Config) -> list[str]:
+def _unsigned(site: places.Site, rules: Rules) -> list[str]:
     """Why commits that are to be signed cannot be, tried out."""
+    commit = rules.config.commit
     try:
-        Signer(site.repo, config.commit.sign).try_out(site.repo.identity() or Identity(*NOBODY))
+        Signer(site.repo, commit.sign).try_out(site.repo.identity() or Identity(*NOBODY))
     except CannotSign as fault:
-        if "sign" in config.commit.given:
-            where = config_file.place(site.config_path, "commit", "sign")
-        else:
-            where = "git's configuration"
+        given = "sign" in commit.given
+        where = rules.place("commit", "sign") if given else "git's configuration"
         return [f"{where}: {fault.message}; {fault.hint}"]
     return []

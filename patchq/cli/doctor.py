@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import Fault
+from patchq.core.model.errors import Fault, UsageError
 from patchq.core.text.quote import visible
-from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
+from patchq.gate.pipeline.rules import difference
 from patchq.gate.service.doctor import Finding, cluster, landing, queue, system
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
@@ -38,29 +38,31 @@ def run(args: Namespace) -> int:
 
 
 def _look(args: Namespace) -> Iterator[Finding]:
-    config: Config | None = None
     try:
         site = places.find(args)
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
         yield from system.look_at_machine(None, None, None)
         return
+    config, target = None, ""
     try:
-        config = site.load_config()
-    except config_file.ConfigError as error:
-        for problem in error.problems:
+        found = site.rules()
+    except UsageError as error:
+        for problem in error.message.splitlines():
             yield Finding("config", "fatal", problem, error.hint)
     else:
-        yield Finding("config", "ok", str(site.config_path))
+        config, target = found.config, places.target_of(found)
+        yield Finding("config", "ok", found.title)
+        if other := difference(site.repo, found):
+            yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
     root = site.home / (config or Config()).queue.path
-    yield from system.look_at_repository(site.repo, config)
+    yield from system.look_at_repository(site.repo, config, target)
     if config is not None:
-        target = places.default_target(site.repo, config, root)
         yield from landing.look(site.repo, config, root, target)
     yield from queue.look(root, site.repo.commondir, site.home, config)
     if config and "cluster" in config.given:
         yield from cluster.look(places.database(config), site.repo)
-    yield from system.look_at_machine(site.repo, config, root)
+    yield from system.look_at_machine(site.repo, config, root, target)
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The repository and its queue, opened for one call after the other.
 
 A world belongs to one thread at a time, and the umask is the process's, so whoever works holds the
-lock; nobody holds it while waiting.  A changed configuration, or another branch checked out, is
-seen by the next call.
+lock; nobody holds it while waiting.  Changed rules are seen by the next call.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from threading import Lock
 
 from patchq.cli import opening, places
 from patchq.core.model.errors import Fault, RepositoryFault
+from patchq.gate.config.config_file import OWN_FILE
+from patchq.gate.pipeline.rules import renewed
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.journal import EVENTS
 from patchq.gate.queue.layout import PUBLIC, REPORT
@@ -79,14 +80,14 @@ class Door:
     def _signs(self) -> object:
         """What tells whether the world is still the one that was opened."""
         there, common = self.root is not None and self.root.is_dir(), self._site.repo.commondir
-        try:
-            branch = self._site.repo.head_branch(common)
-        except (FileNotFoundError, NotADirectoryError):
+        if not (common / "HEAD").exists():
             raise RepositoryFault(
                 f"there is no repository in {common} any more",
                 "put it back, or start the server again where the repository is",
-            ) from None
-        return _stamp(self._site.config_path), branch, there
+            )
+        files = self._site.file or common / OWN_FILE, common / "config"
+        known = self._world and self._world.judged_by
+        return [*map(_stamp, files), there, known and renewed(self._site.repo, known) is known]
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

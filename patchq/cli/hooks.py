@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 
 def _list(args: Namespace, site: Site) -> int:
-    config = site.read_config()
+    config = site.rules().config
     shipped_hooks = [
         {
             "name": name,
@@ -115,10 +115,11 @@ def _line(hook: dict[str, Any], works: bool) -> str:
 def _install(args: Namespace, site: Site) -> int:
     if args.git:
         return _wire(args, site)
-    path = site.config_path
-    if wiring.is_enabled(site.read_config()):
-        return output.emit(args, {"config": str(path), "changed": False}, f"{path}: the gate is on")
-    before = path.read_bytes() if path.exists() else None
+    path = site.draft
+    before = config_file.content(path)
+    if before is not None and wiring.is_enabled(config_file.parse(before, path.name)):
+        lines = [f"{path}: the gate is on", *site.how_it_counts()]
+        return output.emit(args, {"config": str(path), "changed": False}, *lines)
     after = config_file.sample().encode() if before is None else wiring.enable(before)
     if after is None:
         return output.emit(
@@ -129,9 +130,8 @@ def _install(args: Namespace, site: Site) -> int:
         )
     _record(site, "config", [str(path), before and before.decode(), after.decode()])
     _put(path, after)
-    return output.emit(
-        args, {"config": str(path), "changed": True}, f"{path}: switched the gate on"
-    )
+    lines = [f"{path}: switched the gate on", *site.how_it_counts()]
+    return output.emit(args, {"config": str(path), "changed": True}, *lines)
 
 
 def _wire(args: Namespace, site: Site) -> int:

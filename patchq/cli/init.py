@@ -28,6 +28,8 @@ ARGUMENTS = (
         const="",
         help="write what teaches agents to feed patchq: for these, or for those used here",
     ),
+    Argument("--target", dest="home", metavar="B", help="the home branch, whose rules count"),
+    Argument("--remote", dest="home_remote", metavar="R", help="it is that branch of the remote"),
     Argument("--yes", action="store_true", help="write it without asking about each file"),
 )
 _SCHEMA = "schema.json"
@@ -40,17 +42,18 @@ def run(args: Namespace) -> int:
         raise UsageError("--yes goes with --agents", "leave it out; nothing else is asked")
     site = places.find(args)
     planned = _planned(args, site)
-    queue = places.open_queue(args, site, site.load_config())
-    path = site.config_path
+    found = site.rules()
+    queue = places.open_queue(args, site, found.config)
+    path = site.draft
     created = [str(queue.root)]
     if not path.exists():
         # It says what runs, so no group may write it that umask keeps out.
         mode = 0o666 & ~max(sharing.childrens_umask(), 0)
         files.write(path, config_file.sample().encode(), mode=mode)
-        created.append(str(path))
+        created += [str(path), *site.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)
     site.keep_out_of_status(queue.root)
-    told = {"queue": str(queue.root), "config": str(path)}
+    told = {"queue": str(queue.root), "config": str(path), "home": found.home and str(found.home)}
     if args.agents is None:
         return output.emit(args, told, *created)
     states = _installed(planned, ask=not args.yes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from argparse import Namespace
 
 from patchq.cli.streams import put
@@ -39,6 +40,12 @@ def line(report: Report) -> str:
 def pending(one: Pending) -> str:
     """One plain line for a response without a verdict."""
     return visible(f"{one.state:<10} {one.id}  {one.told()}")
+
+
+def notice(args: Namespace, text: str) -> None:
+    """Tell a person, beside what the command prints."""
+    if not args.quiet:
+        print(visible(f"patchq: {text}"), file=sys.stderr)
 
 
 def say(args: Namespace, report: Report) -> None:

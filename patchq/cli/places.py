@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
 from grp import getgrnam
 from pathlib import Path
 from urllib.parse import unquote
 
-from patchq.core.model.errors import DiskFault, ObjectDamaged, UsageError
+from patchq.cli import output
+from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.core.model.frozen import frozen
 from patchq.gate.config import config_file
+from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config
 from patchq.gate.git import records, sharing
 from patchq.gate.git.branches import Branches, backup
+from patchq.gate.git.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.rules import Rules, difference
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
-from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.memory import MemoryQueue
 from patchq.gate.report import logs
 
@@ -30,7 +37,7 @@ _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([
 
 @frozen
 class Site:
-    """A repository, with the places of its configuration and its queue."""
+    """A repository, with the places of its queue and of the rules that count in it."""
 
     repo: Repository
     workdir: Path | None
@@ -38,26 +45,71 @@ class Site:
     home: Path
     """Where the queue's default place begins: the main work tree's root, or the git directory of a
     bare repository."""
-    config_path: Path
-    named: bool
-    """Whether the command line says where the configuration is, which must be there then."""
+    file: Path | None
+    """The configuration that the command line names."""
+    branch: str | None
+    remote: str | None
+    """The home branch, and its remote, that the command line names."""
+    announce: Callable[[str], None]
 
-    def read_config(self) -> Config:
-        """The configuration; raises `ConfigError` for one that cannot be read."""
-        return config_file.load(self.config_path, required=self.named)
+    @property
+    def draft(self) -> Path:
+        """The configuration file that people edit here: it need not be the one that counts."""
+        own = self.repo.commondir / OWN_FILE
+        return self.file or (own if self.workdir is None or own.exists() else self.workdir / FILE)
 
-    def load_config(self) -> Config:
-        """The configuration; raises `ConfigError` for one that cannot be used."""
-        config = self.read_config()
+    def how_it_counts(self) -> list[str]:
+        """Return what is left to do with an edited draft, as lines for people."""
+        home = recorded(self.repo.commondir)
+        return [f"commit it to {home}: it counts then"] if home and self.draft.name == FILE else []
+
+    def rules(self) -> Rules:
+        """Return the rules that count; raises `UsageError` where they cannot be known, or used."""
+        own = rules.of_operator(self.repo, self.file)
+        home = self._find_home(own)
+        found = rules.checked(replace(own, home=home) if own else rules.of_home(self.repo, home))
+        config = found.config
         if "path" in config.queue.given and (why := self._not_a_queue(config)):
-            where = config_file.place(self.config_path, "queue", "path")
+            where = found.place("queue", "path")
             raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
         if config.queue.group and not _group(config):
-            where = config_file.place(self.config_path, "queue", "group")
-            named = config.queue.group
+            where, named = found.place("queue", "group"), config.queue.group
             problem = f"{where}: expected a group of this machine, got `{named}`"
             raise config_file.ConfigError([problem])
-        return clustered(config)
+        return found
+
+    def rules_to_look(self) -> Rules:
+        """Return the rules that count, or the defaults with the trouble of the home branch."""
+        try:
+            return self.rules()
+        except UsageError as error:
+            if rules.of_operator(self.repo, self.file):
+                raise
+            known = isinstance(error, HomeGone | config_file.ConfigError)
+            return Rules(trouble=error, home=recorded(self.repo.commondir) if known else None)
+
+    def _find_home(self, own: Rules | None) -> Home | None:
+        """Return the home branch, recorded if it was not; None where nobody needs one."""
+        known, remote, checked_out = recorded(self.repo.commondir), self.remote, False
+        if self.branch is None and remote is not None and known:
+            raise UsageError(f"the home branch is {known}", "say --target, too, to change that")
+        if self.branch is None and (known or (remote is None and own and own.config.target)):
+            return known
+        if self.branch is None:
+            home, checked_out = proposed(self.repo)
+        else:
+            home = Home(self.branch, known.remote if known else None)
+        if remote is not None:
+            home = replace(home, remote=remote or None)
+        if home == known:
+            return home
+        patterns = (own or rules.of_home(self.repo, home)).config.branches if checked_out else ()
+        if any(fnmatchcase(home.branch, pattern) for pattern in patterns):
+            raise refuse(home)
+        record(self.repo, home)
+        before = f", no longer {known}" if known else ""
+        self.announce(f"{home} is the home branch from now on{before}: its rules count here")
+        return home
 
     def _not_a_queue(self, config: Config) -> str | None:
         """Why the queue cannot be where the configuration has it, though a directory is there."""
@@ -78,18 +130,6 @@ class Site:
             backup.exclude(self.repo.commondir, [f"/{queue.as_posix()}/"])
 
 
-def clustered(config: Config) -> Config:
-    """The configuration, where there is a cluster with what follows from that: batches land on its
-    remote."""
-    if "cluster" not in config.given:
-        return config
-    shared = config.cluster
-    landing = config.landing.but(
-        remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
-    )
-    return config.but(landing=landing)
-
-
 def _group(config: Config) -> int | None:
     """The number of the group that may read reports, where one is named and known."""
     try:
@@ -105,9 +145,9 @@ def find(args: Namespace) -> Site:
     sharing.share(repo.setting("core.sharedRepository"))
     linked = not repo.bare and repo.gitdir != repo.commondir
     workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
-    home = workdir or repo.commondir
-    path = args.config or home / (".patchq.yaml" if workdir else "patchq.yaml")
-    return Site(repo, workdir, home, Path(path), args.config is not None)
+    named = getattr(args, "home", None), getattr(args, "home_remote", None)
+    announce = partial(output.notice, args)
+    return Site(repo, workdir, workdir or repo.commondir, args.config, *named, announce)
 
 
 def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
@@ -132,53 +172,56 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
     return queue
 
 
-def open_ground(args: Namespace, *, targeted: bool = False, writes: bool = False) -> Ground:
+def open_ground(
+    args: Namespace, *, targeted: bool = False, writes: bool = False, looks: bool = False
+) -> Ground:
     """The repository, its configuration and its queue.
 
-    Raises `UsageError` where the default target cannot be told, if the command needs it
+    Raises `UsageError` where the default target is not there, if the command needs it
     (`targeted`).  A command that only looks (unless `writes`) does not even make the queue: a
-    missing one is an empty one.
+    missing one is an empty one.  Who `looks` at troubles gets those of the rules as well.
     """
     site = find(args)
-    config = site.load_config()
+    found = site.rules_to_look() if looks else site.rules()
+    config = found.config
     setup_log(args, config)
     repo, root = site.repo, site.home / config.queue.path
-    target = default_target(repo, config, root)
-    branches = branches_of(repo, root, config, target or "")
-    target = _checked(branches, target) if targeted else target or ""
-    looks = not writes and not root.is_dir()
-    queue = MemoryQueue() if looks else open_queue(args, site, config)
-    return Ground(repo, queue, root, config, target, branches=branches)
+    target = target_of(found)
+    branches = branches_of(repo, root, config, target, found.home)
+    if targeted:
+        _check(branches, found, target)
+    empty = not writes and not root.is_dir()
+    queue = MemoryQueue() if empty else open_queue(args, site, config)
+    return Ground(repo, queue, root, config, target, branches=branches, judged_by=found)
 
 
-def default_target(repo: Repository, config: Config, queue: Path) -> str | None:
-    """The configured branch, else the daemon's while one runs, else the one that the main work tree
-    has checked out: the queue is that of the whole repository, whichever linked work tree a command
-    is called in."""
-    daemon = None
-    if not config.target:
-        with suppress(DiskFault):  # `doctor` says so, and `fsck` mends it
-            daemon = lock_owner(queue)
-    return config.target or (daemon and daemon.target) or repo.head_branch(repo.commondir)
+def notice_difference(args: Namespace, repo: Repository, rules: Rules) -> None:
+    """Tell a person who edits the work tree's file that other rules count."""
+    found = difference(repo, rules)
+    if found and found[1]:
+        output.notice(args, "; ".join(found))
 
 
-def _checked(branches: Branches, target: str | None) -> str:
-    """The same branch; raises `UsageError` where batches cannot be for it."""
-    if target is None:
-        raise UsageError(
-            "HEAD is on no branch that has a commit, so there is no default target",
-            "check out a branch, or set `target` in .patchq.yaml",
-        )
+def target_of(rules: Rules) -> str:
+    """Return the branch of what names none; empty where the home branch is not known."""
+    return rules.config.target or (rules.home.branch if rules.home else "")
+
+
+def _check(branches: Branches, rules: Rules, target: str) -> None:
+    """Raise `UsageError` where batches cannot be for that branch."""
     if _is_missing(branches, target):
+        if not branches.tips(""):
+            raise UsageError(f"{target!r} has no commit yet", "make a first commit")
+        if rules.home and target == rules.home.branch:
+            raise HomeGone(rules.home)
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
     if records.is_branch(target):
         raise UsageError(
             f"{target!r} is a branch that waits for review, so batches cannot be for it",
-            "check out another branch, or set `target` in .patchq.yaml",
+            "set another `target` in the configuration",
         )
-    return target
 
 
 def _is_missing(branches: Branches, target: str) -> bool:

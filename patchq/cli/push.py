@@ -87,7 +87,7 @@ def _handed_in(args: Namespace, site: Site, push: Push, ended: _Ended) -> str | 
     said = proc_receive.said(push.options)
     data, words = _response(args, command, target, said)
     shutil.rmtree(args.objects, ignore_errors=True)
-    queue = places.open_queue(args, site, site.load_config())
+    queue = places.open_queue(args, site, site.rules().config)
     if ended.asked():
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = said.keys.get("id")

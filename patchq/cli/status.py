@@ -26,12 +26,13 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import dependencies, stacks, traces
 from patchq.gate.pipeline.ground import Ground
 from patchq.gate.pipeline.rebase.lines import in_words
+from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.hand import activities, in_hand, stem_id, told
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.review import comparison, from_git
 from patchq.gate.review.risk import Risk
-from patchq.gate.service.doctor import beside
+from patchq.gate.service.doctor import Finding, beside
 
 Needs = Mapping[str, Mapping[str, str | None]]
 """The batches that are held for others: id -> each that has not landed, with its state."""
@@ -59,7 +60,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
+    ground = places.open_ground(args, looks=True)
     if args.id is not None and (pending := batches.pending(ground, args.id)):
         return output.emit(args, pending.to_json(), output.pending(pending))
     if args.id is not None:
@@ -111,6 +112,7 @@ def overview(
         "target": ground.target or None,
         "remote": ground.branches.remote,
         "mode": ground.config.mode,
+        "rules": ground.judged_by.entry(),
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
         else None,
@@ -120,6 +122,7 @@ def overview(
         "troubles": [
             {"what": found.what, "why": found.message, "cure": found.cure}
             for found in (
+                *_rules(ground),
                 *beside.ended(ground.queue_root),
                 *beside.short(ground.repo.commondir, ground.queue_root),
                 *(beside.work_trees(ground.repo) if ground.branches.remote is None else ()),
@@ -132,6 +135,16 @@ def overview(
         "held": [_held(id, needs, ground) for id in held[:limit]],
         "waiting": _all_waiting(waiting, proposals, needs, ground),
     }
+
+
+def _rules(ground: Ground) -> Iterator[Finding]:
+    """Trouble with the rules, and a work tree's file that says something else."""
+    rules = ground.judged_by
+    if fault := rules.trouble:
+        cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""
+        yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
+    elif other := difference(ground.repo, rules):
+        yield Finding("rules", "weaker", *other)
 
 
 class _Proposals:
@@ -298,7 +311,7 @@ def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterat
     daemon = answer["daemon"]
     runs = f"runs since {daemon['since']}, process {daemon['pid']}" if daemon else "does not run"
     place = f" on {answer['remote']}" if answer["remote"] else ""
-    target = f"{answer['target'] or 'none: HEAD is on no branch'}{place} ({answer['mode']} mode)"
+    target = f"{answer['target'] or 'none'}{place} ({answer['mode']} mode)"
     busy = f", busy: a work tree is {answer['busy']}" if answer["busy"] else ""
     head: list[Line] = [
         screen.plain(f"daemon   {runs}"),
@@ -311,7 +324,8 @@ def _lines(answer: Mapping[str, Any], room: int | None, by_risk: bool) -> Iterat
         head.append(screen.plain(f"batches  {counts}", "bold"))
     for trouble in answer["troubles"]:
         text = visible(f"trouble  {trouble['what']}: {trouble['why']}")
-        head += [screen.plain(text, "red"), *_edge("cure:", [trouble["cure"]])]
+        cure = [trouble["cure"]] if trouble["cure"] else []
+        head += [screen.plain(text, "red"), *_edge("cure:", cure)]
     head += _branch_lines(answer["branches"])
     yield from head
     blocks = [*map(_held_lines, answer["held"]), *_waiting_lines(answer["waiting"], by_risk)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.gate.config.schema import Config
+from patchq.gate.pipeline.rules import Rules, difference
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.service.serve import serve
@@ -35,14 +35,16 @@ def run(args: Namespace) -> int:
     if args.detach:
         return _detach(args, world)
 
-    def reload() -> Config:
-        config = session.site.load_config()
-        places.setup_log(args, config, args.log)
-        return config
+    def reload() -> Rules:
+        rules = session.site.rules()
+        places.setup_log(args, rules.config, args.log)
+        return rules
 
     session = Session(args, world, partial(output.log_and_say, args), lasting=True)
     try:
         places.setup_log(args, world.config, args.log)
+        if (other := difference(world.repo, world.judged_by)) and other[1]:
+            _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
             if "cluster" in world.config.given:
                 from patchq.cli.feeding import feed_cluster  # takes the database's driver

@@ -17,6 +17,7 @@ from patchq.core.model.errors import Fault, Interrupted
 from patchq.gate.config.schema import Config
 from patchq.gate.git import records
 from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.rules import Rules
 from patchq.gate.pipeline.world import compose
 from patchq.gate.queue.lock import Lock
 from patchq.gate.service.lanes import lane_by, serve_lanes
@@ -39,17 +40,20 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     site = places.find(args)
-    config = site.load_config()
+    rules = site.rules()
+    config = rules.config
     target = cluster.target_of(config)
     places.setup_log(args, config)
     database = cluster.database_of(config)
     root = places.open_queue(args, site, config).root
     lock = Lock(root / LOCK)
-    lock.acquire(target)
+    lock.acquire()
     args.opened.callback(lock.release)
-    branches = branches_of(site.repo, root, config, target)
+    branches = branches_of(site.repo, root, config, target, rules.home)
     queue = _open_queue(args, site, config, database, branches.tip(target))
-    world = compose(Ground(site.repo, queue, root, config, target, branches=branches))
+    world = compose(
+        Ground(site.repo, queue, root, config, target, branches=branches, judged_by=rules)
+    )
     args.opened.callback(world.close)
     control, manager = Control(), Manager()
     control.install()
@@ -83,10 +87,10 @@ def run(args: Namespace) -> int:
     return 130 if control.interrupted else 0
 
 
-def _read_anew(args: Namespace, site: Site) -> Config:
-    config = site.load_config()
-    places.setup_log(args, config)
-    return config
+def _read_anew(args: Namespace, site: Site) -> Rules:
+    rules = site.rules()
+    places.setup_log(args, rules.config)
+    return rules
 
 
 def _open_queue(

@@ -17,7 +17,7 @@ import pytest
 
 from patchq.core.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -37,7 +37,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, text: str) -> None:
-    (repo / ".patchq.yaml").write_text(text)
+    write_config(repo, text)
 
 
 def told(repo: Path, id: str) -> dict[str, object]:
@@ -165,7 +165,7 @@ def test_the_queue_needs_a_directory_of_its_own(repo: Path, place: str) -> None:
     before = everything(repo), sorted(repo.rglob("*"))
     for words in (("config", "check"), ("init",), ("status",), ("run",)):
         assert patchq(*words, cwd=repo, code=2).err.startswith(
-            "patchq: usage: .patchq.yaml:2:3 queue.path: expected a directory of its own, "
+            "patchq: usage: patchq.yaml:2:3 queue.path: expected a directory of its own, "
             f"got `{place}`, {TAKEN[place]}; "
         )
     assert (everything(repo), sorted(repo.rglob("*"))) == before
@@ -250,10 +250,10 @@ def test_init_in_a_bare_repository(repo: Path, tmp_path: Path) -> None:
 
 
 def test_sample_is_what_init_writes_and_it_is_valid(repo: Path) -> None:
-    sample = (repo / ".patchq.yaml").read_text()
+    sample = operators_file(repo).read_text()
     assert patchq("config", "sample", cwd=repo).out == sample
     assert patchq("--json", "config", "sample", cwd=repo).json() == {"sample": sample}
-    assert patchq("config", "check", cwd=repo).out == f"{repo / '.patchq.yaml'}: ok\n"
+    assert patchq("config", "check", cwd=repo).out == f"{operators_file(repo)}: ok\n"
     schema = patchq("config", "schema", cwd=repo).json()
     assert {"mode", "target", "queue", "validate"} <= schema["properties"].keys()
 
@@ -262,9 +262,9 @@ def test_every_error_of_the_configuration_has_its_place(repo: Path) -> None:
     configure(repo, "version: 1\nmood: auto\nmode: autom\nqueue:\n  poll_seconds: soon\n")
     for words in (("config", "check"), ("run",), ("status",), ("submit", "outside/good.md")):
         lines = patchq(*words, cwd=repo, code=2).err
-        assert ".patchq.yaml:2:1 mood: expected" in lines
-        assert ".patchq.yaml:3:7 mode: expected" in lines
-        assert ".patchq.yaml:5:17 queue.poll_seconds: expected" in lines
+        assert "patchq.yaml:2:1 mood: expected" in lines
+        assert "patchq.yaml:3:7 mode: expected" in lines
+        assert "patchq.yaml:5:17 queue.poll_seconds: expected" in lines
 
 
 # ---------------------------------------------------------------- submit

@@ -14,7 +14,7 @@ import pytest
 
 from patchq.core.model.report import EVENT_KINDS
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
@@ -55,7 +55,7 @@ def test_every_kind_of_change_is_told(repo: Path) -> None:
     drop(queue, {"x2.md": f"---\nretries: x\n---\n{EDIT}"})
     patchq("run", cwd=repo, code=None)
     patchq("accept", "x2", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     patchq("revert", "x2", cwd=repo)
     told = events(repo, "--since", "0")
     found = {(one["kind"], one["batch"], one["state"]) for one in told}

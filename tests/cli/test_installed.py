@@ -15,7 +15,7 @@ import pytest
 
 from tests.helpers import manpage
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, operators_file
 from tests.helpers.pages import ROOT
 
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
@@ -112,7 +112,7 @@ def test_the_wheel_carries_docs_whose_links_lead_somewhere() -> None:
 
 
 def test_editors_find_the_schema_that_the_sample_names(repo: Path) -> None:
-    first, _, _ = (repo / ".patchq.yaml").read_text().partition("\n")
+    first, _, _ = operators_file(repo).read_text().partition("\n")
     place = re.fullmatch(r"# yaml-language-server: \$schema=(.*)", first)
     assert place
     schema = json.loads((repo / place[1]).read_text())

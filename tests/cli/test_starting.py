@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, write_config
 
 HEAVY = {
     "asyncio", "httpx", "httpx2", "importlib.resources", "mcp", "multiprocessing", "openai",
@@ -86,7 +86,7 @@ def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> 
 
 
 def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: Path) -> None:
-    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     (repo / ".patchq/inbox/response.md").write_bytes((repo / "response.md").read_bytes())
     found = imported(repo, "run")
     assert "patchq.gate.land.presubmit" in found

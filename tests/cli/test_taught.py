@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import Done, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo, tip
+from tests.helpers.gitrepo import git, make_repo, tip, write_config
 
 LOGIN = """\
 class Login:
@@ -155,7 +155,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("GIT_CONFIG_GLOBAL", str(place / ".gitconfig"))
         repo = make_repo(place / "repo", FILES)
         patchq("init", "--agents", "--yes", cwd=repo)
-        (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+        write_config(repo, "version: 1\nmode: auto\n")
         git("add", "--all", cwd=repo)
         git("commit", "-q", "-m", "Teach agents", cwd=repo)
         fresh("watch", "--detach", cwd=repo)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 ESCAPE = "\x1b"
@@ -90,7 +90,7 @@ def test_who_wants_no_bar_gets_none(repo: Path, words: tuple[str, ...]) -> None:
 def test_log_lines_stand_above_the_live_line(repo: Path) -> None:
     with on_a_terminal(repo, "watch") as terminal:
         terminal.read_until(lambda text: "watching" in text)
-        (repo / ".patchq.yaml").write_text("version: 1\nmode: sideways\n")
+        write_config(repo, "version: 1\nmode: sideways\n")
         terminal.process.send_signal(signal.SIGHUP)
         terminal.read_until(lambda text: "sideways" in text)
         terminal.process.send_signal(signal.SIGTERM)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
@@ -128,8 +128,8 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
 
 def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
     """While a hook runs; nothing of it is believed once who said it is gone."""
-    (repo / ".patchq.yaml").write_text(
-        "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}]\n"
+    write_config(
+        repo, "version: 1\nhooks: [{id: slow, stage: pre-apply, run: sleep 60, unconfined: true}]\n"
     )
     drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})
     command = [sys.executable, "-m", "patchq", "run"]

@@ -107,6 +107,14 @@ def tip(repo: Path, ref: str = "main") -> str:
     return git("rev-parse", ref, cwd=repo)
 
 
+def operators_file(repo: Path) -> Path:
+    """The operator's own configuration, which counts whatever is committed or checked out."""
+    dot = repo / ".git"
+    if not dot.is_dir():
+        dot = repo / git("rev-parse", "--git-common-dir", cwd=repo)
+    return dot / "patchq.yaml"
+
+
 def write_config(repo: Path, text: str) -> None:
     """Set the configuration of a repository, as its operator does."""
-    (repo / ".patchq.yaml").write_text(text, encoding="utf-8")
+    operators_file(repo).write_text(text, encoding="utf-8")

@@ -13,7 +13,7 @@ import psycopg
 from tests.helpers import forking
 from tests.helpers.command import patchq
 from tests.helpers.forking import Fork, Point
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 SECONDS = 60.0
 
@@ -32,7 +32,7 @@ class Machines:
         place = self.root / name
         if not place.exists():
             git("clone", "-q", "hub.git", name, cwd=self.root)
-            (place / ".patchq.yaml").write_text(f"version: 1\ntarget: main\n{self.config}")
+            write_config(place, f"version: 1\ntarget: main\n{self.config}")
             patchq("init", cwd=place)
         return place
 

@@ -21,7 +21,7 @@ from patchq.gate.land.deaths import MOST
 from patchq.gate.queue import journal
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.command import report as told_of
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
@@ -31,7 +31,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\n"})
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nqueue: {settle_seconds: 0.1}\n")
+    write_config(repo, "version: 1\nqueue: {settle_seconds: 0.1}\n")
     return repo
 
 

@@ -19,7 +19,7 @@ from patchq.core.plan import batch
 from patchq.gate.config.policy import Policy
 from tests.core.model.test_names import ALL
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.trees import RULES, DictTree, edits
 from tests.helpers.trees import told as told_by
 
@@ -137,7 +137,7 @@ def repo(tmp_path: Path) -> Path:
     git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor", cwd=repo)
     git("commit", "-qm", "links", cwd=repo)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)
     return repo
 
@@ -281,7 +281,7 @@ def test_t13_deleting_much_or_everything_asks_for_review(
     repo = make_repo(tmp_path / "repo", dict.fromkeys(names, TEXT))
     patchq("init", cwd=repo)
     git("branch", "trunk", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     told = given(repo, {"gone": deletions(repo, names[:count])})["gone"]
     assert told["state"] == state
     warned = [problem["code"] for problem in told["problems"]]
@@ -293,7 +293,7 @@ def test_t13_deleting_what_is_denied_or_reviewed(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", dict.fromkeys(names, TEXT))
     patchq("init", cwd=repo)
     git("branch", "trunk", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     reports = given(repo, {path: deletions(repo, [path]) for path in names[:2]})
     assert codes(reports["key.pem"]) == ["path.denied"]
     assert reports["Makefile"]["state"] == "proposed"

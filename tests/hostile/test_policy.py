@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import drop, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
+from tests.helpers.gitrepo import (
+    commit_files,
+    git,
+    make_repo,
+    operators_file,
+    write_config,
+    write_files,
+)
 
 REVIEWED = {
     "h05": (
@@ -72,9 +79,10 @@ def repo(tmp_path: Path) -> Path:
     commit_files(repo, {"src/core.py": "y\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text(
+    write_config(
+        repo,
         "version: 1\nmode: auto\ntarget: trunk\n"
-        "hooks:\n- {id: gate, stage: pre-apply, run: 'sh tools/gate.sh || true'}\n"
+        "hooks:\n- {id: gate, stage: pre-apply, run: 'sh tools/gate.sh || true'}\n",
     )
     return repo
 
@@ -124,7 +132,7 @@ def test_h05_h07_the_gate_itself_and_secrets_by_name_are_denied(repo: Path) -> N
 
 
 def test_h05_no_pattern_takes_the_gate_out(repo: Path) -> None:
-    with (repo / ".patchq.yaml").open("a") as config:
+    with operators_file(repo).open("a") as config:
         config.write("paths: {deny: ['!*', '!.patchq.yaml', '!/.patchq'], review: ['!*']}\n")
     reports = given(repo, [".patchq.yaml", ".patchq/inbox/x.md", ".git/hooks/pre-commit"])
     assert {told["state"] for told in reports.values()} == {"rejected"}

@@ -13,7 +13,7 @@ import pytest
 from patchq.core.model import names
 from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 PART = TOKEN[:14]
@@ -69,7 +69,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"b.txt": "b\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text(CONFIG)
+    write_config(repo, CONFIG)
     return repo
 
 

@@ -26,7 +26,7 @@ from tests.gate.hooks.test_shipped import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.effort import effort
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 LINES = "".join(f"line {number % 7}\n" for number in range(3_000))
 FILES = {
@@ -44,7 +44,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     return repo
 
 
@@ -241,7 +241,7 @@ def test_g10_only_patchqs_own_trailers_count(repo: Path) -> None:
     "author", ["A\\nparent 0 <a@x>", "A <a@x>\\ncommitter B <b@x>", "A <a\\n@x>", "A\\0 <a@x>"]
 )
 def test_g10_no_author_breaks_out_of_the_commits_header(repo: Path, author: str) -> None:
-    with (repo / ".patchq.yaml").open("a") as config:
+    with operators_file(repo).open("a") as config:
         config.write("commit: {author_from_response: true}\n")
     told = given(repo, {"g10": front(f'author: "{author}"')})["g10"]
     assert codes(told) == ["frontmatter.value"]
@@ -252,7 +252,7 @@ def test_g10_no_author_breaks_out_of_the_commits_header(repo: Path, author: str)
 
 
 def test_g10_an_author_is_what_can_be_seen_of_it(repo: Path) -> None:
-    with (repo / ".patchq.yaml").open("a") as config:
+    with operators_file(repo).open("a") as config:
         config.write("commit: {author_from_response: true}\n")
     told = given(repo, {"g10": front('author: "A\\u202ed\\u200ba <a\\u2060@x>"')})["g10"]
     assert told["state"] == "applied"
@@ -263,10 +263,11 @@ EVIL_NAME = "\x1b[2J\u202ee.md"
 
 
 def test_h10_what_others_wrote_is_escaped_wherever_it_is_shown(repo: Path) -> None:
-    (repo / ".patchq.yaml").write_text(
+    write_config(
+        repo,
         "version: 1\nmode: auto\ntarget: trunk\nhooks:\n"
         f"- {{id: evil, stage: pre-commit, run: {json.dumps('printf %b ' + repr(EVIL))}}}\n"
-        "- {id: no, stage: pre-commit, run: 'printf \"\\033[31m\\342\\200\\256\"; exit 1'}\n"
+        "- {id: no, stage: pre-commit, run: 'printf \"\\033[31m\\342\\200\\256\"; exit 1'}\n",
     )
     texts = {
         EVIL_NAME: json.dumps(
@@ -335,7 +336,7 @@ def test_h07_a_secret_that_goes_away_is_no_reason_and_not_repeated(tmp_path: Pat
     repo = make_repo(tmp_path / "repo", {"a.py": f"a = '{TOKEN}'\nb = 1\n"})
     git("branch", "trunk", cwd=repo)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: trunk\n")
     told = given(repo, {"out": block("a.py", f"a = '{TOKEN}'\n", "a = read()\n")})["out"]
     assert told["state"] == "applied"
     assert TOKEN not in json.dumps(told)

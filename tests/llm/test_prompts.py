@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from patchq.core.formats.registry import FORMATS
 from patchq.llm.prompts import ShownFile, Task, aimed, build, is_large_file
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 BASE = "c0" * 20
 SMALL = "def f():\n    return 1\n"
@@ -223,7 +223,7 @@ def test_paths_are_those_of_the_caller(repo: Path) -> None:
 
 def test_the_thresholds_are_the_configuration_s(repo: Path) -> None:
     assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "whole"
-    (repo / ".patchq.yaml").write_text("version: 1\nlarge_file: {lines: 1}\n")
+    write_config(repo, "version: 1\nlarge_file: {lines: 1}\n")
     assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "diff"
 
 
@@ -289,7 +289,7 @@ ANSWERS = {
 @pytest.mark.parametrize("form", ANSWERS)
 def test_an_answer_in_the_form_asked_for_is_applied(form: str, repo: Path) -> None:
     """What a person does who has no model configured: print, paste, drop."""
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     patchq("init", cwd=repo)
     asked = "indexed" if form == "both" else form
     prompt = patchq("prompt", "src/a.py", "--form", asked, "--task", "x", cwd=repo).out

@@ -15,7 +15,7 @@ from patchq.mcp.server import make
 from patchq.mcp.tools import Tools
 from patchq.mcp.updates import Updates
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import said
 
 CODE = (
@@ -106,7 +106,7 @@ def told(value: Any) -> list[tuple[str, str | None]]:
 def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\npaths: {deny: [secret/]}\n")
+    write_config(repo, "version: 1\npaths: {deny: [secret/]}\n")
     for text in OTHERS:
         patchq("apply", "-", cwd=repo, stdin=text)
     before = trees(repo)
@@ -149,7 +149,7 @@ def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
 def test_what_the_branch_is_busy_with_hides_no_collision(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("apply", "-", cwd=repo, stdin="---\nid: first\n---\n" + OTHERS[0])
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     (repo / ".git/MERGE_HEAD").write_text(git("rev-parse", "HEAD", cwd=repo) + "\n")
     again = block("b.py", "    return 1\n", "    return 2\n")
     value = patchq("--json", "check", "-", cwd=repo, stdin=again).json()

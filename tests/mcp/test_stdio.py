@@ -16,7 +16,7 @@ from mcp import Client
 
 from patchq.gate.hooks.jail import NO_JAIL
 from tests.helpers.command import patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import ERAS, edit, over_stdio, said
 
 
@@ -79,8 +79,9 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
     patchq("init", cwd=repo)
     go = tmp_path / "go"
     wait = f"until test -e {go}; do sleep 0.05; done"
-    (repo / ".patchq.yaml").write_text(
-        f"version: 1\nhooks: [{{id: slow, stage: pre-apply, run: '{wait}', unconfined: true}}]\n"
+    write_config(
+        repo,
+        f"version: 1\nhooks: [{{id: slow, stage: pre-apply, run: '{wait}', unconfined: true}}]\n",
     )
     free = {**os.environ, NO_JAIL: "1"}  # the hook is to see the file come
     call = {"name": "submit", "arguments": {"edits": [edit("a.txt", "one\n", "1\n")]}}

@@ -13,7 +13,7 @@ from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
 from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.pages import ARCHITECTURE, ROOT, names, part, table
 
 GLOSSARY = ROOT / "docs/glossary.md"
@@ -87,7 +87,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TEST_KEY", "sk-none")
     repo = make_repo(tmp_path / "project", {"a.py": FILE, "b.py": "x = 1\n", "c.py": "x = 1\n"})
     queue = repo / ".patchq"
-    (repo / ".patchq.yaml").write_text(CONFIG)
+    write_config(repo, CONFIG)
     patchq("init", cwd=repo)
     two, refused = block("c.py", "x = 1\n", "x = 3\n"), block("b.py", "y\n", "z\n")
     one = block("b.py", "x = 1\n", "x = 2\n")
@@ -96,7 +96,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     patchq("accept", "one", cwd=repo)
     with serving(RIGHT) as server:
         model = f"llm: {{base_url: '{server.base_url}', model: m, api_key_env: TEST_KEY}}\n"
-        (repo / ".patchq.yaml").write_text(CONFIG + model)
+        write_config(repo, CONFIG + model)
         drop(queue, {"four.md": RESPONSE})
         patchq("run", cwd=repo, code=None)
     patchq("discard", "four", cwd=repo)

@@ -17,7 +17,7 @@ from patchq.llm.corrections import NEW, OLD
 from tests.helpers import forking
 from tests.helpers.chat_server import Request, serving
 from tests.helpers.command import block, drop, patchq, report, seen
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.keys import configure as configure_git
 
 GOOD = 40
@@ -92,7 +92,7 @@ def make_neighbours(repo: Path, remote: str, model: str) -> None:
     (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
     patchq("init", cwd=repo)
     llm = f"llm: {{base_url: '{model}', model: m, api_key_env: TEST_KEY}}\n"
-    (repo / ".patchq.yaml").write_text(CONFIGURATION + llm)
+    write_config(repo, CONFIGURATION + llm)
     git("remote", "add", "dead", remote, cwd=repo)
     git("worktree", "add", "-q", "-b", "side", "../unseen", cwd=repo)
     (repo.parent / "unseen").rename(repo.parent / "unmounted")

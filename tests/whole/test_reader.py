@@ -15,7 +15,7 @@ from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.reader import answer
 
 TWINS = """\
@@ -186,7 +186,7 @@ PRACTICE |= {
 @pytest.mark.parametrize("case", PRACTICE.values(), ids=PRACTICE)
 def test_a_careful_reader_sends_it_right(case: Practice, tmp_path: Path) -> None:
     repo = make_repo(tmp_path, FILES)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     patchq("init", cwd=repo)
     queue = repo / ".patchq"
     drop(queue, {"first.md": case.response})

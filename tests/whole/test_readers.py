@@ -18,7 +18,7 @@ from pygit2.enums import ConfigLevel
 
 from patchq.cli import main
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.gitrepo import commit_files, git, write_config
 
 EDIT, CREATE = block("a.txt", "one\n", "ONE\n"), block("dir/new.txt", "", "new\n")
 SECRET = block("key.txt", "", "ghp_" + "a1B2c3D4e5F6" * 3 + "\n")
@@ -41,7 +41,7 @@ def make(tmp_path: Path, umask: int, shared: str) -> Path:
 
 def work(repo: Path, umask: int, **more: str) -> None:
     patchq("init", cwd=repo, umask=umask)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n" + more.get("text", ""))
+    write_config(repo, "version: 1\nmode: auto\n" + more.get("text", ""))
     drop(repo / ".patchq", {"good.md": EDIT, "new.md": CREATE, "bad.md": EDIT, "secret.md": SECRET})
     patchq("run", cwd=repo, code=1, umask=umask)
     states = {id: report(repo / ".patchq", id)["state"] for id in ("good", "new", "secret")}
@@ -140,7 +140,7 @@ def test_the_configured_group_reads_and_others_do_not(others: Path) -> None:
     name, number = next((g.gr_name, g.gr_gid) for g in grp.getgrall() if 0 < g.gr_gid < NOBODY)
     repo = make(others, 0o022, "")
     text = f"queue: {{group: {name}}}\n"
-    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: auto\n{text}")
+    write_config(repo, f"version: 1\nmode: auto\n{text}")
     drop(repo / ".patchq", {"more.md": block("a.txt", "ONE\n", "1\n"), "again.md": SECRET})
     patchq("run", cwd=repo, code=1, umask=0o077)
     for file in ("done/more.report.json", "done/more.md", "rejected/again.report.md"):
@@ -148,7 +148,7 @@ def test_the_configured_group_reads_and_others_do_not(others: Path) -> None:
         assert can_read(place, number), file
         assert not can_read(place), file
         assert not can_read(place, FREE_GROUP), file
-    (repo / ".patchq.yaml").write_text("version: 1\nqueue: {group: no-such-group}\n")
+    write_config(repo, "version: 1\nqueue: {group: no-such-group}\n")
     said = patchq("config", "check", cwd=repo, code=2).err
     assert "queue.group: expected a group of this machine" in said
 
@@ -199,7 +199,7 @@ def test_two_users_share_a_repository(
     (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
     for path in (repo, *repo.rglob("*")):
         os.chown(path, -1, FREE_GROUP)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: main\n")
+    write_config(repo, "version: 1\nmode: auto\ntarget: main\n")
     (repo / ".git").chmod(0o2775)
     for path in (repo / ".git").rglob("*"):
         if path.is_dir():

@@ -22,7 +22,7 @@ import pytest
 
 from patchq.gate.report.document import KEYS
 from tests.helpers.command import drop, patchq
-from tests.helpers.gitrepo import git
+from tests.helpers.gitrepo import git, write_config
 
 REMOTE = {
     "already-landed", "base-moved-beside", "create", "edit-and-delete", "follow-up", "not-there",
@@ -39,9 +39,8 @@ class Place:
         self.repo = repo
         self.shared = repo
         """The repository in which the verdicts are true."""
-        bare = not (repo / ".git").exists()
         self.queue = repo / ".patchq"
-        (repo / ("patchq.yaml" if bare else ".patchq.yaml")).write_text(config)
+        write_config(repo, config)
         patchq("init", cwd=repo)
 
     def give(self, response: Path) -> dict[str, Any]:

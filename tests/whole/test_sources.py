@@ -21,7 +21,7 @@ from patchq.llm.corrections import NEW, OLD
 from patchq.llm.prompts import ShownFile, Task, build, is_large_file
 from tests.helpers.chat_server import serving
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.trees import RULES, DictTree
 
 Files = Mapping[str, str]
@@ -296,7 +296,7 @@ class Place:
 
     def __init__(self, root: Path, files: Files, config: str = "") -> None:
         self.root, self.queue = make_repo(root, files), root / ".patchq"
-        (root / ".patchq.yaml").write_text(f"version: 1\nmode: auto\n{config}")
+        write_config(root, f"version: 1\nmode: auto\n{config}")
         patchq("init", cwd=root)
 
     def give(self, response: str) -> dict[str, Any]:

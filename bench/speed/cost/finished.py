@@ -11,6 +11,7 @@ from shutil import rmtree
 from bench.git import BenchError
 from bench.speed.cost.ground import Ground
 from bench.speed.goal import Goal
+from tests.helpers.gitrepo import write_config
 
 FEW, MANY, EXPIRED = 100, 10_000, 2_000
 EACH = 3
@@ -82,7 +83,7 @@ def _run(ground: Ground, repo: Path) -> None:
 def _configure(repo: Path, days: int) -> None:
     """The target is not checked out, and finished batches stay for so many days."""
     text = f"version: 1\nmode: auto\ntarget: main\nqueue: {{retention_days: {days}}}\n"
-    (repo / ".patchq.yaml").write_text(text)
+    write_config(repo, text)
     (repo / ".git/HEAD").write_text("ref: refs/heads/elsewhere\n")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.speed.cost.ground import Ground
 from bench.speed.goal import Goal
 from bench.speed.matching import PATH, source, spread
+from tests.helpers.gitrepo import write_config
 
 READ = """
 import json, sys, time
@@ -55,7 +56,7 @@ def reading(ground: Ground) -> Iterator[Goal]:
     large = [float(ground.said(words, ground.room)) for _ in range(ground.rounds)]
     repo = ground.repository()
     ground.write(repo, PATH, _ambiguous())
-    (repo / ".patchq.yaml").write_text(f"version: 1\nlimits: {{edits: {2 * MISSED}}}\n")
+    write_config(repo, f"version: 1\nlimits: {{edits: {2 * MISSED}}}\n")
     missed: dict[str, list[float]] = {}
     for _ in range(ground.rounds):
         for form, write in FORMS.items():

@@ -13,6 +13,7 @@ from bench.git import environment, git
 from bench.speed.cost.ground import Ground
 from bench.speed.goal import Goal
 from bench.speed.serving import block, has_verdict, wait_for, watching
+from tests.helpers.gitrepo import write_config
 
 BATCHES, MOST_BATCHES = 10_000, 100_000
 SINGLES, PACKS = 160, 70
@@ -34,7 +35,7 @@ class Fed:
         header = "# pack-refs with: peeled fully-peeled sorted \n"
         lines = "".join(f"{tip} {name}\n" for name in names)
         (self.repo / ".git/packed-refs").write_text(header + lines)
-        (self.repo / ".patchq.yaml").write_text("version: 1\nmode: auto\ntarget: trunk\n")
+        write_config(self.repo, "version: 1\nmode: auto\ntarget: trunk\n")
         ground.spent([*ground.command, "init"], self.repo)
         self._pid = 0
 

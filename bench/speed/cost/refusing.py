@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.git import WHO, BenchError, data, fast_import, git, new_repository, new_store, quoted
 from bench.speed.cost.ground import Ground
 from bench.speed.goal import Goal
+from tests.helpers.gitrepo import write_config
 
 EACH = 60
 """Responses of one run."""
@@ -73,7 +74,7 @@ class _Site:
         shutil.rmtree(repo, ignore_errors=True)
         new_repository(repo, self.store, {"main": self.base, "side": self.base}, head="side")
         git(repo, "read-tree", "side", home=self.ground.home)
-        (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+        write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
         (repo / ".patchq/inbox").mkdir(parents=True)
         for number, form in enumerate(islice(cycle(KINDS), EACH if kind else 0)):
             text = self._response(number, "" if kind == "landed" else form)

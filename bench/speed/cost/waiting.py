@@ -12,6 +12,7 @@ from pathlib import Path
 from bench.git import BenchError, environment, git
 from bench.speed.cost.ground import Ground
 from bench.speed.goal import Goal
+from tests.helpers.gitrepo import write_config
 
 FILES = 20
 """Directories, of a hundred files each."""
@@ -56,9 +57,7 @@ def _build(ground: Ground, mode: str, count: int) -> Path:
     git(repo, "commit", "-q", "-m", "Files", home=ground.home)
     git(repo, "checkout", "-q", "-b", "side", home=ground.home)
     ground.spent([*ground.command, "init"], repo)
-    (repo / ".patchq.yaml").write_text(
-        f"version: 1\ntarget: main\nmode: {mode}\npaths: {{review: ['d0*/']}}\n"
-    )
+    write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\npaths: {{review: ['d0*/']}}\n")
     for number in range(count):
         _drop(repo, f"w{number}", number % 1000, 10, f"{number}")
     if count:

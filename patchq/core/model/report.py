@@ -241,8 +241,9 @@ class BatchDocument(TypedDict):
 
     `message` is the subject of the commit, or what it would have been.  `received` is when the
     queue took the response, `decided` when the batch came to the state that it has, and
-    `reason` why, in the words of the person who discarded it.  `stands_on` is null unless the batch
-    waits for review on top of another one that does.
+    `reason` why, in the words of the person who discarded it.  `rules` says where the configuration
+    is from that judged the batch (`from`), and git's id of that file (`blob`).  `stands_on` is null
+    unless the batch waits for review on top of another one that does.
     """
 
     schema: ReadOnly[str]
@@ -257,6 +258,7 @@ class BatchDocument(TypedDict):
     decided: ReadOnly[Moment | None]
     reason: ReadOnly[str | None]
     mode: ReadOnly[Mode | None]
+    rules: ReadOnly[Mapping[str, str | None] | None]
     target: ReadOnly[str | None]
     base: ReadOnly[BaseEntry | None]
     commit: ReadOnly[str | None]
@@ -281,7 +283,9 @@ class Report(BatchDocument):
     state: ReadOnly[State]
 
 
-ADDED = frozenset({"message", "received", "decided", "reason", "size", "review", "stands_on"})
+ADDED = frozenset(
+    {"message", "received", "decided", "reason", "size", "review", "stands_on", "rules"}
+)
 """The keys that reports of an older patchq do not have; they are null when one is read."""
 
 

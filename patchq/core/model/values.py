@@ -418,6 +418,8 @@ class ResponseVerdict:
     timings: Mapping[str, float] = field(default_factory=dict)
     hooks: tuple[HookRun, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    rules: Mapping[str, str | None] | None = None
+    """Where the rules are from by which it was judged."""
 
 
 @frozen

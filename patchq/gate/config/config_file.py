@@ -10,6 +10,9 @@ from patchq.core.text import yamlio
 from patchq.gate.config.kinds import Flaw
 from patchq.gate.config.schema import Config, SectionOf
 
+FILE, OWN_FILE = ".patchq.yaml", "patchq.yaml"
+"""The file in the home branch's tree, and the operator's own in the git directory."""
+
 
 class ConfigError(UsageError):
     """The configuration cannot be used; `problems` has a line for each reason."""
@@ -19,25 +22,19 @@ class ConfigError(UsageError):
         self.problems = problems
 
 
-def load(path: Path, *, required: bool = False) -> Config:
-    """The configuration in the file, or the defaults if there is none; raises `ConfigError`.
-
-    A file that is `required` (because somebody named it) must be there.
-    """
+def content(path: Path) -> bytes | None:
+    """Return the bytes of a configuration file, None if there is none; raises `ConfigError`."""
     try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        if required:
-            raise ConfigError([f"{path}: expected a file, got nothing"]) from error
-        return Config()
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise ConfigError(
             [f"{path}: expected a file that can be read, got: {error.strerror}"]
         ) from error
-    return parse(data, path.name)
 
 
-def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
+def parse(data: bytes, name: str = FILE) -> Config:
     """The configuration in the text, which messages call `name`; raises `ConfigError`."""
     try:
         root = yamlio.parse(data.removeprefix(b"\xef\xbb\xbf").decode())
@@ -63,9 +60,9 @@ def parse(data: bytes, name: str = ".patchq.yaml") -> Config:
     return config
 
 
-def place(path: Path, *steps: int | str) -> str:
-    """Where a key stands, or would, as messages name it: `FILE:LINE:COLUMN KEY`."""
-    key = node = yamlio.parse(path.read_bytes().decode())
+def place(data: bytes, name: str, *steps: int | str) -> str:
+    """Where a key stands, or would, as messages name it: `NAME:LINE:COLUMN KEY`."""
+    key = node = yamlio.parse(data.decode())
     dotted = ""
     for step in steps:
         dotted += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -75,7 +72,7 @@ def place(path: Path, *steps: int | str) -> str:
         elif isinstance(node, yamlio.Sequence) and isinstance(step, int):
             key = node = node.items[step]
     assert key is not None
-    return f"{path.name}:{key.line}:{key.column} {dotted.removeprefix('.')}"
+    return f"{name}:{key.line}:{key.column} {dotted.removeprefix('.')}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -341,7 +341,7 @@ class Config(Section):
     """All of `.patchq.yaml`; without arguments, the defaults."""
 
     version: Annotated[int, values("1", 1)] = 1
-    target: Annotated[str | None, maybe(_BRANCH), "default: HEAD's branch"] = None
+    target: Annotated[str | None, maybe(_BRANCH), "default: the home branch"] = None
     targets: Annotated[
         tuple[str, ...], ListOf(matching(r"(?!-)[^\s~^:\\]+", "a pattern of branch names"))
     ] = ()

@@ -11,7 +11,9 @@ from patchq.core.model.frozen import frozen
 from patchq.gate.config.schema import Config
 from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.home import Home
 from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline.rules import DEFAULTS, Rules
 from patchq.gate.queue import QueueEngine
 
 _LOCAL = cast(Branches, None)
@@ -28,13 +30,17 @@ class Ground:
     target: str
     branches: Branches = field(kw_only=True, default=_LOCAL)
     """Those that batches land on; without any, the repository's own."""
+    judged_by: Rules = field(kw_only=True, default=DEFAULTS)
+    """Where the configuration is from."""
 
     def __post_init__(self) -> None:
         if self.branches is _LOCAL:
             object.__setattr__(self, "branches", LocalBranches(self.repo))
 
 
-def branches_of(repo: Repository, queue_root: Path, config: Config, target: str) -> Branches:
+def branches_of(
+    repo: Repository, queue_root: Path, config: Config, target: str, home: Home | None = None
+) -> Branches:
     """The branches that the configuration's `landing` names; what keeps a remote from being used
     is noted beside the queue."""
     landing = config.landing
@@ -53,7 +59,8 @@ def branches_of(repo: Repository, queue_root: Path, config: Config, target: str)
         else:
             troubles.note(_TROUBLE, fault.message, fault.hint or "")
 
-    lanes = (target, *config.targets) if target else config.targets
+    own = [home.branch] if home and home.remote else []
+    lanes = [*([target] if target else []), *own, *config.targets]
     return RemoteBranches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
 
 

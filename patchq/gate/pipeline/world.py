@@ -240,6 +240,7 @@ def compose(ground: Ground) -> World:
         Stop(),
         cut,
         branches=ground.branches,
+        judged_by=ground.judged_by,
     )
 
 

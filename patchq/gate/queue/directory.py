@@ -110,7 +110,7 @@ class DirectoryQueue(ArchiveFiles):
             )
         if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
             raise spool.across_file_systems()
-        self._lock.acquire(target)
+        self._lock.acquire()
         self._register.fold(self.sync)
         if not self._lock.listed:
             self._list_again()

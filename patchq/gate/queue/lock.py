@@ -37,8 +37,6 @@ class Owner:
     host: str | None = None
     since: float | None = None
     enlists: bool = False
-    target: str | None = None
-    """The branch that it takes batches for that name none."""
 
 
 class Ended(TypedDict):
@@ -68,9 +66,8 @@ class Lock:
         published, as an older patchq did not."""
         _all.add(self)
 
-    def acquire(self, target: str | None = None) -> None:
-        """Take the lock at once, and say what batches are for; raises `QueueLocked` when another
-        instance holds it."""
+    def acquire(self) -> None:
+        """Take the lock at once; raises `QueueLocked` when another instance holds it."""
         if self._fd is not None:
             return
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -86,7 +83,7 @@ class Lock:
             last = _read(self._path)
             self.orphaned = last.pid is not None
             self.listed = last.enlists or not self.orphaned
-            _write(fd, {**owner, "enlists": self.listed, "target": target})
+            _write(fd, {**owner, "enlists": self.listed})
         except BaseException:
             os.close(fd)
             raise
@@ -181,7 +178,6 @@ def _read(path: Path) -> Owner:
     try:
         report = json.loads(path.read_bytes())
         pid, host, since = int(report["pid"]), str(report["host"]), float(report["since"])
-        target = str(report["target"]) if report.get("target") else None
-        return Owner(pid, host, since, report.get("enlists") is True, target)
+        return Owner(pid, host, since, report.get("enlists") is True)
     except (OSError, ValueError, KeyError, TypeError):
         return Owner()

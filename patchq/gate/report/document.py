@@ -108,6 +108,7 @@ def _whole(outcome: Outcome) -> Report:
         "decided": moment(outcome.decided),
         "reason": None,
         "mode": outcome.mode,
+        "rules": outcome.rules,
         "target": _short(outcome.target),
         "base": {"commit": base.commit, "how": base.how} if base else None,
         "commit": outcome.commit if committed else None,

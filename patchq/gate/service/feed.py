@@ -19,11 +19,12 @@ from patchq.core.model.errors import Busy, Fault
 from patchq.gate.config.schema import Config
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.lane import lane_of
+from patchq.gate.pipeline.rules import Rules
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.troubles import Troubles
-from patchq.gate.service.serve import Control, reloaded
+from patchq.gate.service.serve import Control, by_tip, reloaded
 from patchq.gate.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -41,7 +42,7 @@ def feed(
     entries: Entries,
     control: Control,
     tell: worker.Tell,
-    load_config: Callable[[], Config],
+    load: Callable[[], Rules],
     upkeep: Upkeep,
     listen: Callable[[Callable[[], None]], None],
     idle: Callable[[], None] = lambda: None,
@@ -63,8 +64,12 @@ def feed(
             if control.reload:
                 upkeep.manager.reloading()
                 control.reload = False
-                upkeep.world = feeder.world = reloaded(feeder.world, load_config)
+                upkeep.world = feeder.world = reloaded(feeder.world, load)
                 upkeep.ready()
+            upkeep.world = feeder.world = by_tip(feeder.world)
+            if feeder.world.judged_by.trouble:
+                doorbell.wait(_LONGEST_REST)
+                continue
             try:
                 while feeder.turn() and not _stopped(control):
                     upkeep.turn()

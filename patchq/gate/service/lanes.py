@@ -25,12 +25,13 @@ from patchq.gate.git.tidying import Combining, Tidying
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.requests import RequestDesk
+from patchq.gate.pipeline.rules import Rules
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue import QueueEngine
 from patchq.gate.review import errands
 from patchq.gate.service.followers import Followers, ProposingQueue
-from patchq.gate.service.rounds import Rounds
-from patchq.gate.service.serve import Control, reloaded
+from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
+from patchq.gate.service.serve import Control, by_tip, reloaded
 from patchq.gate.service.upkeep import Manager
 
 _LOG = logging.getLogger("patchq")
@@ -70,7 +71,7 @@ def serve_lanes(
     queue: LaneQueue,
     control: Control,
     tell: worker.Tell,
-    load_config: Callable[[], Config],
+    load: Callable[[], Rules],
     manager: Manager,
 ) -> None:
     """Work until `control.stop`."""
@@ -84,7 +85,13 @@ def serve_lanes(
         while not control.stop:
             manager.alive()
             if control.reload:
-                desk.world = world = _reload(world, queue, control, load_config, manager)
+                desk.world = world = _reload(world, queue, control, load, manager)
+            if (now := by_tip(world)) is not world:
+                desk.world = world = now
+                queue.sort_by(lane_by(world.config, world.target))
+            if world.judged_by.trouble:
+                queue.wait(LOOK_SECONDS)
+                continue
             try:
                 if due := monotonic() - searched >= poll_seconds:
                     searched = monotonic()
@@ -160,13 +167,13 @@ def _reload(
     world: World,
     queue: LaneQueue,
     control: Control,
-    load_config: Callable[[], Config],
+    load: Callable[[], Rules],
     manager: Manager,
 ) -> World:
     """The world under the configuration as it is now."""
     manager.reloading()
     control.reload = False
-    world = reloaded(world, load_config)
+    world = reloaded(world, load)
     queue.sort_by(lane_by(world.config, world.target))
     manager.ready()
     return world

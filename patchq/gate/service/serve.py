@@ -21,6 +21,7 @@ from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.ground import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
+from patchq.gate.pipeline.rules import Rules, renewed
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.review import restack
@@ -92,7 +93,7 @@ def serve(
     world: World,
     control: Control,
     tell: worker.Tell,
-    load_config: Callable[[], Config],
+    load: Callable[[], Rules],
     upkeep: Upkeep,
     idle: Callable[[], None] = lambda: None,
 ) -> None:
@@ -116,9 +117,13 @@ def serve(
             if control.reload:
                 upkeep.manager.reloading()
                 control.reload = False
-                upkeep.world = desk.world = world = reloaded(world, load_config)
+                upkeep.world = desk.world = world = reloaded(world, load)
                 upkeep.ready()
+            upkeep.world = desk.world = world = by_tip(world)
             try:
+                if world.judged_by.trouble:
+                    doorbell.wait(LOOK_SECONDS)
+                    continue
                 if not recovered:
                     worker.start(world, tell)
                     recovered = True
@@ -218,14 +223,25 @@ def _begin_again(world: World, fault: Fault) -> None:
     world.queue.acquire(world.target)
 
 
-def reloaded(world: World, load_config: Callable[[], Config]) -> World:
-    """The world under the configuration as it is now; the same one, if that cannot be used."""
+def by_tip(world: World) -> World:
+    """The world under the rules at the home branch's tip; the same one, if these are its own."""
+    rules = renewed(world.repo, world.judged_by)
+    if rules.config is world.config:
+        return world if rules is world.judged_by else replace(world, judged_by=rules)
+    now = reloaded(world, lambda: rules)
+    kept = replace(world.judged_by, unusable=rules.blob or "")
+    return replace(world, judged_by=kept) if now is world else now
+
+
+def reloaded(world: World, load: Callable[[], Rules]) -> World:
+    """The world under the rules as they are now; the same one, if these cannot be used."""
     try:
-        config = load_config()
+        rules = load()
+        config = rules.config
         if _cluster(config) != _cluster(world.config):
             raise UsageError("another `cluster` holds from the next start of the process")
-        target = config.target or world.target
-        branches = branches_of(world.repo, world.queue_root, config, target)
+        target = config.target or (rules.home.branch if rules.home else world.target)
+        branches = branches_of(world.repo, world.queue_root, config, target, rules.home)
         if branches.tip(target) is None:
             raise UsageError(f"the target branch {target!r} does not exist")
     except UsageError as error:
@@ -237,7 +253,7 @@ def reloaded(world: World, load_config: Callable[[], Config]) -> World:
         _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
     if (config.landing, config.targets, target) == (old.landing, old.targets, world.target):
         branches = world.branches
-    return replace(world, config=config, target=target, branches=branches)
+    return replace(world, config=config, target=target, branches=branches, judged_by=rules)
 
 
 def _cluster(config: Config) -> object:
@@ -264,6 +280,9 @@ def drain(
         while not control.stop:
             progress()
             upkeep.bound()
+            desk.world = world = by_tip(world)
+            if world.judged_by.trouble:
+                raise world.judged_by.trouble
             if worker.turn(world, tell):
                 continue
             pause = world.queue.unsettled()

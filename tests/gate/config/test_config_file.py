@@ -43,16 +43,9 @@ def test_defaults() -> None:
     assert (c.commit.prose, c.commit.sign, c.commit.author_from_response) == (True, "auto", False)
 
 
-def test_a_missing_file_means_defaults(tmp_path: Path) -> None:
-    path = tmp_path / ".patchq.yaml"
-    assert config_file.load(path) == Config()
-    with pytest.raises(ConfigError, match="expected a file, got nothing"):
-        config_file.load(path, required=True)
-
-
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected a file that can be read"):
-        config_file.load(tmp_path)
+        config_file.content(tmp_path)
 
 
 @pytest.mark.parametrize(

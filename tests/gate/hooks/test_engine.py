@@ -23,7 +23,7 @@ import pytest
 from patchq.gate.hooks import keeper
 from patchq.gate.hooks.jail import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "d/c.txt": "c\n", ".gitignore": "*.log\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -58,7 +58,7 @@ def jailed(tmp_path: Path) -> None:
 
 def configure(repo: Path, *hooks: dict[str, Any], mode: str = "review", **more: Any) -> None:
     told = {"version": 1, "target": "main", "mode": mode, "hooks": hooks, **more}
-    (repo / ".patchq.yaml").write_text(json.dumps(told))
+    write_config(repo, json.dumps(told))
 
 
 def hook(run: str, stage: str = "pre-commit", id: str = "h", **more: Any) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def test_config_check_finds_what_cannot_start(repo: Path, run: str, expected: st
     assert (f"hooks[1].run: expected {expected}" if expected is None else expected) in done.err or (
         expected is None and not done.err
     )
-    assert expected is None or ".patchq.yaml:1:" in done.err
+    assert expected is None or "patchq.yaml:1:" in done.err
 
 
 MISFITS = [("ruff", "pre-apply"), ("notify", "pre-commit"), ("pre-apply", "post-reject")]

@@ -13,7 +13,7 @@ from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.hooks import shipped, wiring
 from tests.helpers.command import block, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 NAMES = list(shipped.GIT_SUMMARIES)
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
@@ -228,7 +228,7 @@ def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> No
     if before is not None:
         path.write_text(before)
     assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert wiring.is_enabled(config_file.load(path))
+    assert wiring.is_enabled(config_file.parse(path.read_bytes()))
     assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
     patchq("hooks", "uninstall", cwd=repo)
     assert (path.read_text() if path.exists() else None) == before
@@ -280,9 +280,10 @@ def mail(repo: Path, files: dict[str, str], message: str = "A change") -> bytes:
 @pytest.fixture
 def gated(repo: Path) -> Path:
     """A repository with git's hooks wired, the gate, and a hook that sees the tree."""
-    (repo / ".patchq.yaml").write_text(
+    write_config(
+        repo,
         f"{GATE}  - {{id: no-bad, stage: pre-commit, files: ['*.txt'], "
-        'run: "! grep -l BAD $(git ls-files)"}\n'
+        'run: "! grep -l BAD $(git ls-files)"}\n',
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
     patchq("hooks", "install", "--git", cwd=repo)
@@ -468,7 +469,7 @@ def test_the_protected_branches_are_the_targets_or_those_that_git_names(pushing:
     git("config", "patchq.protectedBranch", "release/*", cwd=pushing)
     assert tried("push", "origin", "patchq/fix:release/1", cwd=pushing)[0] == 1
     git("config", "--unset", "patchq.protectedBranch", cwd=pushing)
-    (pushing / ".patchq.yaml").write_text('target: "trunk"  # ours\n')
+    write_config(pushing, 'target: "trunk"  # ours\n')
     assert tried("push", "origin", "patchq/fix:trunk", cwd=pushing)[0] == 1
     git("push", "-q", "origin", "patchq/fix:main", cwd=pushing)
 
@@ -528,8 +529,8 @@ def test_another_merge_changes_nothing(pushing: Path) -> None:
 def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(repo: Path) -> None:
     """Hooks that see a tree see the last one; a secret that a later commit removes is in the
     history all the same; a merge brings what it merges, and what it makes itself."""
-    (repo / ".patchq.yaml").write_text(
-        f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
+    write_config(
+        repo, f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
     start = git("rev-parse", "HEAD", cwd=repo)

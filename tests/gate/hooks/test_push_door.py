@@ -14,7 +14,7 @@ import pytest
 from patchq.gate.queue.lock import Lock
 from tests.gate.hooks.test_git_hooks import hook, snapshot, tried
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 NOTHING = "0" * 40
 LINES = "".join(f"line {n}\n" for n in range(1, 31))
@@ -25,7 +25,7 @@ CONFIG = "target: main\ntargets: [gone, 'side/*']\nlimits: {files: 3, file_bytes
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "re:po", {"a.txt": LINES, "b.txt": "x\n"})
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
-    (repo / ".patchq.yaml").write_text(CONFIG)
+    write_config(repo, CONFIG)
     patchq("init", cwd=repo)
     git("checkout", "-q", "-b", "work", cwd=repo)
     return repo

@@ -8,7 +8,7 @@ import pytest
 
 from patchq.gate.hooks.shell_line import Called, read
 from tests.helpers.command import patchq
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, write_config
 
 CALLS = {
     "pytest -q": "pytest",
@@ -87,7 +87,7 @@ def test_config_check_says_what_it_knows_and_what_it_did_not_try(tmp_path: Path)
 
     def configure(*lines: str) -> None:
         hooks = (f"  - {{id: h{n}, stage: pre-apply, run: '{s}'}}\n" for n, s in enumerate(lines))
-        (repo / ".patchq.yaml").write_text("version: 1\nhooks:\n" + "".join(hooks))
+        write_config(repo, "version: 1\nhooks:\n" + "".join(hooks))
 
     configure(*REFUSED)
     said = patchq("config", "check", cwd=repo, code=2).err

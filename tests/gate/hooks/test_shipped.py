@@ -24,7 +24,7 @@ from patchq.gate.hooks import shipped
 from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.command import report as told_of
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
 GATES = ("pre-apply", "no-secrets", "protected-paths", "size-limits")
@@ -677,9 +677,7 @@ def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> 
 def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", RUFF["PATH"])
     repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
-    (repo / ".patchq.yaml").write_text(
-        "hooks:\n- {id: ruff, stage: pre-commit, run: patchq:ruff, fixes: true}\n"
-    )
+    write_config(repo, "hooks:\n- {id: ruff, stage: pre-commit, run: patchq:ruff, fixes: true}\n")
     patchq("init", cwd=repo)
     drop(repo / ".patchq", {"fix.md": block("a.py", "x = 1\n", "import os\nx  =  2\n")})
     patchq("run", cwd=repo)
@@ -688,9 +686,7 @@ def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:
     repo, remote = published
-    (repo / ".patchq.yaml").write_text(
-        "hooks:\n- {id: publish, stage: post-commit, run: patchq:publish}\n"
-    )
+    write_config(repo, "hooks:\n- {id: publish, stage: post-commit, run: patchq:publish}\n")
     patchq("init", cwd=repo)
     drop(repo / ".patchq", {"fix.md": block("a", "1\n", "2\n")})
     patchq("run", cwd=repo)

@@ -17,7 +17,7 @@ import pytest
 from patchq.gate.hooks import sight
 from patchq.gate.hooks.jail import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 FOUND = "tOpSeCrEt-of-the-operato[r]\\|LEA[K]"
 SECRET = "tOpSeCrEt-of-the-operator"
@@ -63,7 +63,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def configure(repo: Path, *hooks: dict[str, Any]) -> None:
     entries = [{"id": f"h{n}", "stage": "pre-commit", **hook} for n, hook in enumerate(hooks)]
-    (repo / ".patchq.yaml").write_text(json.dumps({"version": 1, "hooks": entries}))
+    write_config(repo, json.dumps({"version": 1, "hooks": entries}))
 
 
 def told(repo: Path, name: str, code: int | None = 0) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config, write_files
 
 Steps = Callable[..., list[list[str]]]
 """Gives the paths of each step that a work tree made, and forgets them."""
@@ -33,7 +33,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, mode: str) -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\ntarget: main\nmode: {mode}\n")
+    write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\n")
 
 
 def run(repo: Path, mode: str, **responses: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import git, make_repo, tip
+from tests.helpers.gitrepo import git, make_repo, tip, write_config
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "lib/c.txt": "c\n", "lib/d.txt": "d\n"}
 BAD, GOOD = block("lib/c.txt", "c\n", "C\n"), block("b.txt", "b\n", "B\n")
@@ -29,7 +29,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, text: str = "", mode: str = "auto") -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\ntarget: main\nmode: {mode}\n{text}")
+    write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\n{text}")
 
 
 def place(repo: Path, name: str) -> Path:

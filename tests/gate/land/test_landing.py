@@ -10,7 +10,7 @@ import pytest
 
 from patchq.gate.report.document import KEYS
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -39,7 +39,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, text: str) -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\n{text}")
+    write_config(repo, f"version: 1\n{text}")
 
 
 def run(repo: Path, text: str, code: int = 0) -> dict[str, Any]:

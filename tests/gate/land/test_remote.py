@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 
@@ -26,7 +26,7 @@ def gate(tmp_path: Path) -> Path:
 
 def configure(gate: Path, mode: str, more: str = "") -> None:
     text = f"version: 1\nmode: {mode}\nlanding:\n  remote: origin\n{more}"
-    (gate / ".patchq.yaml").write_text(text)
+    write_config(gate, text)
     patchq("init", cwd=gate)
 
 
@@ -261,7 +261,7 @@ def test_doctor_tries_it_out(gate: Path) -> None:
 )
 def test_config_check_names_what_cannot_be(gate: Path, remote: str, more: str, says: str) -> None:
     text = f"version: 1\nlanding:\n  remote: {remote}\n{more}"
-    (gate / ".patchq.yaml").write_text(text)
+    write_config(gate, text)
     assert says in patchq("config", "check", cwd=gate, code=2).err
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.keys import FORMATS, configure, lock, signing, verified
 
 AUTO = "version: 1\nmode: auto\nqueue: {settle_seconds: 0.01}\n"
@@ -27,7 +27,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": TEXT})
     git("checkout", "-q", "-b", "elsewhere", cwd=repo)
     commit_files(repo, {}, "Elsewhere")
-    (repo / ".patchq.yaml").write_text(AUTO + "target: main\n")
+    write_config(repo, AUTO + "target: main\n")
     patchq("init", cwd=repo)
     return repo
 
@@ -112,7 +112,7 @@ def test_a_group_keeps_its_order_and_each_has_one_signature(
 
 
 def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path, ssh: str) -> None:
-    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
     first = tip(repo, "patchq/y")
     verified(repo, "patchq/x")
@@ -130,7 +130,7 @@ def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path,
 
 
 def test_a_proposal_from_before_is_signed_when_it_is_accepted(repo: Path, home: Path) -> None:
-    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE)
     assert "gpgsig" not in header(repo, "patchq/x")
     with signing("ssh", home):
@@ -141,7 +141,7 @@ def test_a_proposal_from_before_is_signed_when_it_is_accepted(repo: Path, home: 
 
 def test_what_a_hook_makes_of_a_batch_is_signed(repo: Path, ssh: str) -> None:
     hook = "hooks: [{id: fix, stage: pre-commit, run: 'echo more >> a.txt', fixes: true}]\n"
-    (repo / ".patchq.yaml").write_text(AUTO + "target: main\n" + hook)
+    write_config(repo, AUTO + "target: main\n" + hook)
     send(repo, x=RESPONSE)
     assert git("show", "main:a.txt", cwd=repo).endswith("more")
     verified(repo)
@@ -173,7 +173,7 @@ def test_git_says_it_unless_patchq_does(
     repo: Path, ssh: str, home: Path, git_says: str, sign: str, signed: bool
 ) -> None:
     configure(home, "commit.gpgSign", git_says)
-    (repo / ".patchq.yaml").write_text(AUTO + f"target: main\ncommit: {{sign: {sign}}}\n")
+    write_config(repo, AUTO + f"target: main\ncommit: {{sign: {sign}}}\n")
     patchq("config", "check", cwd=repo)
     send(repo, x=RESPONSE)
     assert ("gpgsig" in header(repo, "main")) is signed
@@ -344,7 +344,7 @@ def test_a_passphrase_is_never_asked_for(
 def test_an_accept_and_a_revert_without_a_signature_move_nothing(
     repo: Path, ssh: str, home: Path
 ) -> None:
-    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
     patchq("accept", "x", cwd=repo)
     commit_main = git("rev-parse", "main", cwd=repo)
@@ -367,7 +367,7 @@ def _moved(repo: Path) -> str:
 
 
 def test_a_proposal_follows_once_its_key_signs_again(repo: Path, ssh: str, home: Path) -> None:
-    (repo / ".patchq.yaml").write_text(AUTO.replace("auto", "review") + "target: main\n")
+    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE)
     first = tip(repo, "patchq/x")
     configure(home, "user.signingKey", "/nowhere/key")
@@ -388,12 +388,12 @@ def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
     assert found()["message"] == "commits are not signed: git's commit.gpgSign is off"
     with signing("ssh", home):
         assert found()["message"] == "commits are signed: ssh, by ssh-keygen"
-        (repo / ".patchq.yaml").write_text(AUTO + "target: main\ncommit: {sign: false}\n")
+        write_config(repo, AUTO + "target: main\ncommit: {sign: false}\n")
         assert found()["message"] == "commits are not signed: `commit.sign` is false"
 
 
 @pytest.mark.parametrize("value", ["perhaps", "1", "[]"])
 def test_other_values_are_errors(repo: Path, value: str) -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\ncommit: {{sign: {value}}}\n")
+    write_config(repo, f"version: 1\ncommit: {{sign: {value}}}\n")
     said = patchq("config", "check", cwd=repo, code=2).err
     assert "commit.sign: expected `auto`, true or false, got " in said

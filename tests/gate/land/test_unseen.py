@@ -17,7 +17,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Tidying
 from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -36,7 +36,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def run(repo: Path, mode: str, text: str = EDIT, id: str = "x") -> dict[str, Any]:
-    (repo / ".patchq.yaml").write_text(f"version: 1\ntarget: main\nmode: {mode}\n")
+    write_config(repo, f"version: 1\ntarget: main\nmode: {mode}\n")
     drop(repo / ".patchq", {f"{id}.md": text})
     patchq("run", cwd=repo)
     return report(repo / ".patchq", id)
@@ -162,7 +162,7 @@ def test_proposal_that_is_checked_out_out_of_sight_keeps_its_branch(repo: Path) 
 def test_read_only_mount(repo: Path, place: str) -> None:
     linked, before = repo.parent / "linked", tip(repo)
     (linked / "sub").mkdir()
-    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": block("sub/new.txt", "", "new\n")})
     part = linked / place
     mount = f"mount --bind '{part}' '{part}' && mount -o remount,bind,ro '{part}'"
@@ -180,7 +180,7 @@ def test_read_only_mount(repo: Path, place: str) -> None:
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
 def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     linked = repo.parent / "linked"
-    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("b.txt", "b\n", "B\n")})
     mount = f"mount --bind '{linked}/a.txt' '{linked}/a.txt'"
     alone = ("unshare", "-r", "-m", "sh", "-c")
@@ -199,7 +199,7 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     assert report(repo / ".patchq", "x")["state"] == "applied"
     assert git("status", "--porcelain", cwd=linked) == ""
     before = tip(repo)
-    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: review\n")
+    write_config(repo, "version: 1\ntarget: main\nmode: review\n")
     drop(repo / ".patchq", {"z.md": block("a.txt", "three\n", "3\n")})
     patchq("run", cwd=repo)
     for words in ("revert x", "accept z"):
@@ -309,7 +309,7 @@ def test_status_names_it(repo: Path) -> None:
 def test_daemon_says_so_at_its_start(repo: Path, tmp_path: Path) -> None:
     linked, log = repo.parent / "linked", tmp_path / "log"
     hide(linked)
-    (repo / ".patchq.yaml").write_text("version: 1\ntarget: main\nmode: auto\n")
+    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
     daemon = forking.start("watch", cwd=repo, log=log)
     try:
         drop(repo / ".patchq", {"x.md": EDIT})

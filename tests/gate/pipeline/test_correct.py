@@ -13,7 +13,7 @@ import pytest
 from patchq.llm.corrections import NEW, OLD
 from tests.helpers.chat_server import ChatServer, Reply, serving
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 KEY = "sk-very-secret-0123456789"
 FILE = "def total(items, tax):\n    value = sum(items)\n    return value * tax\n"
@@ -31,7 +31,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def configure(repo: Path, server: ChatServer, more: str = "", mode: str = "auto") -> None:
     told = f"base_url: '{server.base_url}', model: m-1, api_key_env: TEST_KEY{more}"
-    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: {mode}\nllm: {{{told}}}\n")
+    write_config(repo, f"version: 1\nmode: {mode}\nllm: {{{told}}}\n")
 
 
 def apply(repo: Path, response: str = RESPONSE, code: int = 0) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "c.txt": "c\n"}
 EDIT = block("a.txt", "one\ntwo\n", "one\n2\n")
@@ -29,7 +29,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, more: str = "mode: review\n") -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\n{more}")
+    write_config(repo, f"version: 1\n{more}")
 
 
 def run(repo: Path, *responses: tuple[str, str], code: int = 0) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gate.service.test_daemon import wait_for, watching
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -19,7 +19,7 @@ LINES = "".join(f"line {number}\n" for number in range(1, 21))
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": LINES, "b.txt": LINES})
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text('version: 1\ntarget: main\nbranches: ["agent/*"]\n')
+    write_config(repo, 'version: 1\ntarget: main\nbranches: ["agent/*"]\n')
     git("add", ".patchq.yaml", cwd=repo)
     git("commit", "-q", "-m", "Configure", cwd=repo)
     return repo
@@ -105,9 +105,9 @@ def test_work_in_hand_is_waited_for(repo: Path) -> None:
 
 
 def test_what_is_turned_away_and_what_never_matches(repo: Path) -> None:
-    with (repo / ".patchq.yaml").open("a") as config:
+    with operators_file(repo).open("a") as config:
         config.write('targets: ["release/*"]\nlimits: {response_bytes: 4000}\n')
-    text = (repo / ".patchq.yaml").read_text().replace("agent/*", "*")
+    text = operators_file(repo).read_text().replace("agent/*", "*")
     commit_files(repo, {".patchq.yaml": text})
     git("branch", "release/1", cwd=repo)
     git("branch", "agent/none", cwd=repo)

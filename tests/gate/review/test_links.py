@@ -11,7 +11,7 @@ import pytest
 
 from tests.gate.review.beside import CONFIG, tree, with_work_tree, work
 from tests.helpers.command import patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 __all__ = ["work"]
 
@@ -435,7 +435,7 @@ def test_a_work_tree_that_has_the_result_is_not_in_the_way(repo: Path, work: Pat
 
 
 def test_a_backup_of_a_link_is_a_link(repo: Path, work: Path) -> None:
-    (repo / ".patchq.yaml").write_text(CONFIG + "worktree: {backup: true}\n")
+    write_config(repo, CONFIG + "worktree: {backup: true}\n")
     led_elsewhere(work)
     (work / "back").unlink()
     commit_files(work, {})
@@ -447,7 +447,7 @@ def test_a_backup_of_a_link_is_a_link(repo: Path, work: Path) -> None:
 
 
 def test_a_proposal_with_links_follows_its_target_and_lands_in_part(repo: Path, work: Path) -> None:
-    (repo / ".patchq.yaml").write_text(CONFIG.replace("auto", "review"))
+    write_config(repo, CONFIG.replace("auto", "review"))
     made(work)
     led_elsewhere(work)
     from_a_program(work)
@@ -481,7 +481,7 @@ HOOKS = {
 @pytest.mark.parametrize(("run", "result"), HOOKS.values(), ids=HOOKS)
 def test_hooks_see_a_link(repo: Path, work: Path, run: str, result: str | bytes | None) -> None:
     hook = f"{{id: h, stage: pre-commit, run: '{run}', fixes: {str('rm' in run).lower()}}}"
-    (repo / ".patchq.yaml").write_text(CONFIG + f"hooks: [{hook}]\n")
+    write_config(repo, CONFIG + f"hooks: [{hook}]\n")
     made(work)
     commit_files(work, {"a.txt": LINES + "more\n"})
     told = handed_in(repo)

@@ -23,7 +23,7 @@ from patchq.gate.review import restack
 from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.outcomes import PROPOSED
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
@@ -41,7 +41,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 def configure(repo: Path, more: str = "mode: review\n") -> None:
-    (repo / ".patchq.yaml").write_text(f"version: 1\n{more}")
+    write_config(repo, f"version: 1\n{more}")
 
 
 def run(repo: Path, **responses: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -22,7 +22,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": TEXT, "b.txt": TEXT})
     (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: review\n")
+    write_config(repo, "version: 1\nmode: review\n")
     return repo
 
 
@@ -179,14 +179,14 @@ def test_of_several_that_stack_it_stands_on_the_top(two: Path) -> None:
 
 def test_what_it_needs_on_another_target_is_waited_for(repo: Path) -> None:
     git("branch", "other", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: review\ntargets: [other]\n")
+    write_config(repo, "version: 1\nmode: review\ntargets: [other]\n")
     send(repo, "a", says("line 5", "five"), more="target: other\n")
     send(repo, "b", says("line 5", "five") + "\nfor main\n", "a")
     assert "a waits for review on other, and this batch is for main" in why_held(repo, "b")
 
 
 def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\npaths: {review: [b.txt]}\n")
+    write_config(repo, "version: 1\nmode: auto\npaths: {review: [b.txt]}\n")
     send(repo, "a", says("line 5", "five", "b.txt"))
     send(repo, "b", says("line 5", "five"), "a")
     assert told(repo, "a")["state"] == "proposed"
@@ -439,7 +439,7 @@ def test_death_while_a_stack_follows_is_put_right(two: Path) -> None:
 @pytest.mark.parametrize(("bad", "id"), [("five", "a"), ("FIVE", "b")])
 def test_hooks_see_each_tree_and_one_that_refuses_keeps_all(two: Path, bad: str, id: str) -> None:
     hook = f"{{id: look, stage: pre-commit, run: '! grep -q {bad} a.txt', unconfined: true}}"
-    (two / ".patchq.yaml").write_text(f"version: 1\nmode: review\nhooks: [{hook}]\n")
+    write_config(two, f"version: 1\nmode: review\nhooks: [{hook}]\n")
     before = tip(two)
     refused = patchq("accept", "--stack", "b", cwd=two, code=1)
     assert f"hook.refused: {id}: " in refused.err

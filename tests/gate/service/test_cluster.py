@@ -16,7 +16,7 @@ from patchq.gate.queue.postgres.schema import migrate
 from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import git
+from tests.helpers.gitrepo import git, write_config
 from tests.helpers.machines import Machines
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
@@ -359,7 +359,7 @@ def test_idle_processes_read_their_configuration_anew(machines: Machines) -> Non
     def reload(config: str, says: str) -> None:
         for name, process in running.items():
             before = machines.log(name).count(says)
-            (machines.clone(name) / ".patchq.yaml").write_text(config)
+            write_config(machines.clone(name), config)
             process.send_signal(signal.SIGHUP)
             machines.soon(partial(said_again, name, says, before))
 

@@ -13,7 +13,7 @@ from psycopg import conninfo, sql
 
 from tests.gate.service.test_cluster import CONFIG, FILES, landed, machines, states
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 from tests.helpers.machines import Machines
 
 __all__ = ["machines"]
@@ -26,7 +26,7 @@ def stranger(tmp_path: Path) -> Path:
     commit_files(seed, {**FILES, "more.txt": "more\n"})
     git("clone", "-q", "--bare", "other", "other.git", cwd=tmp_path)
     git("clone", "-q", "other.git", "stranger", cwd=tmp_path)
-    (tmp_path / "stranger/.patchq.yaml").write_text(f"version: 1\ntarget: main\n{CONFIG}")
+    write_config(tmp_path / "stranger", f"version: 1\ntarget: main\n{CONFIG}")
     patchq("init", cwd=tmp_path / "stranger")
     return tmp_path / "stranger"
 
@@ -68,7 +68,7 @@ def test_a_shallow_clone_is_taken_for_the_repositorys(
     patchq("run", cwd=machines.clone("feeder"))
     url = (machines.root / "hub.git").as_uri()
     git("clone", "-q", "--depth=1", url, "shallow", cwd=machines.root)
-    (machines.root / "shallow/.patchq.yaml").write_text(f"version: 1\ntarget: main\n{CONFIG}")
+    write_config(machines.root / "shallow", f"version: 1\ntarget: main\n{CONFIG}")
     patchq("run", cwd=machines.root / "shallow")
     told = patchq("doctor", "--json", cwd=machines.root / "shallow", code=1).json()["findings"]
     assert not [one for one in told if one["what"] == "cluster.repository"]

@@ -17,7 +17,7 @@ from patchq.gate.report.document import KEYS
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import git
+from tests.helpers.gitrepo import git, write_config
 from tests.whole.test_scenarios import (
     NAMES,
     SCENARIOS,
@@ -53,7 +53,7 @@ class Cluster(Place):
         self._database = database
         for name in ("w1", "w2"):
             git("clone", "-q", "hub.git", name, cwd=root)
-            (root / name / ".patchq.yaml").write_text(config)
+            write_config(root / name, config)
             self.start("worker", name)
         self.start("watch", "repo")
 

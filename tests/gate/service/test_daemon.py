@@ -23,7 +23,7 @@ from patchq.gate.git.opening import OPEN_PACKS
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -45,7 +45,7 @@ def configure(repo: Path, text: str = "", settle: float = 0.2) -> None:
     with (repo / ".git/info/exclude").open("a") as exclude:
         exclude.write("/.patchq.yaml\n")
     own = "" if "queue:" in text else f"queue: {{settle_seconds: {settle}}}\n"
-    (repo / ".patchq.yaml").write_text(f"version: 1\n{own}{text}")
+    write_config(repo, f"version: 1\n{own}{text}")
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
 
     with watching(repo) as daemon:
         assert ask(repo, new_file(1), "r1") == "proposed"
-        reload("mode: sideways\n", ".patchq.yaml:3:7 mode: expected")
+        reload("mode: sideways\n", "patchq.yaml:3:7 mode: expected")
         assert ask(repo, new_file(2), "r2") == "proposed"
         reload("mode: auto\ntarget: nowhere\n", "'nowhere' does not exist")
         assert ask(repo, new_file(3), "r3") == "proposed"

@@ -17,7 +17,7 @@ import pytest
 from patchq.gate.hooks.jail import no_jail
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_batch_that_git_passed_over(repo: Path) -> None:
         (repo / f".patchq/inbox/{name}.md").write_text(
             f"---\nid: {name}\n---\n{name}.txt\n```\n{name}\n```\n"
         )
-    (repo / ".patchq.yaml").write_text("mode: auto\n")
+    write_config(repo, "mode: auto\n")
     patchq("run", cwd=repo)
     landed = git("log", "--format=%H", "main", "^HEAD~2", cwd=repo).split()
     commit_files(repo, {"d.txt": "d\n"}, "On top")
@@ -166,15 +166,15 @@ def test_own_lock_is_told_from_others(repo: Path) -> None:
 
 
 def test_configuration_that_is_wrong(repo: Path) -> None:
-    (repo / ".patchq.yaml").write_text("mode: sideways\nqueue: {poll_seconds: 0}\n")
+    write_config(repo, "mode: sideways\nqueue: {poll_seconds: 0}\n")
     told = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
     wrong = [finding["message"] for finding in told if finding["what"] == "config"]
-    assert [line.partition(" ")[0] for line in wrong] == [".patchq.yaml:1:7", ".patchq.yaml:2:23"]
+    assert [line.partition(" ")[0] for line in wrong] == ["patchq.yaml:1:7", "patchq.yaml:2:23"]
 
 
 def test_hook_that_cannot_start(repo: Path) -> None:
     text = "hooks: [{id: tests, stage: pre-commit, run: no-such-program --all}]\n"
-    (repo / ".patchq.yaml").write_text(text)
+    write_config(repo, text)
     found = doctor(repo, code=1)["hooks.commands"]
     assert found["level"] == "fatal"
     assert "no-such-program" in found["message"]
@@ -268,7 +268,7 @@ def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
     if not mount(place, "size=1100k"):
         pytest.skip("needs to mount a tmpfs")
     try:
-        (repo / ".patchq.yaml").write_text(f"queue: {{path: {place}/q}}\n")
+        write_config(repo, f"queue: {{path: {place}/q}}\n")
         patchq("init", cwd=repo)
         found = doctor(repo, code=1)
         assert found["queue.device"]["level"] == "weaker"
@@ -343,7 +343,7 @@ def test_response_on_which_process_after_process_dies(repo: Path) -> None:
 
 
 def test_statistics_that_cannot_be_written(repo: Path) -> None:
-    (repo / ".patchq.yaml").write_text("stats: {prometheus: nowhere/x.prom}\n")
+    write_config(repo, "stats: {prometheus: nowhere/x.prom}\n")
     assert doctor(repo, code=1)["stats.prometheus"]["level"] == "todo"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, write_config
 
 BODY = block("a.txt", "a\n", "A\n")
 
@@ -58,7 +58,7 @@ def _make(repo: Path) -> None:
 def _batch(repo: Path, id: str, path: str, mode: str = "review") -> None:
     with (repo / ".git/info/exclude").open("a") as exclude:
         exclude.write("/.patchq.yaml\n")
-    (repo / ".patchq.yaml").write_text(f"version: 1\nmode: {mode}\n")
+    write_config(repo, f"version: 1\nmode: {mode}\n")
     drop(repo / ".patchq", {f"{id}.md": block(f"{path}.txt", f"{path}\n", f"{path.upper()}\n")})
     patchq("run", cwd=repo)
 

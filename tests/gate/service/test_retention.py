@@ -19,7 +19,7 @@ from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.spool import Folder
 from patchq.gate.service import ledger, stats
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo
+from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 DAY = 86_400
 EDIT = block("a.txt", "a\n", "A\n")
@@ -39,7 +39,7 @@ def repo(tmp_path: Path) -> Path:
 
 def configure(repo: Path, days: int = 0, mode: str = "auto") -> None:
     text = f"version: 1\nmode: {mode}\nqueue: {{retention_days: {days}}}\n"
-    (repo / ".patchq.yaml").write_text(text)
+    write_config(repo, text)
 
 
 def run(repo: Path, **responses: str) -> None:

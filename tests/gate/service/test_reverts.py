@@ -8,7 +8,7 @@ from typing import Any
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.service import ledger
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, write_config
 
 
 def rows(repo: Path, by: str) -> dict[str | None, Any]:
@@ -19,7 +19,7 @@ def rows(repo: Path, by: str) -> dict[str | None, Any]:
 def test_reverts_are_counted_by_agent_model_and_format(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", "b.txt": "b\n", "c.txt": "c\n"})
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
+    write_config(repo, "version: 1\nmode: auto\n")
     header = "---\nagent: {}\nmodel: m-1\n---\n"
     text = block("a.txt", "one\n", "1\n") + block("b.txt", "b\n", "B\n")
     drop(repo / ".patchq", {"x.md": header.format("ann") + text})

@@ -21,7 +21,7 @@ import pytest
 from patchq.gate.report import log_file, logs
 from patchq.gate.service.upkeep import Manager
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
@@ -39,7 +39,7 @@ def repo(tmp_path: Path) -> Path:
 def configure(repo: Path, text: str = "") -> None:
     with (repo / ".git/info/exclude").open("a") as exclude:
         exclude.write("/.patchq.yaml\n")
-    (repo / ".patchq.yaml").write_text(f"version: 1\n{text}")
+    write_config(repo, f"version: 1\n{text}")
 
 
 def wait_for(true: Callable[[], object], log: Path | None = None) -> None:
@@ -125,8 +125,8 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
         go.touch()
         wait_for((repo / ".patchq/done/x.report.json").exists)
         # The loop hangs: it waits for ever to read this configuration, as a pipe is nobody's.
-        (repo / ".patchq.yaml").unlink()
-        os.mkfifo(repo / ".patchq.yaml")
+        operators_file(repo).unlink()
+        os.mkfifo(operators_file(repo))
         process.send_signal(signal.SIGHUP)
         wait_for(lambda: "RELOADING=1" in listener.listen())
         before = len(listener.listen())

@@ -17,7 +17,7 @@ from patchq.core.model.errors import Interrupted
 from patchq.gate.queue.layout import create
 from patchq.gate.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, operators_file
 
 HOOK = "version: 1\nhooks: [{id: slow, stage: pre-apply, run: %s, unconfined: true}]\n"
 
@@ -64,7 +64,7 @@ def test_what_signals_ask_for(
 def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
     patchq("init", cwd=repo)
-    configuration, queue = repo / ".patchq.yaml", repo / ".patchq"
+    configuration, queue = operators_file(repo), repo / ".patchq"
     configuration.write_text(HOOK % "sleep 60")
     drop(queue, {"x.md": block("a.txt", "one\n", "1\n")})
     words = [sys.executable, "-m", "patchq"]

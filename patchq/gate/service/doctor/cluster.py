@@ -20,7 +20,7 @@ def look(database: str, repo: Repository) -> Iterator[Finding]:
             "cluster.database",
             "fatal",
             "the configuration has a cluster, and no database is named",
-            "set PATCHQ_DATABASE, or `cluster.database` in .patchq.yaml (without a password)",
+            "set PATCHQ_DATABASE, or `cluster.database` in the file (without a password)",
         )
         return
     try:

@@ -35,7 +35,7 @@ def _publishes_to(hook: Hook) -> str:
     return named or "origin"
 
 
-def look(repo: Repository, config: Config, queue: Path, target: str | None) -> Iterator[Finding]:
+def look(repo: Repository, config: Config, queue: Path, target: str) -> Iterator[Finding]:
     """A fetch, and a push that moves nothing."""
     remote = config.landing.remote
     if remote is None:
@@ -45,10 +45,10 @@ def look(repo: Repository, config: Config, queue: Path, target: str | None) -> I
         yield Finding("landing.remote", "todo", why, "correct it in the configuration")
     if wrong:
         return
-    branches = branches_of(repo, queue, config, target or "")
+    branches = branches_of(repo, queue, config, target)
     try:
         branches.refresh()
-        branches.try_out(target or "")
+        branches.try_out(target)
     except Fault as fault:
         yield Finding("landing.remote", "todo", fault.message, fault.hint)
     else:

@@ -49,9 +49,9 @@ _ELSEWHERE = (
 
 
 def look_at_machine(
-    repo: Repository | None, config: Config | None, queue: Path | None
+    repo: Repository | None, config: Config | None, queue: Path | None, target: str = ""
 ) -> Iterator[Finding]:
-    """Everything about the machine; what is not known yet is None."""
+    """Everything about the machine; what is not known yet is None, or empty."""
     yield Finding(
         "system.kind",
         "ok",
@@ -60,7 +60,7 @@ def look_at_machine(
     if sys.platform != "linux":
         for what, message, cure in _ELSEWHERE:
             yield Finding(what, "weaker", message, cure)
-    yield from _clock(repo)
+    yield from _clock(repo, target)
     version = command.version()
     if not version:
         yield Finding(
@@ -86,11 +86,9 @@ def look_at_machine(
         yield from _jail(queue, bool(config and config.hooks))
 
 
-def _clock(repo: Repository | None) -> Iterator[Finding]:
-    now = time.time()
-    branch = tip = None
+def _clock(repo: Repository | None, branch: str) -> Iterator[Finding]:
+    now, tip = time.time(), None
     with suppress(Fault):  # `_target` says so
-        branch = repo.head_branch(repo.commondir) if repo else None
         tip = repo.branch_tip(branch) if repo and branch else None
     if now < _EARLIEST:
         yield Finding(
@@ -159,7 +157,7 @@ _OLD_SECONDS = 3600
 _EXTENSIONS = ("worktreeconfig", "relativeworktrees", "preciousobjects")
 
 
-def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Finding]:
+def look_at_repository(repo: Repository, config: Config | None, target: str) -> Iterator[Finding]:
     """Everything about a repository that can be opened."""
     yield Finding(
         "repository.format", "ok", f"{repo.commondir} can be opened: {', '.join(_features(repo))}"
@@ -176,14 +174,15 @@ def look_at_repository(repo: Repository, config: Config | None) -> Iterator[Find
             "owner",
             "run patchq as the repository's owner, or set core.sharedRepository=group for both",
         )
-    yield from _target(repo, config)
+    shared = bool(config and config.landing.remote)
+    if target and not shared:  # `config` and `landing` say so otherwise
+        yield from _target(repo, target)
     yield _signing(repo, config or Config())
     yield from _links(repo)
     yield from _packs(repo.commondir / "objects/pack")
     yield from _locks(repo.commondir)
     with suppress(Fault):  # where there is no git, `git.version` says so
         yield from _push_door(repo)
-    shared = config is not None and config.landing.remote
     unseen = [] if shared else list(beside.work_trees(repo))
     ok = Finding("repository.worktrees", "ok", "every work tree can be seen and written")
     yield from unseen or [ok]
@@ -232,28 +231,24 @@ def _signing(repo: Repository, config: Config) -> Finding:
     return Finding("git.signing", "ok", f"commits are signed: {how.format}, by {how.program}")
 
 
-def _target(repo: Repository, config: Config | None) -> Iterator[Finding]:
+def _target(repo: Repository, target: str) -> Iterator[Finding]:
     try:
-        target = (config.target if config else None) or repo.head_branch(repo.commondir)
-        shared = config is not None and config.landing.remote  # `landing` says so, then
-        tip = repo.branch_tip(target) if target and not shared else None
+        tip = repo.branch_tip(target)
     except Fault as fault:
         held = isinstance(fault, ObjectDamaged)  # and what is for other branches goes on
         level: Level = "todo" if held else "fatal"
         more = f"; batches for {target} are held" if held else ""
         yield Finding("repository.target", level, fault.message + more, fault.hint)
         return
-    what = f"there is no branch {target!r}" if target else "HEAD is on no branch that has a commit"
-    if target and (tip or shared):
+    if tip:
         yield Finding("repository.target", "ok", f"batches are for {target}")
-        yield from () if shared else beside.passed_over(repo, target)
+        yield from beside.passed_over(repo, target)
+    elif repo.refs("refs/heads/"):
+        why = f"there is no branch {target!r}, so there is no default target"
+        yield Finding("repository.target", "fatal", why, "create it, or set another `target`")
     else:
-        yield Finding(
-            "repository.target",
-            "fatal",
-            f"{what}, so there is no default target",
-            "check out a branch, or set `target` in the configuration",
-        )
+        why = f"{target!r} has no commit yet, so nothing can land"
+        yield Finding("repository.target", "fatal", why, "make a first commit")
 
 
 def _packs(folder: Path) -> Iterator[Finding]:

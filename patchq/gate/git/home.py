@@ -1,0 +1,133 @@
+"""The home branch: the one whose tip has the rules of the gate, as the repository records it.
+
+Only the `config` file of the common git directory counts.  Git's merged view has more (a linked
+work tree's `config.worktree`, the user's own file, whatever an `include` names), and libgit2
+follows an include even where it reads one file: who can write one of these must not choose whose
+rules count.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pygit2
+
+from patchq.core.model.errors import RepositoryFault, UsageError
+from patchq.core.model.frozen import frozen
+from patchq.gate.git import files, records
+from patchq.gate.git.command import Git
+from patchq.gate.git.faults import misconfigured
+from patchq.gate.git.reffiles import head_target, is_ref_name, ref_value
+from patchq.gate.git.repository import Repository
+
+_TARGET, _REMOTE = "patchq.target", "patchq.remote"
+_HEADS, _ORIGIN = "refs/heads/", f"{records.REMOTES}origin/"
+_ANOTHER = "name the branch whose rules count: patchq init --target BRANCH"
+
+
+@frozen
+class Home:
+    """The home branch, and the remote that has it; without one, this repository has it."""
+
+    branch: str
+    remote: str | None = None
+
+    @property
+    def ref(self) -> str:
+        """Full name of the ref at its tip."""
+        return (f"{records.REMOTES}{self.remote}/" if self.remote else _HEADS) + self.branch
+
+    def __str__(self) -> str:
+        return f"{self.remote}/{self.branch}" if self.remote else self.branch
+
+
+class HomeGone(UsageError):
+    """The home branch does not exist."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(
+            f"the home branch {home} is gone, and with it the rules of the gate",
+            "bring it back, or name another one: patchq init --target BRANCH",
+        )
+
+
+def recorded(commondir: Path) -> Home | None:
+    """Return the home branch that the repository records."""
+    branch = _setting(commondir / "config", _TARGET)
+    if branch is None:
+        return None
+    home = Home(branch, _setting(commondir / "config", _REMOTE) or None)
+    if not is_ref_name(home.ref):
+        raise UsageError(f"{_TARGET} in git's configuration is no branch: {branch!r}", _ANOTHER)
+    return home
+
+
+def _setting(file: Path, key: str) -> str | None:
+    try:
+        if b"include" not in file.read_bytes().lower():
+            config = pygit2.Config(os.fspath(file))
+            return str(config[key]) if key in config else None
+    except FileNotFoundError:
+        return None
+    except pygit2.GitError as error:
+        raise misconfigured(error) from None
+    words = ("config", "--file", os.fspath(file), "--no-includes", "--get", key)
+    done = Git(directory=file.parent).run(*words)
+    if done.returncode > 1:
+        raise RepositoryFault(f"cannot read {file}: {os.fsdecode(done.stderr).strip()}")
+    return os.fsdecode(done.stdout).removesuffix("\n") or None
+
+
+def record(repo: Repository, home: Home) -> None:
+    """Make it the home branch; it has to be there, or to be the one before the first commit."""
+    if records.is_branch(home.branch):
+        raise UsageError(f"{home.branch} is a branch that waits for review", _ANOTHER)
+    if not repo.has_ref(home.ref) and home != Home(_branch(repo)):
+        why = f"there is no branch {home}"
+        fetch = f"git fetch {home.remote}, or name another one" if home.remote else "create it"
+        raise UsageError(why, fetch)
+    file = repo.commondir / "config"
+    try:
+        config = pygit2.Config(os.fspath(file))
+        config.set_multivar(_TARGET, ".*", home.branch)
+        if home.remote:
+            config.set_multivar(_REMOTE, ".*", home.remote)
+        elif _setting(file, _REMOTE):
+            config.delete_multivar(_REMOTE, ".*")
+    except (OSError, pygit2.GitError) as error:
+        if recorded(repo.commondir) != home:  # another command has recorded the same
+            why = f"cannot record the home branch {home} in {file}: {error}"
+            raise UsageError(why, "let its owner run `patchq init`") from None
+
+
+def proposed(repo: Repository) -> tuple[Home, bool]:
+    """Return the branch to record where nobody names one, and if HEAD alone proposes it.
+
+    It is that of the remote `origin` if there is such a local branch, else the main work tree's.
+    """
+    origin = ref_value(repo.commondir, f"{_ORIGIN}HEAD") or ""
+    branch = origin.removeprefix(f"ref: {_ORIGIN}")
+    if branch != origin and repo.has_ref(_HEADS + branch):
+        return Home(branch), False
+    if not (branch := _branch(repo)):
+        raise UsageError("HEAD is detached, so no branch is known whose rules count", _ANOTHER)
+    return Home(branch), True
+
+
+def _branch(repo: Repository) -> str:
+    target = head_target(repo.commondir)
+    return target.removeprefix(_HEADS) if target.startswith(_HEADS) else ""
+
+
+def head_commit(repo: Repository) -> str | None:
+    """Return the commit that is checked out here; None before the first one."""
+    target = head_target(repo.gitdir)
+    if target:
+        return repo.ref_target(target)
+    return os.fsdecode(files.content(repo.gitdir / "HEAD")).strip()
+
+
+def refuse(home: Home) -> UsageError:
+    """Return the refusal of a checked-out branch that agents write."""
+    return UsageError(f"{home.branch} is checked out, and agents write that branch", _ANOTHER)

@@ -1,0 +1,196 @@
+"""The rules of the gate: the configuration that counts, and where it comes from.
+
+They come from the operator: from the file that the command line names, else from `patchq.yaml` in
+the git directory, else from `.patchq.yaml` in the tree of the home branch's tip.  Anybody may have
+a branch with other rules, and look at it, so the file of a work tree never counts by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha1
+from pathlib import Path
+from typing import Literal
+
+from patchq.core.model.errors import Fault
+from patchq.core.model.frozen import frozen
+from patchq.gate.config import config_file
+from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
+from patchq.gate.config.schema import Config
+from patchq.gate.git.home import Home, HomeGone, head_commit
+from patchq.gate.git.objects import is_regular
+from patchq.gate.git.repository import Repository
+
+Source = Literal["file", "git directory", "home branch", "defaults"]
+_MOST_BYTES = 1 << 20
+_LOG = logging.getLogger("patchq")
+_KEPT = frozenset({"queue", "cluster", "review", "log"})
+"""Keys that are read at start and at SIGHUP alone."""
+
+
+@frozen(slots=False)
+class Rules:
+    """A configuration, the file that has it, and the home branch as far as that is known."""
+
+    config: Config = Config()
+    source: Source = "defaults"
+    name: str = "the defaults"
+    """What messages call the file."""
+    path: Path | None = None
+    data: bytes | None = None
+    home: Home | None = None
+    trouble: Fault | None = None
+    """Why there are no rules of the home branch now, so that nothing may be decided."""
+    unusable: str = ""
+    """The blob at the home branch's tip, where it cannot take the place of these rules."""
+
+    @cached_property
+    def blob(self) -> str | None:
+        """Id that git gives to the file's bytes."""
+        data = self.data
+        return None if data is None else sha1(b"blob %d\0%b" % (len(data), data)).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """Where they are from, for people."""
+        return str(self.path or self.name)
+
+    def entry(self) -> Mapping[str, str | None]:
+        """What a report has of them."""
+        return {"from": self.source, "blob": self.blob}
+
+    def place(self, *steps: int | str) -> str:
+        """Where a key of the file stands, or would, as messages name it."""
+        return config_file.place(self.data or b"", self.name, *steps)
+
+
+DEFAULTS = Rules()
+
+
+def of_operator(repo: Repository, file: Path | None) -> Rules | None:
+    """Return the rules in the operator's own file, if there is one; raises `ConfigError`."""
+    path = file or repo.commondir / OWN_FILE
+    data = config_file.content(path)
+    if data is None and file:
+        raise ConfigError([f"{path}: expected a file, got nothing"])
+    if data is None:
+        return None
+    config = config_file.parse(data, path.name)
+    return Rules(config, "file" if file else "git directory", path.name, path, data)
+
+
+def of_home(repo: Repository, home: Home | None) -> Rules:
+    """Return the rules at the home branch's tip; raises `HomeGone` and `ConfigError`."""
+    if home is None or not (repo.has_ref(home.ref) or repo.refs("refs/heads/")):
+        return Rules(home=home)  # before the first commit
+    blob, name = blob_at(repo, home), f"{home}:{FILE}"
+    if blob is None:
+        return Rules(home=home, name=f"the defaults ({home} has no {FILE})")
+    data = repo.raw(blob)
+    return Rules(config_file.parse(data, name), "home branch", name, None, data, home)
+
+
+def blob_at(repo: Repository, home: Home) -> str | None:
+    """Return the id of the file at the home branch's tip; raises `HomeGone` and `ConfigError`."""
+    tip = repo.ref_target(home.ref)
+    if tip is None:
+        raise HomeGone(home)
+    return _blob(repo, tip, str(home))
+
+
+def _blob(repo: Repository, commit: str, name: str) -> str | None:
+    leaf = repo.leaf(repo.tree(commit).root, FILE)
+    if leaf and not is_regular(leaf[0]):
+        raise ConfigError([f"{name}:{FILE}: expected a file, got a link or a directory"])
+    return leaf and leaf[1]
+
+
+def checked(rules: Rules) -> Rules:
+    """Return the rules with what follows from a cluster and from the home branch's remote."""
+    config, remote = rules.config, rules.home and rules.home.remote
+    if "cluster" in config.given:
+        shared = config.cluster
+        landing = config.landing.but(
+            remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+        )
+        config = config.but(landing=landing)
+    if remote and config.landing.remote != remote:
+        where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
+        wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"
+        raise ConfigError([f"{wrong} {got}"])
+    return replace(rules, config=config)
+
+
+def renewed(repo: Repository, old: Rules) -> Rules:
+    """Return the rules for the next group: those at the home branch's tip, if they can be read.
+
+    The same ones, where nothing has changed.  Without a home branch they have a `trouble`.
+    """
+    if old.home is None:
+        return old
+    blob = None
+    try:
+        blob = blob_at(repo, old.home)
+        here = replace(old, trouble=None) if old.trouble else old
+        if old.source in ("file", "git directory") or blob in (old.blob, old.unusable):
+            return here
+        new = of_home(repo, old.home)
+        given, kept = vars(new.config), vars(old.config)
+        config = Config(
+            **{key: value for key, value in given.items() if key not in _KEPT},
+            **{key: value for key, value in kept.items() if key in _KEPT},
+        )
+        return checked(replace(new, config=config))
+    except HomeGone as gone:
+        return old if old.trouble else replace(old, trouble=gone)
+    except Fault as error:
+        if old.unusable == (blob or "?"):
+            return old
+        _LOG.error("the configuration is kept as it was: %s", error)
+        return replace(old, trouble=None, unusable=blob or "?")
+
+
+def difference(repo: Repository, rules: Rules) -> tuple[str, str] | None:
+    """Return what a work tree's file says otherwise, and the ways to make it count.
+
+    There is no way for the file of another branch, which is as it was committed.
+    """
+    home, workdir = rules.home, repo.workdir
+    if home is None or workdir is None or rules.source in ("file", "git directory"):
+        return None
+    here = _meaning(_of_work_tree(workdir))
+    if here == _meaning(rules.data):
+        return None
+    head = head_commit(repo)
+    blob = head and _blob(repo, head, "HEAD")
+    edited = here != _meaning(repo.raw(blob) if blob else None)
+    if not edited and repo.head_branch() != home.branch:
+        return f"this branch has other rules; those of {home} count", ""
+    first = "make a first commit with it" if head is None else f"commit it to {home.branch}"
+    push = f" and push that to {home.remote}" if home.remote else ""
+    return (
+        f"{FILE} in the work tree does not count: the rules are {rules.title}",
+        f"{first}{push}, or copy it to {repo.commondir / OWN_FILE}",
+    )
+
+
+def _of_work_tree(workdir: Path) -> bytes | None:
+    path = workdir / FILE
+    with suppress(OSError):  # whatever a branch has put there
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return b"?" if os.path.lexists(path) else None
+        return path.read_bytes()
+    return b"?"
+
+
+def _meaning(data: bytes | None) -> Config | bytes:
+    """Return the parsed file, or its bytes where it cannot be parsed."""
+    try:
+        return config_file.parse(data or b"")
+    except ConfigError:
+        return data or b""

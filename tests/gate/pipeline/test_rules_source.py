@@ -1,0 +1,345 @@
+"""The rules of the gate come from the operator, never from what is checked out (S1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+
+RESPONSE = block("a.txt", "one\n", "two\n")
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "marker"
+
+
+@pytest.fixture
+def repo(tmp_path: Path, marker: Path) -> Path:
+    """A repository with an agent's branch checked out, whose file would land all and run a hook."""
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").unlink()
+    attack(repo, marker)
+    return repo
+
+
+def attack(repo: Path, marker: Path) -> None:
+    hooks = [
+        {"id": stage, "stage": stage, "run": f"touch {marker}", "unconfined": True}
+        for stage in ("pre-apply", "pre-commit", "post-commit")
+    ]
+    git("checkout", "-q", "-b", "agent/x", cwd=repo)
+    commit_files(repo, {".patchq.yaml": json.dumps({"mode": "auto", "hooks": hooks})})
+
+
+def wait_for(seen: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not seen():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def daemon(repo: Path, work: Callable[[subprocess.Popen[bytes]], None]) -> None:
+    """Have a daemon serve the queue while the work is done."""
+    process = subprocess.Popen([sys.executable, "-m", "patchq", "-q", "watch"], cwd=repo)
+    try:
+        wait_for(lambda: (repo / ".patchq/lock").exists() and (repo / ".patchq/lock").read_text())
+        work(process)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def verdict(repo: Path, id: str = "x") -> None:
+    wait_for(lambda: list((repo / ".patchq").glob(f"*/{id}.report.json")))
+
+
+def through_run(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": RESPONSE})
+    patchq("run", cwd=repo)
+
+
+def through_watch(repo: Path) -> None:
+    drop(repo / ".patchq", {"x.md": RESPONSE})
+    daemon(repo, lambda process: verdict(repo))
+
+
+def through_sighup(repo: Path) -> None:
+    git("checkout", "-q", "main", cwd=repo)
+
+    def work(process: subprocess.Popen[bytes]) -> None:
+        git("checkout", "-q", "agent/x", cwd=repo)
+        process.send_signal(signal.SIGHUP)
+        drop(repo / ".patchq", {"x.md": RESPONSE})
+        verdict(repo)
+
+    daemon(repo, work)
+
+
+def through_retry(repo: Path) -> None:
+    through_run(repo)
+    patchq("retry", "x", cwd=repo, code=None)
+
+
+def through_apply(repo: Path) -> None:
+    patchq("apply", "-", cwd=repo, stdin=RESPONSE)
+
+
+def through_hooks(repo: Path) -> None:
+    listed = patchq("--json", "hooks", "list", cwd=repo).json()
+    assert not any(hook["enabled"] for hook in listed["hooks"])
+    git("branch", "side", "main", cwd=repo)
+    git("worktree", "add", "-q", "side", "side", cwd=repo)
+    commit_files(repo / "side", {"a.txt": "two\n"})
+    mail = git("format-patch", "-1", "--stdout", cwd=repo / "side") + "\n"
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("checkout", "-q", "-b", "mine", cwd=repo)
+    git("am", "-q", cwd=repo, stdin=mail)
+
+
+def through_push(repo: Path) -> None:
+    patchq("hooks", "install", "--git", cwd=repo)
+    git("worktree", "add", "-q", "-b", "work", "../work", "main", cwd=repo)
+    commit_files(repo / "../work", {"a.txt": "two\n"})
+    git("push", "-q", str(repo), "HEAD:refs/for/main", cwd=repo / "../work")
+    patchq("run", cwd=repo)
+
+
+def through_linked(repo: Path) -> None:
+    git("worktree", "add", "-q", "-b", "agent/y", "../linked", "agent/x", cwd=repo)
+    drop(repo / ".patchq", {"x.md": RESPONSE})
+    patchq("run", cwd=repo.parent / "linked")
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(door, id=door.__name__.removeprefix("through_"))
+        for door in (
+            through_run, through_watch, through_sighup, through_retry, through_apply,
+            through_hooks, through_push, through_linked,
+        )
+    ],
+)  # fmt: skip
+def test_a_checked_out_branch_brings_no_rules(
+    door: Callable[[Path], None], repo: Path, marker: Path
+) -> None:
+    before = tip(repo)
+    door(repo)
+    assert tip(repo) == before
+    assert not marker.exists()
+
+
+def test_accept_runs_no_hook_of_a_checked_out_branch(repo: Path, marker: Path) -> None:
+    through_run(repo)
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+    patchq("accept", "x", cwd=repo)
+    assert not marker.exists()
+
+
+def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
+    git("symbolic-ref", "HEAD", "refs/heads/agent/x", cwd=bare)
+    patchq("init", "--target", "main", cwd=bare)
+    drop(bare / ".patchq", {"x.md": RESPONSE})
+    patchq("run", cwd=bare)
+    assert (tip(bare), marker.exists()) == (tip(repo), False)
+
+
+# ---------------------------------------------------------------- where they are from
+
+
+@pytest.mark.parametrize(
+    ("places", "source"),
+    [
+        (("home", "own", "file"), "file"),
+        (("home", "own"), "git directory"),
+        (("home",), "home branch"),
+        (("tree",), "defaults"),
+    ],
+    ids=["file", "own", "home", "defaults"],
+)
+def test_the_first_place_counts(places: tuple[str, ...], source: str, tmp_path: Path) -> None:
+    text = "mode: auto\n"
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    blob = git("hash-object", "--stdin", cwd=repo, stdin=text)
+    if "home" in places:
+        commit_files(repo, {".patchq.yaml": text if len(places) == 1 else "mode: review\n"})
+    if "own" in places:
+        write_config(repo, text if len(places) == 2 else "mode: review\n")
+    if "tree" in places:
+        (repo / ".patchq.yaml").write_text(text)
+    words = []
+    if "file" in places:
+        (tmp_path / "mine.yaml").write_text(text)
+        words = ["--config", str(tmp_path / "mine.yaml")]
+    patchq(*words, "init", cwd=repo)
+    drop(repo / ".patchq", {"x.md": RESPONSE})
+    patchq(*words, "run", cwd=repo)
+    given = report(repo / ".patchq", "x")
+    known = None if source == "defaults" else blob
+    assert given["rules"] == {"from": source, "blob": known}
+    assert given["state"] == ("proposed" if source == "defaults" else "applied")
+
+
+def recorded(repo: Path, key: str = "target") -> str:
+    done = subprocess.run(
+        ["git", "config", "--file", ".git/config", "--no-includes", f"patchq.{key}"],
+        cwd=repo, capture_output=True, check=False,
+    )  # fmt: skip
+    return done.stdout.decode().strip()
+
+
+@pytest.mark.parametrize("where", ["include", "config.worktree", "global", "environment"])
+def test_only_the_common_file_names_the_home_branch(
+    where: str, repo: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "[patchq]\n\ttarget = agent/x\n"
+    if where == "include":
+        (repo / ".git/more").write_text(other)
+        git("config", "include.path", "more", cwd=repo)
+    elif where == "config.worktree":
+        git("config", "extensions.worktreeConfig", "true", cwd=repo)
+        (repo / ".git/config.worktree").write_text(other)
+    elif where == "global":
+        with (home / ".gitconfig").open("a") as file:
+            file.write(other)
+    else:
+        for name, value in {"COUNT": "1", "KEY_0": "patchq.target", "VALUE_0": "agent/x"}.items():
+            monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    assert patchq("--json", "status", cwd=repo).json()["target"] == "main"
+
+
+def _detached(repo: Path) -> None:
+    git("checkout", "-q", "--detach", cwd=repo)
+
+
+def _waiting(repo: Path) -> None:
+    git("checkout", "-q", "-b", "patchq/x", cwd=repo)
+
+
+def _agents(repo: Path) -> None:
+    git("checkout", "-q", "-b", "agent/y", cwd=repo)
+    commit_files(repo, {".patchq.yaml": "branches: [agent/*]\n"})
+
+
+@pytest.mark.parametrize("prepare", [_detached, _waiting, _agents])
+def test_a_branch_of_an_agent_is_not_recorded(
+    prepare: Callable[[Path], None], tmp_path: Path
+) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    prepare(repo)
+    for words in (("run",), ("init",), ("submit", "-")):
+        assert "--target" in patchq(*words, cwd=repo, stdin=RESPONSE, code=2).err
+    assert recorded(repo) == ""
+    assert "main is the home branch" in patchq("run", "--target", "main", cwd=repo).err
+    assert recorded(repo) == "main"
+
+
+def test_the_record_changes_by_target_alone(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    git("remote", "add", "origin", ".", cwd=repo)
+    git("branch", "trunk", cwd=repo)
+    git("fetch", "-q", "origin", cwd=repo)
+    git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk", cwd=repo)
+    patchq("init", cwd=repo)
+    assert recorded(repo) == "trunk"
+    assert "say --target" in patchq("init", "--remote", "origin", cwd=repo, code=2).err
+    assert "there is no branch gone" in patchq("init", "--target", "gone", cwd=repo, code=2).err
+    (repo / ".git/patchq.yaml").write_text("landing: {remote: origin}\n")
+    said = patchq("init", "--target", "main", "--remote", "origin", cwd=repo).err
+    assert "origin/main is the home branch from now on, no longer trunk" in said
+    assert (recorded(repo), recorded(repo, "remote")) == ("main", "origin")
+    write_config(repo, "mode: auto\n")
+    assert "landing.remote" in patchq("status", cwd=repo, code=None).err
+
+
+def test_before_the_first_commit(tmp_path: Path) -> None:
+    git("init", "-q", "repo", cwd=tmp_path)
+    repo = tmp_path / "repo"
+    patchq("init", cwd=repo)
+    assert recorded(repo) == "main"
+    assert "make a first commit" in patchq("run", cwd=repo, code=2).err
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def test_an_edited_file_is_said_not_to_count(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", ".patchq.yaml": "mode: review\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").write_text("# the same\nmode: review\n")
+    assert "does not count" not in patchq("run", cwd=repo).err
+    (repo / ".patchq.yaml").write_text("mode: auto\n")
+    for words in (("run",), ("config", "check"), ("status",), ("doctor",)):
+        done = patchq(*words, cwd=repo, code=None)
+        said = done.out + done.err
+        assert "does not count" in said, words
+        assert "commit it to main" in said
+        assert ".git/patchq.yaml" in said
+    git("checkout", "-q", "-b", "other", cwd=repo)
+    commit_files(repo, {".patchq.yaml": "mode: auto\n"})
+    assert patchq("run", cwd=repo).err == ""
+    for word in ("status", "doctor"):
+        done = patchq(word, cwd=repo, code=None)
+        assert "this branch has other rules" in done.out
+    assert "it counts then" in patchq("hooks", "install", cwd=repo).out
+    (repo / "bad.yaml").write_text("mood: auto\n")
+    assert "bad.yaml:1:1 mood" in patchq("config", "check", "bad.yaml", cwd=repo, code=2).err
+
+
+def test_a_home_branch_that_is_gone(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    git("checkout", "-q", "-b", "other", cwd=repo)
+    patchq("init", "--target", "main", cwd=repo)
+    at = tip(repo)
+
+    def work(process: subprocess.Popen[bytes]) -> None:
+        git("branch", "-q", "-D", "main", cwd=repo)
+        drop(repo / ".patchq", {"x.md": RESPONSE})
+        assert "home branch main is gone" in patchq("status", cwd=repo).out
+        time.sleep(1.0)
+        assert os.listdir(repo / ".patchq/inbox") == ["x.md"]
+        git("branch", "main", at, cwd=repo)
+        verdict(repo)
+
+    daemon(repo, work)
+    git("branch", "-q", "-D", "main", cwd=repo)
+    assert "patchq init --target" in patchq("run", cwd=repo, code=2).err
+
+
+def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n", ".patchq.yaml": "mode: review\n"})
+    patchq("init", cwd=repo)
+
+    def given(id: str) -> str:
+        drop(repo / ".patchq", {f"{id}.md": f"---\nid: {id}\n---\n```new-{id}.txt\n{id}\n```\n"})
+        verdict(repo, id)
+        return str(report(repo / ".patchq", id)["state"])
+
+    def work(process: subprocess.Popen[bytes]) -> None:
+        assert given("x") == "proposed"
+        commit_files(repo, {".patchq.yaml": "mode: auto\n"})
+        assert given("y") == "applied"
+        commit_files(repo, {".patchq.yaml": "mode: sideways\n"})
+        assert given("z") == "applied"
+        said = patchq("status", cwd=repo).out
+        assert "main:.patchq.yaml:1:7 mode: expected" in said
+        assert "a daemon keeps the rules that it has" in said
+        assert "main:.patchq.yaml:1:7" in patchq("doctor", cwd=repo, code=1).out
+
+    daemon(repo, work)
+    assert "main:.patchq.yaml:1:7" in patchq("run", cwd=repo, code=2).err
