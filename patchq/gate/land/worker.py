@@ -40,7 +40,7 @@ from patchq.gate.land import (
 from patchq.gate.land.landing import Publication
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Choice, Tips, World, recorded
+from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
 
@@ -254,7 +254,7 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> De
         choice = world.ask(claim)
     world.pulse()
     with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
-        decision = process(claim, world, tips, choice)
+        decision = process(claim, world, tips, choice or AS_SENT)
     if decision.state == "applied" and decision.candidate:
         tips.move(decision.candidate.target, decision.candidate.commit)
     return decision
