@@ -274,7 +274,3 @@ class Tips:
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip
-
-    def forget(self) -> None:
-        """Read every branch anew."""
-        self._moved.clear()
