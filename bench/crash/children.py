@@ -205,6 +205,6 @@ def _no_intent() -> None:
 
 
 def _no_dedupe() -> None:
-    from patchq.gate.pipeline import stages
+    from patchq.gate.pipeline import deliveries
 
-    _replace(stages, "recognise", lambda aimed: aimed)
+    _replace(deliveries, "refuse_same_bytes", lambda response, target: None)

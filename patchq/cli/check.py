@@ -18,7 +18,7 @@ from patchq.core.model.values import Envelope, Problem, Source
 from patchq.gate.land import foresight
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.inbox import too_large
@@ -57,7 +57,7 @@ def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decisio
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
     if claim.id is None and isinstance(world.queue, DirectoryQueue):
         id = world.queue.next_id(id)
-    dry = replace(choice or Choice(), dry_run=True)
+    dry = replace(choice or AS_SENT, dry_run=True)
     return process(replace(claim, id=id), world, Tips(world), dry)
 
 

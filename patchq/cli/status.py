@@ -23,7 +23,7 @@ from patchq.core.model.report import (
 )
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
-from patchq.gate.pipeline import dependencies, stacks, traces
+from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.ground import Ground
 from patchq.gate.pipeline.rebase.lines import in_words
 from patchq.gate.pipeline.rules import difference
@@ -97,7 +97,7 @@ def overview(
     review those of this state that are wanted, at most `limit` of each, and how many there are."""
     owner = lock_owner(ground.queue_root)
     doing = ground.branches.busy(ground.target) if ground.target else None
-    needs = dependencies.held(ground)
+    needs = stacks.held(ground)
     held = [claim.id for claim in ground.queue.held() if claim.id]
     if wanted.reads_all:
         reports = [it for id in held if (it := ground.queue.load(id)) and wanted.fits(it)]

@@ -28,7 +28,7 @@ from time import monotonic
 from patchq.core.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.core.model.values import Problem
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.world import Choice, Tips, World, recorded
+from patchq.gate.pipeline.world import AS_SENT, Tips, World, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.spool import disk_faults
 
@@ -165,7 +165,7 @@ def _alone(world: World) -> Callable[[Claim], object]:
     world = replace(world, config=silent, ask=None, desk=None, pulse=lambda: None)
 
     def decide(claim: Claim) -> object:
-        choice = replace(recorded(claim) or Choice(), dry_run=True)
+        choice = replace(recorded(claim) or AS_SENT, dry_run=True)
         return process(claim, world, Tips(world), choice)
 
     return decide

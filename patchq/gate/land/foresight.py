@@ -18,7 +18,7 @@ from patchq.gate.land.collisions import MOST_BATCHES
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Choice, Tips, World, recorded
+from patchq.gate.pipeline.world import AS_SENT, Tips, World, recorded
 
 
 def foreseen(decision: Decision, world: World) -> Decision:
@@ -55,7 +55,7 @@ def _held(own: Proposal, world: World, gone: Collection[str]) -> Iterator[Decisi
         if len(asked) == len(names) and not any(name in claim.data for name in asked):
             continue
         tried += 1
-        choice = replace(recorded(claim) or Choice(), dry_run=True, ahead=True)
+        choice = replace(recorded(claim) or AS_SENT, dry_run=True, ahead=True)
         try:
             decision = process(claim, world, Tips(world), choice)
         except ObjectDamaged:  # the batch that needs it says so when it is looked at

@@ -26,7 +26,7 @@ from patchq.gate.git.linklock import WAIT_SECONDS
 from patchq.gate.git.refs import Staged
 from patchq.gate.pipeline.ground import flush
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.world import Tips, World
+from patchq.gate.pipeline.world import World
 from patchq.gate.queue import Parcel
 from patchq.gate.report import document, page
 
@@ -50,6 +50,8 @@ class Landed:
 
     done: list[Publication] = field(default_factory=list)
     again: list[Decision] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
+    """Paths that were in the way when a work tree was to follow."""
 
 
 def publication(decision: Decision) -> Publication:
@@ -59,15 +61,14 @@ def publication(decision: Decision) -> Publication:
     return Publication(decision, report, page.to_markdown(report))
 
 
-def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
-    """Make the verdicts true, in order.  `tips` are read anew where one was lost."""
+def land(decisions: Sequence[Decision], world: World) -> Landed:
+    """Make verdicts true, in order; return those that are, and those to decide again."""
     if not decisions:
         return Landed()
     written = list(map(publication, decisions))
     with world.queue.together():
         left = [one.decision for one in written if _intended(one, world)]
     if len(left) < len(written):
-        tips.forget()
         return Landed(again=left)
     with ExitStack() as staged:
         rows = _rows(decisions, world, staged)
@@ -75,9 +76,6 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
             _enlist(written, world)
         flush(world)
         moved = world.branches.land([row.move(world) for row in rows]) if rows else []
-        for one in moved:
-            if tips.unsure is not None:
-                tips.unsure.update(one.unsure)
         made = [row for row, one in zip(rows, moved, strict=True) if one.made]
         lost = {
             landing.decision.id: (row, one)
@@ -90,8 +88,7 @@ def land(decisions: Sequence[Decision], world: World, tips: Tips) -> Landed:
             _record(made, landed.done, world)
             _enlist(landed.done, world)
             flush(world)
-    if lost:
-        tips.forget()
+    landed.unsure.update(path for one in moved for path in one.unsure)
     return landed
 
 

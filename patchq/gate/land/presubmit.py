@@ -45,13 +45,13 @@ def take(
             f"the hook {hook} takes back everything that the batch changes",
             "send what the hook leaves as it is",
         )
-        return decision.ended("rejected", problem)
+        return decision.with_verdict("rejected", problem)
     before, known = decision.state, candidate.paths
     decision = stages.checked(decision, changes, candidate.parent, world)
     if not decision.lands:
         return _of_hook(decision, hook, fixed)
     paths = mode.touched(changes)
-    decision, follows = mode.ruled(
+    decision = mode.ruled(
         decision,
         Plan(changes),
         tuple(path for path in paths if path not in known),
@@ -64,9 +64,7 @@ def take(
     return replace(
         decision,
         state="proposed" if before == "proposed" else decision.state,
-        candidate=_amended(
-            candidate, changes, world.repo.message(candidate.commit), world, paths, follows
-        ),
+        candidate=_amended(candidate, changes, world.repo.message(candidate.commit), world, paths),
         edits=(
             *decision.edits,
             *(
@@ -97,7 +95,7 @@ def say(decision: Decision, candidate: CandidateCommit, message: str, world: Wor
     return replace(
         decision,
         subject=text.split("\n", 1)[0],
-        candidate=_amended(candidate, changes, text, world, candidate.paths, candidate.follows),
+        candidate=_amended(candidate, changes, text, world, candidate.paths),
     )
 
 
@@ -107,12 +105,11 @@ def _amended(
     message: str,
     world: World,
     paths: tuple[str, ...],
-    follows: bool,
 ) -> CandidateCommit:
     commit, tree = world.repo.amend(
         candidate.commit, candidate.parent, changes, message, world.signer.signed
     )
-    return replace(candidate, commit=commit, tree=tree, paths=paths, follows=follows)
+    return replace(candidate, commit=commit, tree=tree, paths=paths)
 
 
 def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[FileChange, ...]:
@@ -269,7 +266,7 @@ class _Check:
             )
             problems = [problem for verdict in verdicts for problem in verdict.problems]
             if problems:
-                decision = decision.ended("rejected", *problems)
+                decision = decision.with_verdict("rejected", *problems)
             elif fixer and verdicts and (verdicts[0].fixed or verdicts[0].message is not None):
                 with self.lock:
                     decision = self._changed(decision, candidate, fixer, verdicts[0])
@@ -289,7 +286,7 @@ class _Check:
     ) -> Decision:
         if self.as_it_stands and verdict.fixed:
             changed = ", ".join(sorted(verdict.fixed))
-            return decision.ended(
+            return decision.with_verdict(
                 "rejected",
                 Problem(
                     "hook.refused",

@@ -7,9 +7,10 @@ What a crash left with an intended verdict is `recovery`'s; this decides on the 
 from __future__ import annotations
 
 import logging
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic, thread_time
 from weakref import WeakKeyDictionary
@@ -22,7 +23,6 @@ from patchq.core.model.errors import (
     ObjectDamaged,
     Unreachable,
 )
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.gate.git import records, refs, unwritten
 from patchq.gate.git.branches import worktree
@@ -40,7 +40,7 @@ from patchq.gate.land import (
 from patchq.gate.land.landing import Publication
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Choice, Tips, World, recorded
+from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
 
@@ -155,97 +155,104 @@ def waits_for_mending(report: Report) -> str | None:
 
 
 def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | None = None) -> int:
-    """Give every claim its verdict, in order; how many got one that ends it.
+    """Give every claim its verdict, in order; return how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
-    The same bytes twice are two groups: the second is recognised by the report of the first.
+    What was built on a batch that a hook refused is decided again without that.  So is what others
+    moved the branch away from, in smaller groups: the smaller a group is, the sooner it lands.
     """
     world.check_that_it_decides()
-    tips = Tips(world, _unsure.setdefault(world.repo, set()))
-    ended, most = 0, presubmit.group_size(world, GROUP)
-    group: list[Decision] = []
-    sources = set[str]()
-    claims = list(claims)
-    if claims:
+    left = deque((claim, choice) for claim in claims)
+    if left:
         with suppress(Unreachable):  # each is held for that
-            asking.learn(claims, world, choice)
+            asking.learn([claim for claim, _ in left], world, choice)
         marks.catch_up(world)
-    many = len(claims) > _MANY
-    begun = _Begun()
-
-    def settle() -> None:
-        nonlocal ended, begun
-        ended += _settle(group, world, tips, tell)
-        group.clear()
-        sources.clear()
-        begun = _Begun()
-
-    for claim in claims:
-        if claim.request and world.desk:
-            world.desk.take(claim)
-            continue
-        same = claim.source.sha256 in sources
-        late = group and begun.lasts > _gathered(group, many, world)
-        if same or len(group) >= most or late:
-            settle()
-        if world.ask and choice is None:
-            settle()
-        left, landed = recovery.without_landed([claim], world, tell)
+    most = 1 if world.ask and choice is None else presubmit.group_size(world, GROUP)
+    room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
+    while left:
+        tips = Tips(world, _unsure.setdefault(world.repo, set()))
+        group = _Group(room, many, world)
+        ended += _gather(group, left, tips, tries, tell)
+        lost, again, landed = _settle(group.decisions, world, tips, tell)
         ended += landed
-        if not left:
-            continue
-        decision = _decide(claim, world, tips, choice)
-        if decision.state == "held" and claim.held and not _may_stand(decision, group):
-            landing.hold_on(decision, world)
-            continue
-        if _sees_what_has_not_landed(decision, group) or _may_stand(decision, group):
-            settle()
-            decision = _decide(claim, world, tips, decision.choice)
-        if any(before.id == decision.duplicate_of for before in group):
-            settle()
-            decision = _decide(claim, world, tips, decision.choice)
-        group.append(decision)
-        sources.add(claim.source.sha256)
-    settle()
+        if len(lost) == 1:
+            tries.update(lost)
+        room = max(1, len(lost) // 2) if lost else most
+        left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
     return ended
 
 
-@frozen
-class _Begun:
-    """When a group was begun, by the clock and by what this thread has worked since it is."""
+@dataclass
+class _Group:
+    """Decisions that share their flushes, gathered for a time; `room` is for so many."""
 
+    room: int
+    many: bool
+    world: World
+    decisions: list[Decision] = field(default_factory=list)
     clock: float = field(default_factory=monotonic)
     worked: float = field(default_factory=thread_time)
 
-    @property
-    def lasts(self) -> float:
-        """Seconds of work on it."""
-        return max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
+    def is_full(self, claim: Claim) -> bool:
+        """Return true if the group lands before the claim is looked at."""
+        if not self.decisions:
+            return False
+        slow = self.many or any(one.follows for one in self.decisions)
+        checked = _CHECK_SECONDS if self.world.hooks.parallel else 0.0
+        usual = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
+        lasts = max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
+        return (
+            len(self.decisions) >= self.room
+            or lasts > max(usual, checked, self.world.branches.seconds)
+            # The second of the same bytes is recognised by the report of the first.
+            or any(one.claim.source.sha256 == claim.source.sha256 for one in self.decisions)
+        )
+
+    def lands_before(self, decision: Decision) -> bool:
+        """Return true if the decision depends on what the group has not landed yet."""
+        dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
+        waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
+        return any(
+            (dirty and one.follows and one.target == decision.target)
+            or (decision.state == "held" and one.state == "proposed" and one.id in waits)
+            or one.id == decision.duplicate_of
+            for one in self.decisions
+        )
 
 
-def _gathered(group: Sequence[Decision], many: bool, world: World) -> float:
-    """For how many seconds the group is gathered."""
-    slow = many or any(before.follows for before in group)
-    checked = _CHECK_SECONDS if world.hooks.parallel else 0.0
-    return max(_FOLLOW_SECONDS if slow else _GROUP_SECONDS, checked, world.branches.seconds)
+def _gather(
+    group: _Group,
+    left: deque[tuple[Claim, Choice | None]],
+    tips: Tips,
+    tries: Counter[str],
+    tell: Tell,
+) -> int:
+    """Decide on claims until the group has to land; return how many were found landed."""
+    world, ended = group.world, 0
+    while left and not group.is_full(left[0][0]):
+        claim, choice = left[0]
+        if claim.request and world.desk:
+            world.desk.take(claim)
+            left.popleft()
+            continue
+        still, landed = recovery.without_landed([claim], world, tell)
+        ended += landed
+        if still:
+            decision = _decide(claim, world, tips, choice)
+            if tries[claim.token] >= _TRIES:
+                decision = _given_up(decision)
+            if group.lands_before(decision):
+                break  # it is decided again once they have
+            if decision.state == "held" and claim.held:
+                landing.hold_on(decision, world)
+            else:
+                group.decisions.append(decision)
+        left.popleft()
+    return ended
 
 
 _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
 """The paths that were in the way when a work tree was to follow, as long as they may be."""
-
-
-def _sees_what_has_not_landed(decision: Decision, group: Sequence[Decision]) -> bool:
-    """Whether the work tree looks dirty to it because that still has to follow another."""
-    dirty = any(problem.code == "worktree.dirty" for problem in decision.problems)
-    return dirty and any(before.follows and before.target == decision.target for before in group)
-
-
-def _may_stand(decision: Decision, group: Sequence[Decision]) -> bool:
-    """Whether it waits for one that is about to be proposed, and may stand on that then."""
-    if decision.state != "held":
-        return False
-    waits = {p.conflicts_with.batch for p in decision.problems if p.conflicts_with}
-    return any(before.state == "proposed" and before.id in waits for before in group)
 
 
 def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> Decision:
@@ -254,25 +261,24 @@ def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> De
         choice = world.ask(claim)
     world.pulse()
     with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
-        decision = process(claim, world, tips, choice)
+        decision = process(claim, world, tips, choice or AS_SENT)
     if decision.state == "applied" and decision.candidate:
         tips.move(decision.candidate.target, decision.candidate.commit)
     return decision
 
 
 def _settle(
-    group: Sequence[Decision], world: World, tips: Tips, tell: Tell, tries: int = _TRIES
-) -> int:
+    group: Sequence[Decision], world: World, tips: Tips, tell: Tell
+) -> tuple[list[str], list[Decision], int]:
     """Have a group checked, and land it.
 
-    What was built on a batch that a hook refused is decided again without that.  What others moved
-    the branch away from is decided again, too, in two halves: the smaller a group is, the sooner
-    it lands.
+    Return the claims (tokens) whose branch was moved by others, all decisions to decide again, and
+    how many claims ended.
     """
     checked = presubmit.check(group, world)
-    landed = landing.land(_complete(checked.kept, world), world, tips)
-    if world.hooks.before:
-        tips.forget()  # they may hold what a hook refused
+    landed = landing.land(_complete(checked.kept, world), world)
+    if tips.unsure is not None:
+        tips.unsure |= landed.unsure
     # What moves nothing may be of a batch that came with the push which this one met.
     idle = [one.decision for one in landed.done if one.decision.candidate is None]
     stand, ended = _still_open(idle, world, tell)
@@ -281,18 +287,11 @@ def _settle(
     ended += sum(_publish(run, world, tell) for run in _runs(done))
     world.queue.tell()
     collisions.spread(done, world)
-    lost, others = _still_open(landed.again, world, tell)
-    dropped, more = _still_open(checked.dropped, world, tell)
-    ended += others + more
-    middle = len(lost) // 2
-    for half in (lost[:middle], lost[middle:]):
-        for again in _decided_again(half, world, tips):
-            if len(half) == 1 and tries == 1:
-                again = [_given_up(again[0]), *again[1:]]
-            ended += _settle(again, world, tips, tell, tries - 1 if len(lost) == 1 else tries)
-    for again in _decided_again(dropped, world, tips):
-        ended += _settle(again, world, tips, tell, tries)
-    return ended
+    moved = {one.claim.token for one in landed.again}
+    dropped = moved | {one.claim.token for one in checked.dropped}
+    again, others = _still_open([it for it in group if it.claim.token in dropped], world, tell)
+    lost = [it.claim.token for it in again if it.claim.token in moved]
+    return lost, again, ended + others
 
 
 def _still_open(
@@ -313,23 +312,6 @@ def _complete(decisions: Sequence[Decision], world: World) -> list[Decision]:
         decision if answer is decision.review else replace(decision, review=answer)
         for decision, answer in zip(warned, answers, strict=True)
     ]
-
-
-def _decided_again(
-    decisions: Sequence[Decision], world: World, tips: Tips
-) -> Iterator[list[Decision]]:
-    """New decisions in place of these, in groups, each of which has to be settled before the
-    next."""
-    group: list[Decision] = []
-    for old in decisions:
-        decision = _decide(old.claim, world, tips, old.choice)
-        if _sees_what_has_not_landed(decision, group):
-            yield group
-            group = []
-            decision = _decide(old.claim, world, tips, old.choice)
-        group.append(decision)
-    if group:
-        yield group
 
 
 def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:

@@ -1,4 +1,4 @@
-"""Which commit an agent saw, and what of its change still fits the branch as it is now.
+"""The commit that an agent saw, and what of its change still fits the branch as it is now.
 
 A declared base is believed.  Without one the tip is tried first, then the newest commit of the
 branch's recent history on which every edit resolves: a quote of lines that are gone tells which
@@ -20,7 +20,7 @@ from patchq.core.model.values import Base, Edit, FileChange, Plan, Problem
 from patchq.core.plan import batch
 from patchq.gate.git import merges
 from patchq.gate.git.repository import Repository, State
-from patchq.gate.pipeline.progress import Aimed, Based, Decision, Planned, Read
+from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response, Target
 from patchq.gate.pipeline.rebase import files
 from patchq.gate.pipeline.rebase.files import Move
 from patchq.gate.pipeline.world import World
@@ -35,28 +35,30 @@ _MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
 these: that it was unique once does not show that its author saw it so."""
 
 
-def choose(aimed: Aimed) -> Based | Decision:
-    """The commit that the agent saw: the declared one, else, for now, the target's tip."""
-    repo, declared = aimed.world.repo, aimed.header.base
-    base = aimed.choice.base
-    if base is None:
-        commit = aimed.tip if declared is None else _named(aimed.world, declared)
-        base = Base(commit, "tip" if declared is None else "declared") if commit else None
-    if base is not None:
-        return Based(**vars(aimed), base=base, tree=repo.tree(base.commit))
-    return aimed.refuse(
-        Problem(
-            "frontmatter.base",
-            f"there is no commit {declared!r} {_where(aimed.world)}",
-            "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
-            "or leave `base` out",
-        )
+def choose(response: Response, target: Target) -> Base:
+    """Return the commit that the agent saw: the declared one, else, for now, the target's tip."""
+    world, declared = response.world, response.header.base
+    if response.choice.base is not None:
+        return response.choice.base
+    if declared is None:
+        return Base(target.tip, "tip")
+    if commit := _named(world, declared):
+        return Base(commit, "declared")
+    problem = Problem(
+        "frontmatter.base",
+        f"there is no commit {declared!r} {_where(world)}",
+        "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
+        "or leave `base` out",
     )
+    raise EndedEarly("rejected", problem)
 
 
 def _named(world: World, text: str) -> str | None:
-    """The commit that an agent means.  A branch is the shared remote's, where there is one: what a
-    clone has under that name is as old as the clone, and another on each machine."""
+    """Return the commit that an agent means.
+
+    A branch is the shared remote's, where there is one: what a clone has under that name is as old
+    as the clone, and another on each machine.
+    """
     shared = world.branches.tip(text) if world.branches.remote else None
     return shared or world.repo.resolve_commit(text)
 
@@ -67,13 +69,15 @@ def _where(world: World) -> str:
     return "in this repository"
 
 
-def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:
-    """The newest commit on which every edit resolves, where some did not on the tip, as the base,
-    with the plan there; else both as they are."""
+def infer(world: World, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
+    """Return the newest commit on which every edit resolves, where some did not on the tip.
+
+    With the plan there; else both as they are.
+    """
     errors = {problem.code for problem in on_tip.problems if problem.severity == "error"}
-    if read.base.how != "tip" or not errors <= _MISSED:
-        return read, on_tip
-    repo, tip = read.world.repo, read.base.commit
+    if base.how != "tip" or not errors <= _MISSED:
+        return base, on_tip
+    repo, tip = world.repo, base.commit
     named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
     paths = [path for path in dict.fromkeys(named) if path]
     seen, left = set[State](), _MOST_BYTES
@@ -88,51 +92,49 @@ def infer(read: Read, edits: Sequence[Edit], on_tip: Plan) -> tuple[Read, Plan]:
         left -= sum(len(tree.read(path)) for path in found)
         if len(seen) > _MOST_STATES or left < 0:
             break
-        plan = batch.plan(edits, tree, read.world.rules, diagnosed=False)
+        plan = batch.plan(edits, tree, world.rules, diagnosed=False)
         if not plan.refused and plan.changes:
-            return replace(read, base=Base(commit, "inferred"), tree=tree), plan
-    return read, on_tip
+            return Base(commit, "inferred"), plan
+    return base, on_tip
 
 
-def lost(read: Read, plan: Plan) -> tuple[str, ...]:
-    """The files that the plan makes of a whole text, and that the branch has had until lately:
-    their author may have seen them, and meant to rewrite them."""
-    new = {change.path for change in plan.changes if change.before is None}
-    if not new:
-        return ()
-    written = [
-        edit.path for edit in read.parsed.edits if isinstance(edit.op, Write) and edit.path in new
-    ]
+def lost(repo: Repository, tip: str, resolved: Resolved) -> tuple[str, ...]:
+    """Return the files that are made of a whole text, and that the branch has had until lately.
+
+    Their author may have seen them, and meant to rewrite them.
+    """
+    new = {change.path for change in resolved.plan.changes if change.before is None}
+    edits = resolved.parsed.edits if new else ()
+    written = [edit.path for edit in edits if isinstance(edit.op, Write) and edit.path in new]
     if not written:
         return ()
-    lately = islice(read.world.repo.states(read.tip, written), _MOST_COMMITS)
+    lately = islice(repo.states(tip, written), _MOST_COMMITS)
     there = {path for _, state in lately for path, oid in zip(written, state, strict=True) if oid}
     return tuple(sorted(there))
 
 
-def carry(planned: Planned) -> Planned | Decision:
-    """The plan on the target's tip; refused with a `conflict.base` for each file where that is not
-    certain."""
-    tip, world, plan = planned.tip, planned.world, planned.plan
-    if planned.base.commit == tip or not plan.changes:
-        return planned
-    move = Move(world.repo, planned.base, tip, world.queue.load)
-    changes, beside = plan.changes, False
+def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
+    """Return the plan on the target's tip; refuse each file where that is not certain."""
+    world, plan, tip = response.world, resolved.plan, target.tip
+    base, edits, changes, beside = resolved.base, resolved.edits, plan.changes, False
+    if base.commit == tip or not changes:
+        return resolved
+    move = Move(world.repo, base, tip, world.queue.load)
     if not move.leaves_alone(changes):
-        edits = planned.choice.among(planned.parsed.edits)
-        since = move.changed_lines if planned.declared else None
+        taken = response.choice.among(resolved.parsed.edits)
+        since = move.changed_lines if base.how == "declared" else None
         tree = world.repo.tree(tip)
-        on_tip = batch.plan(edits, tree, world.rules, since=since, diagnosed=False)
-        carried, beside = files.carry(edits, plan, on_tip, move)
+        on_tip = batch.plan(taken, tree, world.rules, since=since, diagnosed=False)
+        carried, beside = files.carry(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
-        planned = replace(planned, edits=tuple(now.get(edit.id, edit) for edit in planned.edits))
+        edits = tuple(now.get(edit.id, edit) for edit in edits)
         if carried.refused:
-            return planned.refuse(*carried.problems)
+            raise EndedEarly("rejected", *carried.problems, edits=edits)
     if changes and move.may_meet(plan.changes):
         problem = _merged_otherwise(world.repo, plan.changes, changes, move, beside)
         if problem:
-            return planned.refuse(problem)
-    return replace(planned, plan=replace(plan, changes=changes, edits=planned.edits))
+            raise EndedEarly("rejected", problem, edits=edits)
+    return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
 
 
 def _merged_otherwise(
@@ -142,8 +144,10 @@ def _merged_otherwise(
     move: Move,
     beside: bool,
 ) -> Problem | None:
-    """What is wrong where git's own merge gives another tree, or finds a conflict that is not one
-    of lines `beside` each other."""
+    """Return the problem if git's own merge gives another tree, or finds a conflict.
+
+    One of lines `beside` each other does not count.
+    """
     with repo.unwritten.tentative():
         theirs = repo.write_tree(move.base, on_base)
         ours, made = repo.tree(move.tip).root, repo.write_tree(move.tip, changes)

@@ -1,4 +1,4 @@
-"""Whether a batch is applied, or waits for a person.
+"""The mode of a batch: it is applied, or waits for a person.
 
 What auto mode may not do unseen waits until somebody has looked at it, and what would move a branch
 under somebody's hands waits for them to finish.
@@ -29,7 +29,7 @@ HAND_IN = "hand the response in"
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """The paths on which something changes."""
+    """Return the paths on which something changes."""
     return tuple(path for change in changes for path in change.paths)
 
 
@@ -41,10 +41,11 @@ def ruled(
     tip: str,
     world: World,
     unsure: set[str] | None = None,
-) -> tuple[Decision, bool]:
-    """The decision with its state and the reasons for that, and whether a work tree that has the
-    target checked out has to follow; `paths` are those to look at, `tip` is the target's, and
-    `unsure` as in `Tips`."""
+) -> Decision:
+    """Return the decision with its state, the reasons for that, and `follows`.
+
+    `paths` are those to look at, `tip` is the target's, and `unsure` as in `Tips`.
+    """
     auto = decision.mode == "auto" and not world.config.confirm
     # A diff may ask for a mode that no file has; and what a file says may be in doubt.
     asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
@@ -59,7 +60,7 @@ def ruled(
         return decision.held(
             f"a work tree is {doing} {target}",
             "nothing to send: the batch lands by itself once that is finished or aborted",
-        ), False
+        )
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
     for checkout in world.branches.checkouts(target):
         follows = applied
@@ -70,7 +71,7 @@ def ruled(
     if applied and looks and unsure is not None:
         unsure.difference_update(paths)
     state: State = "applied" if applied else "proposed"
-    return decision if decision.state == state else replace(decision, state=state), follows
+    return replace(decision, state=state, follows=follows)
 
 
 def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:

@@ -1,4 +1,4 @@
-"""The story: what happens to one response, from its bytes to a verdict that can land.
+"""The story: one response, from its bytes to a verdict that can land.
 
 response -> envelope -> target and base -> parse -> resolve, conflicts, plan -> candidate commit.
 Afterwards, for many responses at once, `presubmit.check` asks the hooks and `landing.land` makes
@@ -11,38 +11,30 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
-from patchq.gate.pipeline import base, deliveries, dependencies, stages
-from patchq.gate.pipeline.progress import Decision, Incoming
-from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.core.model.errors import Fault, ObjectDamaged, disk_fault
+from patchq.core.model.values import Base, Parsed, Problem, State
+from patchq.gate.pipeline import base as bases
+from patchq.gate.pipeline import deliveries, dependencies, stages
+from patchq.gate.pipeline.progress import (
+    Decision,
+    EndedEarly,
+    Resolved,
+    Response,
+    Target,
+    crashed,
+    decide,
+)
+from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World
 from patchq.gate.queue import Claim
 from patchq.gate.report import logs
 
 
-def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None) -> Decision:
-    """Decide on one response, with `tips` as the branches will be when it lands."""
-    with logs.about(claim.id or claim.source.name), collected_later():
-        return (
-            Incoming(claim=claim, world=world, tips=tips, choice=choice or Choice())
-            .then(stages.open_envelope)
-            .then(stages.choose_target)
-            .then(stages.recognise)
-            .then(dependencies.wait)
-            .then(base.choose)
-            .then(stages.parse)
-            .then(stages.resolve)
-            .then(deliveries.recognise)
-            .then(base.carry)
-            .then(stages.check_results)
-            .then(stages.choose_mode)
-            .then(stages.commit)
-        )
-
-
 @contextmanager
 def collected_later() -> Iterator[None]:
-    """Look for garbage at the end.  What one decision makes is in use until then: to look through
-    all of it again and again took an eighth of the time of a long one, and found nothing."""
+    """Look for garbage at the end: all that one decision makes is in use until then."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -50,3 +42,49 @@ def collected_later() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+@collected_later()
+def process(claim: Claim, world: World, tips: Tips, choice: Choice = AS_SENT) -> Decision:
+    """Return the decision on one response, with `tips` as the branches will be when it lands."""
+    response = Response(claim=claim, world=world, choice=choice)
+    target: Target | None = None
+    base: Base | None = None
+    parsed: Parsed | None = None
+    resolved: Resolved | None = None
+    decision: Decision | None = None
+
+    def decided(state: State, *problems: Problem, **known: Any) -> Decision:
+        found = decide(response, state, problems, target, base, parsed, resolved)
+        return replace(found, **known)
+
+    with logs.about(claim.id or claim.source.name):
+        try:
+            response = stages.open_envelope(response)
+            stages.check_envelope(response)
+            target = stages.choose_target(response, tips)
+            deliveries.refuse_same_bytes(response, target)
+            target = dependencies.wait(response, target)
+            base = bases.choose(response, target)
+            parsed = stages.parse(response, base)
+            stages.check_size(parsed, world.config.limits)
+            resolved = stages.resolve(response, target, base, parsed)
+            stages.refuse_unresolved(response, parsed, resolved)
+            deliveries.refuse_same_edits(response, target, resolved)
+            resolved = bases.carry(response, target, resolved)
+            decision = stages.check_results(decided("applied"), response, target, resolved)
+            if decision.lands:
+                decision = stages.choose_mode(decision, response, target, resolved, tips)
+            if decision.lands:
+                decision = stages.commit(decision, response, target, resolved)
+            return decision
+        except EndedEarly as end:  # a refusal, a duplicate or a hold
+            return decided(end.state, *end.problems, **end.known)
+        except ObjectDamaged as damage:  # this batch waits, the others go on
+            return (decision or decided("rejected")).damaged(damage)
+        except Fault:  # the machine: whoever runs this begins again
+            raise
+        except Exception as error:  # a defect refuses this response only
+            if isinstance(error, OSError) and (broken := disk_fault(error)):
+                raise broken from error
+            return crashed(decision or decided("rejected"), error)

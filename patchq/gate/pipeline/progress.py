@@ -1,28 +1,25 @@
-"""What is known of a response after each stage, up to the decision on it; the types say which stage
-that is.
+"""The values between a response and its verdict: Response, Target, Resolved, Decision.
 
-A stage takes one of these values and gives the next, or a `Decision` where the verdict is known
-before the end.
+A stage that knows the verdict before the end raises `EndedEarly`; everything else returns a value.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from dataclasses import field, replace
+from functools import partial
 from pathlib import PurePath
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Any
 
 from patchq.core import formats
 from patchq.core.model.errors import (
     CannotFollow,
     CannotSign,
     Declined,
-    Fault,
     ObjectDamaged,
-    disk_fault,
 )
 from patchq.core.model.frozen import frozen
 from patchq.core.model.names import response_name
@@ -43,13 +40,12 @@ from patchq.core.model.values import (  # fmt: skip
     ResponseVerdict,
     StandsOn,
     State,
-    Tree,
 )
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
-from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.pipeline.world import AS_SENT, Choice, World
 from patchq.gate.queue import Claim, spool
-from patchq.gate.report import secrecy
+from patchq.gate.report import message, secrecy
 
 
 @frozen
@@ -64,8 +60,6 @@ class CandidateCommit:
     commit: str
     tree: str
     paths: tuple[str, ...]
-    follows: bool = False
-    """Whether a work tree that has the target checked out has to follow."""
 
 
 @frozen(slots=False, kw_only=True)
@@ -77,10 +71,12 @@ class Decision(ResponseVerdict):
     choice: Choice
     header: Header = field(default_factory=Header)
     tip: str | None = None
-    """The target's tip (hex) that was looked at, or what stands for it: see `Aimed`."""
+    """The commit (hex) that its commit is built on: see `Target`."""
     on: str | None = None
     """The proposal that it stands on."""
     candidate: CandidateCommit | None = None
+    follows: bool = False
+    """True if a work tree that has the target checked out has to follow."""
     changes: tuple[FileChange, ...] = ()
     """What a dry run would have committed, now or once it is not held; with a candidate, that has
     it."""
@@ -88,35 +84,28 @@ class Decision(ResponseVerdict):
     """What a person asked for that this answers, and what it makes of it."""
     subject: str = ""
 
-    def then(self, stage: Callable[..., object]) -> Decision:
-        """The stages that would follow have nothing to do."""
-        return self
-
     @property
     def lands(self) -> bool:
-        """Whether it is one for a commit: nothing speaks against it so far."""
+        """True if its commit can land: nothing speaks against it so far."""
         return self.state in COMMITTED
 
     @property
     def commit(self) -> str | None:
         return self.candidate.commit if self.candidate else None
 
-    @property
-    def follows(self) -> bool:
-        return self.candidate is not None and self.candidate.follows
-
-    def ended(self, state: State, *problems: Problem) -> Decision:
+    def with_verdict(self, state: State, *problems: Problem) -> Decision:
         """The same batch with a verdict under which nothing lands."""
-        return replace(self, state=state, candidate=None, problems=(*self.problems, *problems))
+        problems = (*self.problems, *problems)
+        return replace(self, state=state, candidate=None, follows=False, problems=problems)
 
     def held(self, message: str, hint: str) -> Decision:
         """The same batch, which waits until nobody's hands are on its branch."""
-        return self.ended("held", Problem("target.busy", message, hint, severity="warning"))
+        return self.with_verdict("held", Problem("target.busy", message, hint, severity="warning"))
 
     def unsigned(self, fault: CannotSign) -> Decision:
         """The same batch, which waits until its commit can be signed."""
         problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
-        return self.ended("held", problem)
+        return self.with_verdict("held", problem)
 
     def declined(self, fault: Declined) -> Decision:
         """The same batch, which a hook of the remote refused."""
@@ -126,7 +115,7 @@ class Decision(ResponseVerdict):
             f"a hook of the remote refused the push: {words}",
             "do what its output asks for, then send the whole response again",
         )
-        return self.ended("rejected", problem)
+        return self.with_verdict("rejected", problem)
 
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """The same batch, which waits until somebody restores what it needs."""
@@ -139,7 +128,7 @@ class Decision(ResponseVerdict):
             f"nothing to send: {damage.hint}; the batch is tried again by itself"
             f"{again * (not self.choice.dry_run)}"
         )
-        return self.ended("held", Problem(damage.code, message, hint, severity="warning"))
+        return self.with_verdict("held", Problem(damage.code, message, hint, severity="warning"))
 
     def outcome(self) -> Outcome:
         """The report's view of it."""
@@ -191,64 +180,24 @@ class Decision(ResponseVerdict):
 
 _LOG = logging.getLogger("patchq")
 _NOBODY_ASKED = Generation()
-_Next = TypeVar("_Next")
 
 
-@frozen(slots=False, kw_only=True)
-class Incoming:
-    """A response as it came, and how it is to be taken; `problems` are warnings so far."""
+@frozen(kw_only=True)
+class Response:
+    """A response, and how it is taken; `id`, `header` and `envelope` are empty before it is opened.
+
+    `warnings` and `timings` (milliseconds, by stage) grow from stage to stage.
+    """
 
     claim: Claim
     world: World
-    tips: Tips
-    choice: Choice
-    problems: tuple[Problem, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
-    """Milliseconds, by stage."""
-    subject: str = ""
-    """Of its commit, as far as the response says it itself."""
-
-    def then(self, stage: Callable[[Self], _Next]) -> _Next | Decision:
-        """The next stage.  A defect of patchq's own refuses the response, so that it is neither
-        lost nor retried for ever.  An object that cannot be read holds it, as others may do without
-        that one; every other fault is raised."""
-        try:
-            return stage(self)
-        except ObjectDamaged as damage:
-            return self.end("rejected").damaged(damage)
-        except Fault:
-            raise
-        except Exception as error:
-            if isinstance(error, OSError) and (broken := disk_fault(error)):
-                raise broken from error
-            return crashed(self.end("rejected"), error)
-
-    def end(self, state: State, *problems: Problem) -> Decision:
-        """The verdict, with what is known of the response by now: all of it that has a name in a
-        decision."""
-        known = {
-            name: value
-            for name, value in vars(self).items()
-            if name in Decision.__dataclass_fields__
-        }
-        if "id" not in known:
-            known["id"] = self.claim.id or self.world.queue.reserve(self.claim, "response")
-        known["problems"] = (*self.problems, *problems)
-        known["rules"] = self.world.judged_by.entry()
-        return Decision(state=state, source=self.claim.source, mode=self.mode, **known)
-
-    def refuse(self, *problems: Problem) -> Decision:
-        return self.end("rejected", *problems)
-
-    def warned(self, *problems: Problem) -> Self:
-        return replace(self, problems=(*self.problems, *problems)) if problems else self
-
-    def timed(self, name: str, since: float) -> Self:
-        return replace(self, timings=timed(self.timings, name, since))
-
-    def but(self, **changes: object) -> dict[str, Any]:
-        """What is known, with changes: what the value of the next stage is made of at once."""
-        return {**vars(self), **changes}
+    choice: Choice = AS_SENT
+    id: str = ""
+    header: Header = field(default_factory=Header)
+    envelope: Envelope = field(default_factory=partial(Envelope, Header(), ""))
+    unreadable: tuple[Problem, ...] = ()
+    warnings: list[Problem] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -257,7 +206,7 @@ class Incoming:
 
     @property
     def generation(self) -> Generation:
-        """What came of asking a model, if one was."""
+        """The result of asking a model, empty if none was asked."""
         return self.claim.generation or _NOBODY_ASKED
 
     @property
@@ -266,75 +215,84 @@ class Incoming:
         return "review" if self.generation.mode == "review" else self.world.config.mode
 
 
-@frozen(slots=False, kw_only=True)
-class Response(Incoming):
-    """Opened: it has an id, and its text can be read."""
+@frozen
+class Target:
+    """The branch that a batch is for, and the commit (hex) that its commit is built on.
 
-    id: str
-    header: Header
-    envelope: Envelope
+    That is the branch's tip, or the tip of the proposal `on` which the batch stands.
+    """
 
-
-@frozen(slots=False, kw_only=True)
-class Aimed(Response):
-    """It has a branch to land on, and that branch a tip (hex).  Where it stands on a proposal that
-    waits (`on`), it is made on the tip of that one's branch, which will be the target's."""
-
-    target: str
+    branch: str
     tip: str
     on: str | None = None
 
 
-@frozen(slots=False, kw_only=True)
-class Based(Aimed):
-    """The commit is known that its author saw, or is taken to have seen, with its tree."""
+@frozen
+class Resolved:
+    """A response's edits, each with its place on the base, and what they make of the tree.
+
+    `edits` has those that a choice leaves out as well; `parsed` has them as corrected.
+    """
 
     base: Base
-    tree: Tree
-
-    @property
-    def declared(self) -> bool:
-        return self.base.how == "declared"
-
-
-@frozen(slots=False, kw_only=True)
-class Read(Based):
-    """Its edits and its prose are known, as it says them."""
-
     parsed: Parsed
-
-
-@frozen(slots=False, kw_only=True)
-class Planned(Read):
-    """It is known what becomes of each edit, and of the tree."""
-
     plan: Plan
-    edits: tuple[EditOutcome, ...]
-    """Those that a choice leaves out as well."""
-    corrections: tuple[Correction, ...]
+    edits: tuple[EditOutcome, ...] = ()
+    corrections: tuple[Correction, ...] = ()
 
 
-@frozen(slots=False, kw_only=True)
-class Checked(Planned):
-    """Nothing speaks against the results; `decision` is the verdict but for its commit."""
+class EndedEarly(Exception):
+    """The known end of a response: a refusal, a duplicate or a hold.
 
-    decision: Decision
-    paths: tuple[str, ...]
-    follows: bool = False
+    `known` has fields of the decision which no stage has returned.
+    """
 
-    def end(self, state: State, *problems: Problem) -> Decision:
-        return self.decision.ended(state, *problems)
+    def __init__(self, state: State, *problems: Problem, **known: Any) -> None:
+        super().__init__(state)
+        self.state, self.problems, self.known = state, problems, known
 
 
-def timed(timings: Mapping[str, float], name: str, since: float) -> Mapping[str, float]:
-    """The timings with the milliseconds since then."""
-    return {**timings, name: round((perf_counter() - since) * 1000, 3)}
+def decide(
+    response: Response,
+    state: State,
+    problems: Iterable[Problem],
+    target: Target | None,
+    base: Base | None,
+    parsed: Parsed | None,
+    resolved: Resolved | None,
+) -> Decision:
+    """Return the verdict on a response, with all that is known of it."""
+    claim = response.claim
+    return Decision(
+        id=response.id or claim.id or response.world.queue.reserve(claim, "response"),
+        state=state,
+        source=claim.source,
+        mode=response.mode,
+        target=target.branch if target else None,
+        base=resolved.base if resolved else base,
+        edits=resolved.edits if resolved else (),
+        problems=(*response.warnings, *problems),
+        timings=dict(response.timings),
+        corrections=resolved.corrections if resolved else (),
+        rules=response.world.judged_by.entry(),
+        claim=claim,
+        choice=response.choice,
+        header=response.header,
+        tip=target.tip if target else None,
+        on=target.on if target else None,
+        subject=message.headline(response.header, parsed.summary if parsed else None),
+    )
+
+
+def milliseconds(since: float) -> float:
+    """Return the milliseconds since then, by `perf_counter`."""
+    return round((perf_counter() - since) * 1000, 3)
 
 
 def crashed(decision: Decision, error: Exception) -> Decision:
-    """The refusal of a response on which patchq failed; the log has the traceback."""
+    """Return the refusal of a response on which patchq failed; the log has the traceback."""
     _LOG.error("%s: %s", decision.id, error, exc_info=error)
-    return decision.ended(
+    return decision.with_verdict(
         "rejected",
         Problem(
             "fault.crashed",

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.frozen import frozen
 from patchq.core.model.report import LANDED, REPLACED, CommittedReport, Report, has_commit
-from patchq.core.model.values import Problem, State
+from patchq.core.model.values import Envelope, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.ground import Ground
@@ -72,6 +73,23 @@ def standing(ground: Ground, id: str) -> tuple[str, State | None]:
             return id, "applied" if state == "duplicate" else "discarded"
         id = other
     return id, "discarded"
+
+
+def depends_on(data: bytes) -> tuple[str, ...]:
+    """Return the batches that a response's front matter says it comes after."""
+    opened = open_response(data)
+    return opened.header.depends_on if isinstance(opened, Envelope) else ()
+
+
+def held(ground: Ground) -> dict[str, dict[str, State | None]]:
+    """Return the batches that are held for others: id -> each open one, with its state."""
+    found = {}
+    for claim in ground.queue.held():
+        named = depends_on(claim.data)
+        if claim.id and named:
+            states = {other: standing(ground, other)[1] for other in named}
+            found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
+    return found
 
 
 def named(id: str, last: str) -> str:

@@ -1,6 +1,6 @@
-"""The stages of the pipeline, one function each; `pipeline.process` tells their order.
+"""The stages of the pipeline, one function each, in the order of `pipeline.process`.
 
-Each takes what the one before it gives, and gives a value that knows more, or a `Decision` when the
+A stage takes the values that it needs and returns the next one; it raises `EndedEarly` where the
 verdict is known before the end.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
 from time import perf_counter
 from typing import Literal
 
@@ -19,74 +18,79 @@ from patchq.core.model.errors import CannotSign, Fault
 from patchq.core.model.names import nearest
 from patchq.core.model.ops import Anchored, halves
 from patchq.core.model.values import (
+    Base,
     Correction,
     Edit,
     EditOutcome,
     Envelope,
     FileChange,
     Header,
-    Plan,
+    Parsed,
     Problem,
 )
 from patchq.core.plan import batch, guards, quotations, selection
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
+from patchq.gate.config.schema import Limits
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
-from patchq.gate.pipeline import base, gate, mode, traces
+from patchq.gate.pipeline import base as bases
+from patchq.gate.pipeline import gate, mode, traces
 from patchq.gate.pipeline.known import known_paths
-from patchq.gate.pipeline.progress import (  # fmt: skip
-    Aimed,
-    Based,
+from patchq.gate.pipeline.progress import (
     CandidateCommit,
-    Checked,
     Decision,
-    Incoming,
-    Planned,
-    Read,
+    EndedEarly,
+    Resolved,
     Response,
-    timed,
+    Target,
+    milliseconds,
 )
-from patchq.gate.pipeline.rebase import history
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.world import Tips, World
 from patchq.gate.report import logs, message, secrecy
 
 
-def open_envelope(incoming: Incoming) -> Response | Decision:
-    """The header and the text, and the id, which even an unreadable response gets.  A claim with a
-    problem is refused for it, and held for one that is a warning."""
+def open_envelope(response: Response) -> Response:
+    """Return the response with its header, its text, and the id that even an unreadable one gets.
+
+    A claim with a problem is refused for it, and held for one that is a warning.
+    """
     began = perf_counter()
-    claim, retries, stem = incoming.claim, incoming.choice.retries, incoming.stem
-    held = claim.problem is not None and claim.problem.severity == "warning"
-    opened = (claim.problem,) if claim.problem and not held else open_response(claim.data)
+    claim, retries, stem = response.claim, response.choice.retries, response.stem
+    refused = claim.problem is not None and claim.problem.severity == "error"
+    opened = (claim.problem,) if claim.problem and refused else open_response(claim.data)
     envelope, unreadable = (
         (opened, ()) if isinstance(opened, Envelope) else (Envelope(Header(), ""), opened)
     )
     again = bool(retries and not unreadable)
     header = replace(envelope.header, retries=retries) if again else envelope.header
-    id = claim.id or incoming.world.queue.reserve(claim, secrecy.batch_id(header.id or stem))
+    id = claim.id or response.world.queue.reserve(claim, secrecy.batch_id(header.id or stem))
     logs.turn_to(id)
-    known = incoming.but(
-        timings=timed(incoming.timings, "open_ms", began), subject=message.headline(header)
-    )
-    response = Response(**known, id=id, header=header, envelope=envelope)
-    problems = secrecy.in_header(header, stem) or incoming.generation.problems or unreadable
-    if claim.problem and held and not problems:
-        return response.end("held", claim.problem)
-    return response.refuse(*problems) if problems else response.warned(*_unfollowed(response))
+    response.timings["open_ms"] = milliseconds(began)
+    return replace(response, id=id, header=header, envelope=envelope, unreadable=unreadable)
 
 
-def _unfollowed(response: Response) -> Iterator[Problem]:
-    """What the front matter says, is understood, and has no effect."""
-    said, world = response.envelope.header, response.world
-    if said.author and not world.config.commit.author_from_response:
+def check_envelope(response: Response) -> None:
+    """Refuse a response whose header or text cannot be used; hold one whose claim says so."""
+    wrong = secrecy.in_header(response.header, response.stem) or response.generation.problems
+    if problems := wrong or response.unreadable:
+        raise EndedEarly("rejected", *problems)
+    if doubt := response.claim.problem:
+        raise EndedEarly("held", doubt)
+    response.warnings.extend(_without_effect(response))
+
+
+def _without_effect(response: Response) -> Iterator[Problem]:
+    """Yield a warning for each key of the front matter that is not used."""
+    header, world = response.envelope.header, response.world
+    if header.author and not world.config.commit.author_from_response:
         yield Problem(
             "frontmatter.value",
             "the front matter's `author` is not used: `commit.author_from_response` is not set",
             "leave `author` out",
             severity="warning",
         )
-    retried = said.retries
+    retried = header.retries
     if retried and not traces.is_known(world, retried):
         yield Problem(
             "frontmatter.value",
@@ -96,28 +100,24 @@ def _unfollowed(response: Response) -> Iterator[Problem]:
         )
 
 
-def choose_target(response: Response) -> Aimed | Decision:
-    """The branch that the batch is for, and its tip."""
+def choose_target(response: Response, tips: Tips) -> Target:
+    """Return the branch that the batch is for, with its tip."""
     world, choice = response.world, response.choice
     default = choice.target or world.target
-    target = choice.target or response.header.target or default
-    if problem := not_a_target(target, [default, *world.config.targets]):
-        return response.refuse(problem)
+    branch = choice.target or response.header.target or default
+    if problem := not_a_target(branch, [default, *world.config.targets]):
+        raise EndedEarly("rejected", problem)
     if away := world.branches.away:
-        return replace(response.end("held", _away(away)), target=target)
-    tip = response.tips.of(target)
+        raise EndedEarly("held", _away(away), target=branch)
+    tip = tips.of(branch)
     if tip is None:
-        return replace(
-            response.refuse(
-                Problem(
-                    "frontmatter.target",
-                    f"there is no branch {target!r} in this repository",
-                    "name a branch that exists, or leave `target` out",
-                )
-            ),
-            target=target,
+        problem = Problem(
+            "frontmatter.target",
+            f"there is no branch {branch!r} in this repository",
+            "name a branch that exists, or leave `target` out",
         )
-    return Aimed(**vars(response), target=target, tip=tip)
+        raise EndedEarly("rejected", problem, target=branch)
+    return Target(branch, tip)
 
 
 def _away(fault: Fault) -> Problem:
@@ -127,7 +127,7 @@ def _away(fault: Fault) -> Problem:
 
 
 def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
-    """What is against a branch that is none of these names and patterns."""
+    """Return the problem with a branch that is none of the `allowed` names and patterns."""
     if any(target == name or fnmatchcase(target, name) for name in allowed):
         return None
     likely = nearest(target, allowed)
@@ -138,135 +138,122 @@ def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
     )
 
 
-def recognise(aimed: Aimed) -> Aimed | Decision:
-    """Whether the same bytes wait or have landed already; then the batch is a duplicate."""
-    repo, queue, sha256 = aimed.world.repo, aimed.world.queue, aimed.claim.source.sha256
-    for id in () if aimed.choice.accepted else reversed(queue.by_source(sha256)):
-        if id in (aimed.id, aimed.header.retries):
-            continue
-        report = queue.load(id) or traces.landed(aimed.world, id, sha256, aimed.target, aimed.tip)
-        if report is None or report["target"] != aimed.target:
-            continue
-        earlier = history.standing(report, aimed.world, aimed.tip)
-        if earlier == "touched":
-            return aimed.refuse(history.touched_since(report, repo, aimed.tip))
-        if earlier != "gone":
-            return replace(aimed.end("duplicate"), duplicate_of=id)
-    return aimed
-
-
-def parse(based: Based) -> Read | Decision:
-    """The edits of the text; lines are counted from the response's first."""
+def parse(response: Response, base: Base) -> Parsed:
+    """Return the edits of the text; lines are counted from the response's first."""
     began = perf_counter()
-    envelope, candidates = based.envelope, based.generation.candidates
-    paths = known_paths(based.tree, WorkTrees(based.world.repo))
-    parsed = formats.parse(envelope.text, paths, based.header, envelope.first_line)
-    timings = timed(based.timings, "parse_ms", began)
+    world, envelope = response.world, response.envelope
+    paths = known_paths(world.repo.tree(base.commit), WorkTrees(world.repo))
+    parsed = formats.parse(envelope.text, paths, response.header, envelope.first_line)
+    response.timings["parse_ms"] = milliseconds(began)
     if any(problem.severity == "error" for problem in parsed.problems):
-        return replace(based, timings=timings).refuse(*parsed.problems)
-    if candidates:
+        raise EndedEarly("rejected", *parsed.problems)
+    response.warnings.extend(parsed.problems)
+    if candidates := response.generation.candidates:
         parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
-    known = based.but(
-        timings=timings,
-        subject=message.headline(based.header, parsed.summary),
-        problems=(*based.problems, *parsed.problems),
-    )
-    read = Read(**known, parsed=parsed)
+    return parsed
+
+
+def check_size(parsed: Parsed, limits: Limits) -> None:
+    """Refuse a response without an edit, or with more edits or files than the limits allow."""
     if not parsed.edits:
-        return read.refuse(
-            Problem(
-                "response.no_edits",
-                "the response holds no edit",
-                "send every change as a SEARCH/REPLACE block",
-            )
+        problem = Problem(
+            "response.no_edits",
+            "the response holds no edit",
+            "send every change as a SEARCH/REPLACE block",
         )
-    limits = based.world.config.limits
+        raise EndedEarly("rejected", problem)
     for count, most, what in (
         (len(parsed.edits), limits.edits, "edits"),
         (len({edit.path for edit in parsed.edits}), limits.files, "files"),
     ):
         if count > most:
-            return read.refuse(
-                Problem(
-                    "response.too_large",
-                    f"the response holds {count} {what}, more than `limits.{what}` ({most})",
-                    "send the changes in several responses",
-                )
+            problem = Problem(
+                "response.too_large",
+                f"the response holds {count} {what}, more than `limits.{what}` ({most})",
+                "send the changes in several responses",
             )
-    return read
+            raise EndedEarly("rejected", problem)
 
 
 def _offered(edit: Edit, candidates: Mapping[str, tuple[str, ...]]) -> Edit:
-    """The edit with the anchors that its prompt offered, whatever it says of them itself."""
+    """Return the edit with the anchors that its prompt offered, whatever it says of them."""
     if edit.path not in candidates or not isinstance(edit.op, Anchored):
         return edit
     return replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
 
 
-def resolve(read: Read) -> Planned | Decision:
-    """Every edit's place on its base, and the files' new bytes; with the edits as they were
-    corrected for that, and the base that was inferred for it."""
+def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> Resolved:
+    """Return every edit's place on its base, and the files' new bytes.
+
+    The edits are as they were corrected for that, and the base is the one that was inferred.
+    """
     began = perf_counter()
-    choice, edits = read.choice, read.choice.among(read.parsed.edits)
-    plan = batch.plan(edits, read.tree, read.world.rules, declared=read.declared)
+    world, choice = response.world, response.choice
+    edits, tree = choice.among(parsed.edits), world.repo.tree(base.commit)
+    plan = batch.plan(edits, tree, world.rules, declared=base.how == "declared")
     if plan.refused:
-        read, plan = base.infer(read, edits, plan)
-    doubt = read.parsed.doubt
-    if doubt and (plan.refused or any(edit.state != "applied" for edit in plan.edits)):
-        return read.refuse(doubt)
-    read, plan, corrections = _corrected(read, plan)
-    outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
-    timings = timed(read.timings, "resolve_ms", began)
-    if not (plan.refused or read.declared) and (lost := base.lost(read, plan)):
+        base, plan = bases.infer(world, base, edits, plan)
+    if parsed.doubt and (plan.refused or any(edit.state != "applied" for edit in plan.edits)):
+        raise EndedEarly("rejected", parsed.doubt, base=base)
+    resolved = _corrected(response, Resolved(base, parsed, plan))
+    plan = resolved.plan
+    outcomes = selection.with_left_out(plan.edits, resolved.parsed.edits, choice.edits, choice.left)
+    response.timings["resolve_ms"] = milliseconds(began)
+    if not plan.refused and base.how != "declared":
+        lost = bases.lost(world.repo, target.tip, resolved)
         plan = replace(plan, blind=(*plan.blind, *lost))
-    known = read.but(timings=timings)
-    planned = Planned(**known, plan=plan, edits=outcomes, corrections=corrections)
-    doubts = _doubts(read, edits, plan)
+    return replace(resolved, plan=plan, edits=outcomes)
+
+
+def refuse_unresolved(response: Response, parsed: Parsed, resolved: Resolved) -> None:
+    """Refuse edits without a place, and quotations of files that do not hold them."""
+    plan, doubts = resolved.plan, list[Problem]()
+    if parsed.quotations:
+        repo, edits = response.world.repo, response.choice.among(parsed.edits)
+        tree = repo.tree(resolved.base.commit)
+        ignores = known_paths(tree, WorkTrees(repo)).ignores
+        doubts = list(quotations.doubts(parsed.quotations, edits, plan, tree, ignores))
     if doubts or plan.refused:
-        return planned.refuse(*plan.problems, *doubts)
-    return planned.warned(*plan.problems)
+        raise EndedEarly("rejected", *plan.problems, *doubts)
+    response.warnings.extend(plan.problems)
 
 
-def _doubts(read: Read, edits: Sequence[Edit], plan: Plan) -> Sequence[Problem]:
-    """The problems with what the response shows of files beside its edits."""
-    if not read.parsed.quotations:
-        return ()
-    ignores = known_paths(read.tree, WorkTrees(read.world.repo)).ignores
-    return quotations.doubts(read.parsed.quotations, edits, plan, read.tree, ignores)
+def _corrected(response: Response, resolved: Resolved) -> Resolved:
+    """Return the edits and their plan, corrected where that makes the edits apply.
 
-
-def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
-    """The response's edits and their plan, corrected with the configured model's help where that
-    makes them apply; else both as they are, with a warning if the model gave no answer.  With every
-    correction of the plan, the program's own as well."""
-    model = None if read.choice.ahead else read.world.model
+    The configured model helps, if there is one; a warning says that it gave no answer.
+    """
+    world, choice = response.world, response.choice
+    model = None if choice.ahead else world.model
     corrections: tuple[Correction, ...] = ()
     if model is not None:
         from patchq.llm import corrections as asking  # few configure a model
 
         began = perf_counter()
-        cache, edits = read.world.answers, read.choice.among(read.parsed.edits)
-        before = asking.PlannedBatch(edits, plan, read.tree, read.world.rules, read.declared)
-        questioner = asking.Questioner(model, cache, read.world.pulse)
+        edits, plan = choice.among(resolved.parsed.edits), resolved.plan
+        tree, declared = world.repo.tree(resolved.base.commit), resolved.base.how == "declared"
+        before = asking.PlannedBatch(edits, plan, tree, world.rules, declared)
+        questioner = asking.Questioner(model, world.answers, world.pulse)
         correct = asking.correct_quotes if plan.refused else asking.correct_escapes
         repair = correct(before, questioner)
-        read = read.warned(*questioner.problems)
+        response.warnings.extend(questioner.problems)
         if repair is not None:
             by_id = {edit.id: edit for edit in repair.batch.edits}
-            edits = tuple(by_id.get(edit.id, edit) for edit in read.parsed.edits)
-            read = replace(read, parsed=replace(read.parsed, edits=edits))
-            plan, corrections = repair.batch.plan, repair.corrections
-            for name in () if read.choice.dry_run else questioner.used:
-                cache.keep(name)
+            edits = tuple(by_id.get(edit.id, edit) for edit in resolved.parsed.edits)
+            parsed, corrections = replace(resolved.parsed, edits=edits), repair.corrections
+            resolved = replace(resolved, parsed=parsed, plan=repair.batch.plan)
+            for name in () if choice.dry_run else questioner.used:
+                world.answers.keep(name)
         if questioner.tried:
-            read = read.timed("model_ms", began)
-    if plan.refused:
-        return read, plan, ()
-    return read, plan, (*corrections, *_by_program(read.parsed.edits, plan.edits))
+            response.timings["model_ms"] = milliseconds(began)
+    if resolved.plan.refused:
+        return resolved
+    own = _by_program(resolved.parsed.edits, resolved.plan.edits)
+    return replace(resolved, corrections=(*corrections, *own))
 
 
 def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Iterator[Correction]:
-    """What was unescaped: the halves that have escapes, of the edits that match only without."""
+    """Yield the halves that were unescaped, of edits that match only without their escapes."""
     by_id = {edit.id: edit for edit in edits}
     whats: tuple[Literal["old", "new"], ...] = ("old", "new")
     for outcome in outcomes:
@@ -277,24 +264,24 @@ def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Itera
                     yield Correction(outcome.id, what, "program")
 
 
-def check_results(planned: Planned) -> Checked | Decision:
-    """Whether there is anything to do, and whether every file still makes sense to its language."""
-    changes = planned.plan.changes
-    decision = checked(planned.end("applied"), changes, planned.tip, planned.world)
-    if planned.choice.dry_run and decision.lands:
-        decision = replace(decision, changes=tuple(changes))
-    return (
-        Checked(**vars(planned), decision=decision, paths=mode.touched(changes))
-        if decision.lands
-        else decision
-    )
+def check_results(
+    decision: Decision, response: Response, target: Target, resolved: Resolved
+) -> Decision:
+    """Return the decision, ended where nothing changes or the results are not to be."""
+    changes = resolved.plan.changes
+    decision = checked(decision, changes, target.tip, response.world)
+    if response.choice.dry_run and decision.lands:
+        return replace(decision, changes=tuple(changes))
+    return decision
 
 
 def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: World) -> Decision:
-    """The decision with the changes' diff, ended where the results are not to be; `tip` is the
-    commit that they change."""
+    """Return the decision with the changes' diff, ended where the results are not to be.
+
+    `tip` is the commit that they change.
+    """
     if not changes:
-        return decision.ended("duplicate")
+        return decision.with_verdict("duplicate")
     judgement = gate.judge(changes, world.repo.tree(tip), world)
     ms = judgement.syntax_ms
     decision = replace(
@@ -303,73 +290,64 @@ def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: 
         problems=(*decision.problems, *judgement.problems),
         timings=decision.timings if ms is None else {**decision.timings, "syntax_ms": ms},
     )
-    return decision.ended("rejected") if judgement.refused else decision
+    return decision.with_verdict("rejected") if judgement.refused else decision
 
 
-def choose_mode(checked: Checked) -> Checked | Decision:
-    """Proposed or applied, or held until nobody's hands are on the branch."""
-    world = checked.world
+def choose_mode(
+    decision: Decision, response: Response, target: Target, resolved: Resolved, tips: Tips
+) -> Decision:
+    """Return the decision as applied or proposed, or held while its branch is in use."""
+    world, plan = response.world, resolved.plan
     # What a hook or a person is asked about shall not turn out to be in the way later.
-    asks = world.hooks.before or world.ask is not None or checked.choice.dry_run
-    decision, follows = mode.ruled(
-        checked.decision,
-        checked.plan,
-        checked.paths,
-        checked.target,
-        checked.tip,
-        world,
-        None if asks else checked.tips.unsure,
-    )
-    if not decision.lands or (decision is checked.decision and follows == checked.follows):
-        return checked if decision.lands else decision
-    return replace(checked, decision=decision, follows=follows)
+    asks = world.hooks.before or world.ask is not None or response.choice.dry_run
+    unsure = None if asks else tips.unsure
+    paths = mode.touched(plan.changes)
+    return mode.ruled(decision, plan, paths, target.branch, target.tip, world, unsure)
 
 
-def commit(checked: Checked) -> Decision:
-    """The candidate commit, on the target's tip; not reachable from anywhere yet."""
+def commit(decision: Decision, response: Response, target: Target, resolved: Resolved) -> Decision:
+    """Return the decision with its commit, on the target's tip; nothing reaches it yet."""
     began = perf_counter()
-    world, parsed, changes = checked.world, checked.parsed, checked.plan.changes
+    world, parsed, changes = response.world, resolved.parsed, resolved.plan.changes
     text = message.compose(
-        header=checked.header,
-        edits=checked.edits,
+        header=response.header,
+        edits=resolved.edits,
         changes=changes,
         prose=parsed.prose if world.config.commit.prose else "",
-        id=checked.id,
-        source=checked.claim.source,
-        base=checked.base.commit,
+        id=response.id,
+        source=response.claim.source,
+        base=resolved.base.commit,
         summary=parsed.summary,
-        corrections=checked.corrections,
+        corrections=resolved.corrections,
     )
-    titled = partial(replace, checked.decision, subject=message.subject(text))
+    decision = replace(decision, subject=message.subject(text))
     # A clock that was set back makes no commit that is older than its parent.
-    committer = world.identity(not_before=world.repo.time(checked.tip))
-    author = _author(checked, committer)
+    committer = world.identity(not_before=world.repo.time(target.tip))
+    author = _author(response, parsed, committer)
     if secrets := gate.words(text, f"{author.name} {author.email}"):
-        return titled().ended("rejected", *secrets)
-    if checked.choice.dry_run:
-        return titled()
+        return decision.with_verdict("rejected", *secrets)
+    if response.choice.dry_run:
+        return decision
     sign = world.signer.signed
     try:
-        oid, tree = world.repo.write_commit(checked.tip, changes, text, author, committer, sign)
+        oid, tree = world.repo.write_commit(target.tip, changes, text, author, committer, sign)
     except CannotSign as fault:
-        return titled().unsigned(fault)
-    return titled(
-        candidate=CandidateCommit(
-            target=checked.target,
-            parent=checked.tip,
-            base=checked.base.commit,
-            commit=oid,
-            tree=tree,
-            paths=checked.paths,
-            follows=checked.follows,
-        ),
-        timings=timed(checked.decision.timings, "commit_ms", began),
+        return decision.unsigned(fault)
+    candidate = CandidateCommit(
+        target=target.branch,
+        parent=target.tip,
+        base=resolved.base.commit,
+        commit=oid,
+        tree=tree,
+        paths=mode.touched(changes),
     )
+    timings = {**decision.timings, "commit_ms": milliseconds(began)}
+    return replace(decision, candidate=candidate, timings=timings)
 
 
-def _author(checked: Checked, committer: Identity) -> Identity:
-    config = checked.world.config.commit
-    name = checked.header.author or checked.parsed.author if config.author_from_response else None
+def _author(response: Response, parsed: Parsed, committer: Identity) -> Identity:
+    config = response.world.config.commit
+    name = response.header.author or parsed.author if config.author_from_response else None
     author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
     if author is None:
         return committer

@@ -45,10 +45,7 @@ NOBODY = ("patchq", "patchq@localhost")
 
 @frozen
 class Choice:
-    """How a person wants a response taken, where that differs from what it says itself.
-
-    Where nobody chose anything, `None` stands for it.
-    """
+    """How a person wants a response taken, where that differs from what it says itself."""
 
     edits: frozenset[str] | None = None
     """The ids of the edits to take; None for all."""
@@ -82,6 +79,10 @@ class Choice:
             "accepted": self.accepted,
             "retries": self.retries,
         }
+
+
+AS_SENT = Choice()
+"""Nobody chose anything."""
 
 
 def recorded(claim: Claim) -> Choice | None:
@@ -260,7 +261,3 @@ class Tips:
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip
-
-    def forget(self) -> None:
-        """Read every branch anew."""
-        self._moved.clear()

@@ -218,7 +218,7 @@ def _landing(
             "merge or rebase the branch by hand: git merge "
             + world.branches.name(records.branch(id)),
         )
-        return as_it_is.ended("rejected", problem)
+        return as_it_is.with_verdict("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
     if not whole:
         selected = selection.select(report["edits"], only, without)

@@ -134,7 +134,7 @@ def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(world: World) -> 
     claims = {claim.source.name: claim for claim in world.queue.claim(9)}
     decision = process(claims["first.md"], world, Tips(world))
     assert decision.state == "applied"
-    landing.land([decision], world, Tips(world))
+    landing.land([decision], world)
     if world.branches.remote:
         git("update-ref", "-d", "refs/patchq/batches/first", cwd=repo)
     assert world.queue.load("first") is None

@@ -78,7 +78,7 @@ def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.
     world = begin(repo, mode)
     (decision,) = decide(world, {"x.md": text})
     commit = str(decision.commit)
-    landing.land([decision], world, Tips(world))
+    landing.land([decision], world)
     world.queue.close()
     return commit
 
@@ -230,7 +230,7 @@ def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: lis
 
 def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
     world = begin(repo)
-    landing.land(decide(world, RESPONSES), world, Tips(world))
+    landing.land(decide(world, RESPONSES), world)
     world.queue.close()
     for id in ("x", "y"):
         git("update-ref", "-d", f"refs/patchq/batches/{id}", cwd=repo)
@@ -317,7 +317,7 @@ def test_held_batch_that_landed_lands_once(repo: Path) -> None:
     (repo / ".git/BISECT_START").unlink()
     (claim,) = world.queue.held()
     decision = process(claim, world, Tips(world))
-    landing.land([decision], world, Tips(world))
+    landing.land([decision], world)
     world.queue.close()
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", decision.commit)
@@ -335,7 +335,7 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
         decisions.append(process(claim, world, tips))
         tips.move(TARGET, str(decisions[-1].commit))
     patchq("discard", "x", cwd=repo)
-    landed = landing.land(decisions, world, tips)
+    landed = landing.land(decisions, world)
     assert (landed.done, [decision.id for decision in landed.again]) == ([], ["y"])
     worker.work([decision.claim for decision in landed.again], world, lambda told: None)
     world.queue.close()
@@ -352,7 +352,7 @@ def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> No
     worker.turn(world, lambda told: None)
     (repo / ".git/BISECT_START").unlink()
     (claim,) = world.queue.held()
-    landing.land([process(claim, world, Tips(world))], world, Tips(world))
+    landing.land([process(claim, world, Tips(world))], world)
     assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
     world.queue.close()
     assert recover(repo)["state"] == "applied"
