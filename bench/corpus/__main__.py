@@ -1,12 +1,11 @@
 """Feed a corpus of responses with known outcomes through the installed command, and count.
 
-With `--library` each case goes through `patchq.apply` in this process, without a repository.
-
 Each case gets a fresh repository with the files as they stood, its response in the inbox, and one
 `patchq run` in review mode.  The outcome is `exact` (one commit on a branch `patchq/<id>` with
 exactly the bytes wanted and nothing else changed), `refused` (a verdict, no ref, no change) or
 `wrong` (everything else).  Exit 0 when every outcome is one that its case allows, 1 when not, 2
-when the corpus or the command cannot be used.
+when the corpus or the command cannot be used.  With `--library` each case goes through
+`patchq.apply` in this process, without a repository.
 """
 
 from __future__ import annotations

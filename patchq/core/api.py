@@ -13,6 +13,7 @@ from patchq.core import formats as forms
 from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import Unreadable
+from patchq.core.model.secret_names import deny_secrets
 from patchq.core.model.tree import Files, MappedTree
 from patchq.core.model.values import (
     Edit,
@@ -36,8 +37,8 @@ class Rules:
 
     levels: tuple[str, ...] = RUNGS
     """How a quote may differ from the file, in the order in which that is tried."""
-    deny: Callable[[str], str | None] | None = None
-    """Gives the reason why a path may not be changed, or None where it may be."""
+    deny: Callable[[str], str | None] = deny_secrets
+    """Returns the reason why a path may not be changed, or None where it may be."""
     max_file_bytes: int = 4 << 20
     """The most bytes of a file that is edited, and of one that comes of it."""
     elision: bool = True
@@ -59,17 +60,6 @@ class Rules:
         for name in ("min_kept", "min_confidence"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)!r}")
-
-    def _for_plan(self) -> targets.Rules:
-        return targets.Rules(
-            rungs=tuple(level for level in RUNGS if level in self.levels),
-            denied=self.deny or (lambda path: None),
-            file_bytes=self.max_file_bytes,
-            elision=self.elision,
-            shrink=self.min_kept,
-            confidence=self.min_confidence,
-            judged=lambda path: self.syntax,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +193,7 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
         problems += (Problem("response.no_edits", "the response holds no edit", hint),)
     if any(problem.severity == "error" for problem in problems):
         return Result(problems=problems)
-    limits = rules._for_plan()
+    limits = _limits(rules)
     made = batch.plan(parsed.edits, tree, limits, declared=exact_base)
     flaws = list(_flaws(parsed, made, tree, limits))
     if any(problem.severity == "error" for problem in flaws):
@@ -211,6 +201,19 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
         made = replace(made, changes=(), edits=tuple(ready), blind=())
     blind = () if exact_base else map(_rewritten_unseen, made.blind)
     return Result(made.changes, made.edits, (*problems, *flaws, *blind))
+
+
+def _limits(rules: Rules) -> targets.Rules:
+    """Return the rules as planning takes them."""
+    return targets.Rules(
+        rungs=tuple(level for level in RUNGS if level in rules.levels),
+        denied=rules.deny,
+        file_bytes=rules.max_file_bytes,
+        elision=rules.elision,
+        shrink=rules.min_kept,
+        confidence=rules.min_confidence,
+        judged=lambda path: rules.syntax,
+    )
 
 
 def _flaws(

@@ -16,18 +16,13 @@ from typing import TYPE_CHECKING, Literal
 
 from patchq.core.model.frozen import frozen
 from patchq.core.model.names import name_key, spells_git
+from patchq.core.model.secret_names import SECRET_NAMES as DENY
 from patchq.gate.config.reviewed import REVIEW
 
 if TYPE_CHECKING:
     from pathspec import Pattern
 
 STRUCTURAL = (".patchq.yaml", "patchq.yaml", "/.patchq")
-
-DENY = (
-    # secrets, by their names
-    ".env", ".env.*", "!.env.example", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
-    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
-)  # fmt: skip
 
 RulingCode = Literal["path.denied", "path.review"]
 
