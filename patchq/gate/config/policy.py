@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from patchq.core.model.frozen import frozen
 from patchq.core.model.names import name_key, spells_git
-from patchq.core.model.secret_names import SECRET_NAMES as DENY
+from patchq.core.model.secret_names import SECRET_NAMES
 from patchq.gate.config.reviewed import REVIEW
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Policy:
     ) -> None:
         self._rules: tuple[tuple[_Patterns, RulingCode, bool], ...] = (
             (_compiled((*STRUCTURAL, *protected)), "path.denied", True),
-            (_compiled((*DENY, *deny)), "path.denied", False),
+            (_compiled((*SECRET_NAMES, *deny)), "path.denied", False),
             (_compiled((*REVIEW, *review)), "path.review", False),
         )
 
