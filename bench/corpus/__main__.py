@@ -4,7 +4,8 @@ Each case gets a fresh repository with the files as they stood, its response in 
 `patchq run` in review mode.  The outcome is `exact` (one commit on a branch `patchq/<id>` with
 exactly the bytes wanted and nothing else changed), `refused` (a verdict, no ref, no change) or
 `wrong` (everything else).  Exit 0 when every outcome is one that its case allows, 1 when not, 2
-when the corpus or the command cannot be used.
+when the corpus or the command cannot be used.  With `--library` each case goes through
+`patchq.apply` in this process, without a repository.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from bench.console import command_line
 from bench.corpus.cases import Case, Court, Result, read_cases, safe_name
+from bench.corpus.library import try_case
 from bench.corpus.logs.aider import aider_cases
 from bench.corpus.logs.claude import claude_cases
 from bench.git import BenchError, find_command, git
@@ -55,6 +57,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     add("--limit", type=int, metavar="N", help="at most N cases, spread over all that are chosen")
     add("--jobs", type=int, default=2, metavar="N", help="cases at a time (2)")
     add("--command", default="patchq", metavar="CMD", help="the command to judge (patchq)")
+    add("--library", action="store_true", help="judge `patchq.apply` in place of the command")
     add("--bare", action="store_true", help="in bare repositories instead of checked-out ones")
     add("--json", type=Path, metavar="OUT", help="write every result there")
     add("--failures", type=Path, metavar="DIR", help="keep what belongs to an unexpected case")
@@ -157,6 +160,13 @@ def judge_all(court: Court, cases: Sequence[Case], args: argparse.Namespace) -> 
         return list(pool.map(one, cases))
 
 
+def judged_by_command(
+    cases: Sequence[Case], command: list[str], args: argparse.Namespace
+) -> list[Result]:
+    with tempfile.TemporaryDirectory(prefix="patchq-corpus-") as room:
+        return judge_all(Court(Path(room), cases, command, args.bare), cases, args)
+
+
 def record(results: Sequence[Result]) -> list[dict[str, object]]:
     return [
         {
@@ -183,9 +193,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if not cases:
             raise BenchError("no case is left to run; see --format, --slip, --id")
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="patchq-corpus-") as room:
-            court = Court(Path(room), cases, command, args.bare)
-            results = judge_all(court, cases, args)
+        if args.library:
+            results = list(map(try_case, cases))
+        else:
+            results = judged_by_command(cases, command, args)
     except (BenchError, OSError) as error:
         print(f"corpus: {error}", file=sys.stderr)
         return 2

@@ -17,9 +17,9 @@ from patchq.cli import check
 from patchq.cli.arguments import edit_ids
 from patchq.core.model.errors import UsageError
 from patchq.core.model.report import USABLE, EditEntry
-from patchq.core.plan import selection
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.pipeline import selection
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.world import Choice, World
 from patchq.gate.queue import Claim

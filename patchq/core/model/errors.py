@@ -33,7 +33,11 @@ class RepositoryFault(Fault):
     """The repository cannot be opened, read or written."""
 
 
-class ObjectDamaged(RepositoryFault):
+class Unreadable(Exception):
+    """A file or directory of a tree cannot be read."""
+
+
+class ObjectDamaged(RepositoryFault, Unreadable):
     """An object is missing or cannot be read; what does not need it goes on."""
 
     code = "repository.damaged"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import islice
 
-from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.errors import Unreadable
 from patchq.core.model.names import collision_key
 
 MOST_LISTED = 200_000
@@ -61,7 +61,7 @@ class Listing:
         try:
             found.extend(islice(paths, most))
             whole = next(paths, None) is None
-        except ObjectDamaged:
+        except Unreadable:
             return cls(PathIndex(sorted(found)), whole=False, damaged=True)
         return cls(PathIndex(sorted(found)), whole)
 

@@ -166,7 +166,8 @@ class Entry:
 
 
 class Tree(Protocol):
-    """A commit's tree, as resolving sees it.  Paths are `str`, with `/`, relative, no dressing."""
+    """A commit's tree, as resolving sees it.  Paths are `str`, with `/`, relative, no dressing.
+    What cannot be read raises `Unreadable`."""
 
     def entry(self, path: str) -> Entry | None:
         """What stands at `path`, or None."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from patchq.core.model.frozen import frozen
 from patchq.core.model.values import FileChange, Problem
@@ -59,6 +59,12 @@ def unparsable(change: FileChange) -> Problem | None:
     elif before and _flaw(change.path, before):
         return None
     return _problem(change.path, bool(before), after, flaw)
+
+
+def broken(changes: Iterable[FileChange]) -> tuple[Problem, ...]:
+    """Return the problems of the changes that leave a file unreadable: errors, else warnings."""
+    problems = tuple(filter(None, map(unparsable, changes)))
+    return tuple(flaw for flaw in problems if flaw.severity == "error") or problems
 
 
 def _problem(path: str, there: bool, after: bytes, flaw: Flaw) -> Problem:

@@ -7,14 +7,14 @@ at the path in the base, and whether its bytes can be edited as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from unicodedata import normalize
 
 from patchq.core.model.frozen import frozen
 from patchq.core.model.look_alikes import look, told_apart
 from patchq.core.model.names import check_path, collision_key, nearest
-from patchq.core.model.values import Candidate, Entry, Problem, Tree
+from patchq.core.model.values import Candidate, Entry, FileChange, Problem, Tree
 from patchq.core.text.patterns import Pattern
 
 _MOST_ALIKE = 200
@@ -119,6 +119,31 @@ def check_change(
     else:
         check_spelling(path, rules, exists=True)
         _check_kind(tree, path, entry, link=link)
+
+
+def misplaced(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator[Problem]:
+    """Return a problem for each path of `changes` on which nothing may change."""
+    gone = {change.path for change in changes if change.after is None}
+    gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
+    for change in changes:
+        try:
+            for path in filter(None, (change.renamed_from, change.path)):
+                check_change(before, path, rules, link=change.from_link, leaving=gone)
+        except Refused as refused:
+            yield refused.problem
+
+
+def too_large(sizes: Iterable[tuple[str, int]], most: int) -> Problem | None:
+    """Return the problem with the first file of more than `most` bytes."""
+    for path, size in sizes:
+        if size > most:
+            return Problem(
+                "response.too_large",
+                f"{path} would have {size} bytes, more than `limits.file_bytes` ({most})",
+                "put less into one file",
+                path=path,
+            )
+    return None
 
 
 def _check_kind(tree: Tree, path: str, entry: Entry, *, link: bool) -> None:

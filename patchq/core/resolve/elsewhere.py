@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from patchq.core.model.errors import ObjectDamaged
+from patchq.core.model.errors import Unreadable
 from patchq.core.model.frozen import frozen
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Tree
@@ -65,7 +65,7 @@ class Elsewhere:
             try:
                 entry = self._tree.entry(path)
                 data = self._tree.read(path) if entry is not None and entry.kind == "file" else b""
-            except ObjectDamaged:
+            except Unreadable:
                 return None
             known = listing.contents if listing.has(path, _MOST_FILES) else self._own
             known[path] = data

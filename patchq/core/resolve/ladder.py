@@ -23,7 +23,7 @@ from patchq.core.resolve.readings import (
     Level,
     Lines,
     Quote,
-    Unreadable,
+    Unwritable,
     levels,
     quoted_lines,
     rewritten,
@@ -202,7 +202,7 @@ def resolve_many(
                 Rewrite(place.old, place.new).at(text, place.start, place.shift)
                 for place in selection
             )
-        except Unreadable as error:
+        except Unwritable as error:
             return Missed("unwritable", detail=str(error))
         return Found(reading.rung or level.rung, selection[0].start, selection[-1].end, runs)
     return Missed("none")
@@ -291,7 +291,7 @@ def judged(
         for way in islice(there, 1, None):
             if not same_result(text, made, _written(text, rewrites, way)):
                 return _missed("ambiguous", rung, there)
-    except Unreadable as error:
+    except Unwritable as error:
         return _missed("unwritable", rung, there, str(error))
     if asked and len(there) > 1 and (new_chain := _new_round(text, step, there)):
         return _already(rung, new_chain, _beside(new_chain, first))
@@ -411,7 +411,7 @@ class Rewrite:
     def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
         """The changes that put the new half where the old one stands, from line `start` on.
 
-        Raises `readings.Unreadable` when a new line cannot be written there as it was meant.
+        Raises `readings.Unwritable` when a new line cannot be written there as it was meant.
         """
         # The typographic characters that the quote has where the file has plain ones.
         curled = typographic(b"\n".join(self._old))
@@ -433,12 +433,12 @@ class Rewrite:
 def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
     moved = line if shift is NO_SHIFT else shifted(line, shift)
     if moved is None:
-        raise Unreadable(
+        raise Unwritable(
             "a new line lacks the indentation that every quoted line has too much: "
             + repr(line.decode("utf-8", "replace"))
         )
     if curled and curled & typographic(line):
-        raise Unreadable(
+        raise Unwritable(
             "a new line has typographic characters that the file has as plain ones where they are "
             "quoted: " + repr(line.decode("utf-8", "replace"))
         )

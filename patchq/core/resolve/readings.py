@@ -99,7 +99,7 @@ class Quote:
         return Quote(self.new, self.old, self.rung)
 
 
-class Unreadable(Exception):
+class Unwritable(Exception):
     """The old half has its place, but the new one cannot be written there; the message says why."""
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from patchq.core.model.report import SizeEntry
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text import binary_patch
 from patchq.core.text.line_diff import known_diff, line_diff
@@ -21,8 +20,6 @@ _CONTEXT = 3
 _BINARY_PROBE = 8000
 _LINK = "120000"
 _UNENDED = "\n\\ No newline at end of file\n"
-_RANGES = Pattern(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
-_FILE = Pattern(r"^diff --git .*$", re.MULTILINE)
 _USUAL = Pattern(r"[\w./ -]*", re.ASCII)
 _ESCAPES = {
     7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
@@ -39,23 +36,6 @@ def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> st
     """
     in_order = sorted(changes, key=lambda change: change.path)
     return "".join(_file(change, change.path in as_bytes) for change in in_order)
-
-
-def size(diff: str) -> SizeEntry | None:
-    """How much a diff that `unified` made changes; None where there is none.
-
-    Lines of a file stand behind a sign, so a line that begins otherwise is a header, and one that
-    begins with a blank is context; what is added and deleted follows from the hunks' ranges.
-    """
-    if not diff:
-        return None
-    ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
-    context = diff.count("\n ")
-    return {
-        "files": len(set(_FILE.findall(diff))),
-        "added": sum(new for _, new in ranges) - context,
-        "deleted": sum(old for old, _ in ranges) - context,
-    }
 
 
 def _file(change: FileChange, as_bytes: bool) -> str:

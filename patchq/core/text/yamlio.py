@@ -13,15 +13,13 @@ from __future__ import annotations
 import math
 from collections import abc
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from patchq.core.model.frozen import frozen
 from patchq.core.text.patterns import Pattern
 
-# libyaml when the wheel has it: an order of magnitude faster, with the same events.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:  # most responses hold no YAML, so it is imported with the first text of it
+    import yaml
 
 MAX_DEPTH = 50
 MAX_NODES = 100_000
@@ -159,6 +157,8 @@ def syntax_error(text: str) -> YamlError | None:
 
     Tags, several documents and repeated keys are all right: whoever reads the file knows them.
     """
+    import yaml
+
     depth = 0
     try:
         for event in _events(text, 1):
@@ -172,8 +172,12 @@ def syntax_error(text: str) -> YamlError | None:
 
 def _events(text: str, first_line: int) -> Iterator[yaml.Event]:
     """The parser's events; its errors come as `YamlError` with a place."""
+    import yaml
+
+    # libyaml when the wheel has it: an order of magnitude faster, with the same events.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        yield from yaml.parse(text, Loader=_LOADER)
+        yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark or error.context_mark, error.problem or "unreadable"
         if problem == "could not find expected ':'" and error.context_mark:
@@ -203,6 +207,9 @@ class _Composer:
     as the text does, which `MAX_DEPTH` bounds."""
 
     def __init__(self, text: str, first_line: int) -> None:
+        import yaml
+
+        self._yaml = yaml
         self._events = _events(text, first_line)
         self._offset = first_line - 1
         self._anchors: dict[str, tuple[Node, int]] = {}
@@ -214,25 +221,25 @@ class _Composer:
         documents = 0
         for event in self._events:
             self._event = event
-            if isinstance(event, yaml.DocumentStartEvent):
+            if isinstance(event, self._yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
                     raise self._error("a second document; one is read")
-            elif isinstance(event, yaml.NodeEvent):
+            elif isinstance(event, self._yaml.NodeEvent):
                 root, _ = self._node(1)
         return root
 
     def _node(self, depth: int, *, is_key: bool = False) -> tuple[Node, int]:
         """The node that begins at the event, and how many nodes it stands for."""
         event = self._event
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, self._yaml.AliasEvent):
             if event.anchor not in self._anchors:
                 raise self._error(f"`*{event.anchor}` has no `&{event.anchor}` before it")
             return self._anchors[event.anchor]
         if event.tag is not None:
             raise self._error(f"the tag `{event.tag}` is not read")
         found: tuple[Node, int]
-        if isinstance(event, yaml.ScalarEvent):
+        if isinstance(event, self._yaml.ScalarEvent):
             value = event.value if event.style else _value(event.value)
             found = Scalar(*self._place(), event.value, value), 1
         else:
@@ -246,13 +253,13 @@ class _Composer:
 
     def _collection(self, depth: int) -> tuple[Node, int]:
         line, column = self._place()
-        is_mapping = isinstance(self._event, yaml.MappingStartEvent)
+        is_mapping = isinstance(self._event, self._yaml.MappingStartEvent)
         keys: list[Scalar] = []
         values: list[Node] = []
         total = 1
         for event in self._events:
             self._event = event
-            if isinstance(event, yaml.CollectionEndEvent):
+            if isinstance(event, self._yaml.CollectionEndEvent):
                 break
             is_key = is_mapping and len(keys) == len(values)
             node, size = self._node(depth + 1, is_key=is_key)

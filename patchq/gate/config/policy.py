@@ -15,18 +15,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from patchq.core.model.names import name_key, spells_git
+from patchq.core.model.secret_names import SECRET_NAMES
 from patchq.gate.config import unseen
 
 if TYPE_CHECKING:
     from pathspec import Pattern
 
 STRUCTURAL = (".patchq.yaml", "patchq.yaml", "/.patchq")
-
-DENY = (
-    # secrets, by their names
-    ".env", ".env.*", "!.env.example", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
-    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
-)  # fmt: skip
 
 
 class Policy:
@@ -37,7 +32,7 @@ class Policy:
 
     def __init__(self, deny: Sequence[str] = (), review: Sequence[str] = ()) -> None:
         self._structural = _compiled(STRUCTURAL)
-        self._deny = _compiled((*DENY, *deny))
+        self._deny = _compiled((*SECRET_NAMES, *deny))
         self._review = _compiled(tuple(review))
 
     def denied(self, path: str) -> str | None:

@@ -51,9 +51,8 @@ def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgemen
         return Judgement((), diff)
     began = perf_counter()
     judged = [change for change in changes if not world.unparsed(change.path)]
-    broken = tuple(filter(None, map(syntax.unparsable, judged)))
-    errors = tuple(flaw for flaw in broken if flaw.severity == "error")
-    return Judgement(errors or broken, diff, round((perf_counter() - began) * 1000, 3))
+    broken = syntax.broken(judged)
+    return Judgement(broken, diff, round((perf_counter() - began) * 1000, 3))
 
 
 def _too_much(changes: Sequence[FileChange], world: World) -> Iterator[Problem]:
@@ -69,29 +68,13 @@ def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> It
             f"{count} files would change, more than `limits.files` ({limits.files})",
             "send the changes in several parts",
         )
-    for path, size in sizes:
-        if size > limits.file_bytes:
-            yield Problem(
-                "response.too_large",
-                f"{path} would have {size} bytes, more than "
-                f"`limits.file_bytes` ({limits.file_bytes})",
-                "put less into one file",
-                path=path,
-            )
-            return
+    if problem := targets.too_large(sizes, limits.file_bytes):
+        yield problem
 
 
 def _misplaced(changes: Sequence[FileChange], before: Tree, world: World) -> Iterator[Problem]:
     """The paths on which nothing may change."""
-    gone = {change.path for change in changes if change.after is None}
-    gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
-    for change in changes:
-        link, rules = change.from_link, world.rules
-        try:
-            for path in filter(None, (change.renamed_from, change.path)):
-                targets.check_change(before, path, rules, link=link, leaving=gone)
-        except targets.Refused as refused:
-            yield refused.problem
+    yield from targets.misplaced(changes, before, world.rules)
     yield from links.flaws(changes, before, world.rules)
 
 

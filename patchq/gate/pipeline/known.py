@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.marks.paths import BasePaths
 from patchq.core.model.values import Tree
-from patchq.core.text.quote import decode
 from patchq.gate.config.policy import ignored_by
 from patchq.gate.git.located import WorkTrees
 
@@ -14,26 +14,16 @@ from patchq.gate.git.located import WorkTrees
 def known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
     """What a response may call the files of the tree."""
 
-    def kind(path: str) -> str | None:
-        entry = tree.entry(path) if path and "\0" not in path else None
-        return entry.kind if entry else None
-
-    def has(path: str) -> bool:
-        return kind(path) not in (None, "tree")
-
     def below(path: str) -> str | None:
         found = work_trees.find(path)
-        seen = found.path is not None and (not found.reason or has(found.path))
+        seen = found.path is not None and (not found.reason or paths.has(found.path))
         return found.path if seen else None
-
-    def text(path: str) -> str | None:
-        return decode(tree.read(path)) if kind(path) == "file" else None
 
     read: dict[str, Sequence[str]] = {}
 
     def patterns(directory: str) -> Sequence[str]:
         if directory not in read:
-            read[directory] = (text(f"{directory}.gitignore") or "").splitlines()
+            read[directory] = (paths.text(f"{directory}.gitignore") or "").splitlines()
         return read[directory]
 
     def ignores(path: str) -> bool:
@@ -42,4 +32,5 @@ def known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
         own = any(ignored_by(patterns(top), path.removeprefix(top)) for top in above)
         return own or work_trees.ignore(path)
 
-    return BasePaths(has, lambda path: kind(path) == "tree", below, text, ignores, tree.paths)
+    paths = base_paths(tree, below, ignores)
+    return paths

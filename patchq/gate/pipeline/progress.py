@@ -152,30 +152,11 @@ class Decision(ResponseVerdict):
             retries=self.header.retries,
             attempts=generation.attempts,
             prompt=generation.prompt,
-            instructions=self._instructions() if self.state == "rejected" else "",
+            instructions=formats.instructions_after(self.problems, self.edits)
+            if self.state == "rejected"
+            else "",
             foreseen=self.choice.dry_run,
         )
-
-    def _instructions(self) -> str:
-        """How the response's edits are written, in the form of the first that is wrong; the path
-        in it is one that the response may well name again.
-
-        A script that cannot be applied, and a file that was cut, are asked for as blocks.
-        """
-        errors = [problem for problem in self.problems if problem.severity == "error"]
-        by_id = {edit.id: edit for edit in self.edits}
-        wrong = [by_id[problem.edit] for problem in errors if problem.edit in by_id]
-        forms = [
-            *(problem.format for problem in errors),
-            *(e.format for e in (*wrong, *self.edits)),
-        ]
-        form = next(filter(None, forms), None)
-        cut = any(problem.code == "response.truncated" for problem in errors)
-        if form == "edit_script" or (cut and form == "whole_file"):
-            form = None
-        bad = {problem.path for problem in errors if problem.code.startswith("path.")}
-        paths = [*(problem.path for problem in errors), *(edit.path for edit in self.edits)]
-        return formats.instructions(form, next((p for p in paths if p and p not in bad), None))
 
 
 _LOG = logging.getLogger("patchq")

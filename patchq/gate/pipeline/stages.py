@@ -28,14 +28,14 @@ from patchq.core.model.values import (
     Parsed,
     Problem,
 )
-from patchq.core.plan import batch, guards, quotations, selection
+from patchq.core.plan import batch, guards, quotations
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.config.schema import Limits
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import gate, mode, traces
+from patchq.gate.pipeline import gate, mode, selection, traces
 from patchq.gate.pipeline.known import known_paths
 from patchq.gate.pipeline.progress import (
     CandidateCommit,

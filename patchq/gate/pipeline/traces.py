@@ -40,7 +40,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.ground import Ground
 from patchq.gate.pipeline.notes import Note
-from patchq.gate.report import message, secrecy
+from patchq.gate.report import diff_size, message, secrecy
 
 _MOST_COMMITS = 1000
 _MOST_SHOWN = 200
@@ -399,7 +399,7 @@ def as_changed(ground: Ground, report: CommittedReport, commit: str) -> ReportCh
         "commit": commit,
         "tree": repo.tree(commit).root,
         "message": message.subject(repo.message(commit)),
-        "size": unified.size(diff),
+        "size": diff_size.size(diff),
         "diff": secrecy.without(diff),
     }
 

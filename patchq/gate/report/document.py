@@ -50,9 +50,8 @@ from patchq.core.model.values import (
     Problem,
     State,
 )
-from patchq.core.text import unified
 from patchq.core.text.quote import HIDDEN, clip, visible
-from patchq.gate.report import page, secrecy
+from patchq.gate.report import diff_size, page, secrecy
 from patchq.gate.report.codes import CODES
 
 SCHEMA = "patchq.report/1"
@@ -120,7 +119,7 @@ def _whole(outcome: Outcome) -> Report:
         "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
         "attempts": [_entry(attempt, AttemptEntry) for attempt in outcome.attempts],
         "hooks": hook_runs(outcome.hooks),
-        "size": unified.size(outcome.diff),
+        "size": diff_size.size(outcome.diff),
         "diff": "" if secret else outcome.diff,
         "review": None,
         "retry": {"prompt": None, "of": _short(outcome.retries)},
@@ -128,9 +127,11 @@ def _whole(outcome: Outcome) -> Report:
     }
     if outcome.state != "rejected":
         return report
-    evidence = [] if secret else [_evidence(problem) for problem in outcome.problems]
+    problems = outcome.problems
+    if secret:
+        problems = tuple(replace(problem, excerpt=None, quote=None) for problem in problems)
     prompt = outcome.prompt or page.prompt(
-        report, evidence, outcome.instructions, foreseen=outcome.foreseen
+        report, problems, outcome.instructions, foreseen=outcome.foreseen
     )
     return {**report, "retry": {**report["retry"], "prompt": prompt}}
 
@@ -138,11 +139,6 @@ def _whole(outcome: Outcome) -> Report:
 def _footing(outcome: Outcome) -> FootingEntry | None:
     below = outcome.stands_on if outcome.state == "proposed" else None
     return {"batch": below.batch, "commit": below.commit} if below else None
-
-
-def _evidence(problem: Problem) -> page.Evidence:
-    first, lines = problem.excerpt or (1, ())
-    return page.Evidence(first, lines, problem.quote or "")
 
 
 def to_plan(outcome: Outcome) -> BatchDocument:

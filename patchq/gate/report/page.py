@@ -1,42 +1,26 @@
 """The report as a page: for a person who reviews, and for a model that has to send again.
 
 The page is made from the JSON report alone, so it can be made anew for every later state.  What a
-model needs after a refusal is one text, `prompt`, which the JSON carries as `retry.prompt`; only
-that text shows excerpts, and only it knows that nothing was applied.  Quotations go through
-`quote`, patchq's sentences never hold them.
+model needs after a refusal is one text, `prompt`, which the JSON carries as `retry.prompt`; see
+`text.retry`.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from dataclasses import replace
 
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import CandidateEntry, CollisionEntry, EditEntry, ProblemEntry, Report
-from patchq.core.text.quote import excerpt, fence, inline, sentence, visible
+from patchq.core.model.report import CollisionEntry, EditEntry, ProblemEntry, Report
+from patchq.core.model.values import Candidate, Collision, Problem
+from patchq.core.text import retry
+from patchq.core.text.quote import fence, inline, visible
+from patchq.core.text.retry import bytes_of
 from patchq.gate.report import comments
 from patchq.gate.report.codes import CODES
 
-
-@frozen
-class Evidence:
-    """What a prompt shows beside a problem: the file's `lines`, the first of which has the number
-    `first`, and the `quote` that stands nowhere in it."""
-
-    first: int = 1
-    lines: tuple[str, ...] = ()
-    quote: str = ""
-
-
-NOTHING = Evidence()
-
-MAX_EXCERPT_LINES = 200
-MAX_QUOTE_LINES = 60
 MAX_BYTES = 256 * 1024
-MAX_PROMPT_BYTES = 32 * 1024
-_MOST_CANDIDATES = 20
 _MOST_ROWS = 100
 _LEAST_DIFF = 1024
 # The lines that a problem shows would be those of an outdated or an unknown base.
@@ -49,7 +33,7 @@ def to_markdown(report: Report, *, foreseen: bool = False) -> str:
     title = f"# {inline(report['id'])}: {'would be ' if foreseen else ''}{report['state']}"
     if report["state"] == "rejected":
         return _joined([title, *_refused(report)], "")
-    sections = [_section(problem, _named(report, problem)) for problem in report["problems"]]
+    sections = _sections(report, report["problems"])
     decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report), *_review(report)]
     decision += comments.section(report)
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
@@ -58,60 +42,77 @@ def to_markdown(report: Report, *, foreseen: bool = False) -> str:
 
 def _refused(report: Report) -> list[str]:
     """What to send again; where no model answered, that, and the prompt to send by hand."""
-    text = report["retry"]["prompt"] or _NOTHING_APPLIED
+    text = report["retry"]["prompt"] or retry.NOTHING_APPLIED
     errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
     if not all(problem["code"].startswith("llm.") for problem in errors):
         return [text]
-    sections = [_section(problem, _named(report, problem)) for problem in errors]
-    return [*sections, "## The prompt, to send by hand", fence(text)]
+    return [*_sections(report, errors), "## The prompt, to send by hand", fence(text)]
 
 
 _FORESEEN = (
     "This is what would become of the response now. Nothing was changed and no hook was asked; "
     "what lands or waits meanwhile may change it."
 )
-_NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
 _WOULD_BE_REFUSED = "The response would be refused now. Nothing was changed and no hook was asked."
 
 
 def prompt(
     report: Report,
-    evidence: Sequence[Evidence] = (),
+    problems: Sequence[Problem] = (),
     instructions: str = "",
     *,
     foreseen: bool = False,
 ) -> str:
-    """What tells a model how to send a refused response again.
+    """Return the text that tells a model how to send a refused response again.
 
-    `evidence` is what to show beside each of `problems`; together at most 200 of the files' lines
-    are shown.  `instructions` tell how edits are written in the form that the response had.  The
-    errors come first; what to send is never left out.  Of one that is only `foreseen` no batch is
-    known that could be tried again.
+    `instructions` tell how edits are written in the form that the response had.  A response that
+    is only `foreseen` to be refused has no batch that could be tried again.
     """
     ending = [*_hooks(report), *_what_to_send(report, instructions, foreseen)]
-    sections = _sections(report, evidence, MAX_PROMPT_BYTES - _bytes(ending))
-    first = _WOULD_BE_REFUSED if foreseen else _NOTHING_APPLIED
-    return "\n\n".join([first, *sections, *ending]) + "\n"
+    shown = [replace(problem, hint=problem.hint or _cure(problem.code)) for problem in problems]
+    first = _WOULD_BE_REFUSED if foreseen else retry.NOTHING_APPLIED
+    return retry.prompt(shown, _descriptions(report), ending, first)
 
 
-def _sections(report: Report, evidence: Sequence[Evidence], room: int) -> Iterator[str]:
-    """A section for each problem, as many as `room` bytes hold, with as many lines."""
-    pairs = list(zip(report["problems"], chain(evidence, repeat(NOTHING)), strict=False))
-    pairs.sort(key=lambda pair: pair[0]["severity"] == "warning")
-    lines_left = MAX_EXCERPT_LINES
-    for number, (problem, shown) in enumerate(pairs):
-        kept = shown.lines[:lines_left]
-        quote = shown.quote
-        name = _named(report, problem)
-        while _bytes([section := _section(problem, name, shown, kept, quote)]) > room:
-            if not (kept or quote):
-                yield f"… {len(pairs) - number} more problems are left out here"
-                return
-            quote = quote if kept else ""
-            kept = kept[: len(kept) // 2]
-        lines_left -= len(kept)
-        room -= _bytes([section])
-        yield section
+def _descriptions(report: Report) -> dict[str, str | None]:
+    return {edit["id"]: edit["description"] for edit in report["edits"]}
+
+
+def _cure(code: str) -> str:
+    return CODES[code].cure if code in CODES else ""
+
+
+def _sections(report: Report, problems: Sequence[ProblemEntry]) -> list[str]:
+    """Return what there is to say of each problem, without lines of files."""
+    descriptions = _descriptions(report)
+    return [retry.section(_problem(entry), descriptions) for entry in problems]
+
+
+def _problem(entry: ProblemEntry) -> Problem:
+    """Return the value that an entry was made of."""
+    return Problem(
+        entry["code"],
+        entry["message"],
+        entry["hint"] or _cure(entry["code"]),
+        entry["severity"],
+        entry["edit"],
+        entry["path"],
+        entry["line"],
+        tuple(Candidate(**candidate) for candidate in entry["candidates"]),
+        _clash(entry["conflicts_with"]) if entry["conflicts_with"] else None,
+    )
+
+
+def _clash(entry: CollisionEntry) -> Collision:
+    lines = entry["lines"]
+    return Collision(
+        entry["batch"],
+        entry["edit"],
+        entry["commit"],
+        entry["agent"],
+        entry["path"],
+        (lines[0], lines[1]) if lines else None,
+    )
 
 
 # ---------------------------------------------------------------- the verdict
@@ -198,78 +199,6 @@ def _corrections(report: Report) -> Iterator[str]:
 # ---------------------------------------------------------------- what went wrong
 
 
-def _named(report: Report, problem: ProblemEntry) -> str:
-    """The edit that a problem is of, by its id and by what the response says that it is for."""
-    id = problem["edit"]
-    if not id:
-        return ""
-    edits = (edit["description"] for edit in report["edits"] if edit["id"] == id)
-    description = next(edits, None)
-    return f", edit {inline(id)}" + (f" ({inline(description, 80)})" if description else "")
-
-
-def _section(
-    problem: ProblemEntry,
-    name: str,
-    shown: Evidence = NOTHING,
-    lines: Sequence[str] = (),
-    quote: str = "",
-) -> str:
-    """What there is to say of one problem, of the edit called `name`; `lines` are those of its
-    file that there is room for, of those that were to be shown."""
-    what = "Warning" if problem["severity"] == "warning" else "Error"
-    place = name + (f", {inline(problem['path'])}" if problem["path"] else "")
-    if problem["line"]:
-        place += f"{'' if problem['path'] else ', response'} line {problem['line']}"
-    code = CODES.get(problem["code"])
-    parts = [f"## {what} {inline(problem['code'])}{place}", *_sentences(problem["message"])]
-    todo, *quoted = _sentences(problem["hint"] or (code.cure if code else ""))
-    parts += [f"**To do:** {todo}", *quoted]
-    parts += _collision(problem["conflicts_with"]) if problem["conflicts_with"] else []
-    if quote:
-        quoted = quote.removesuffix("\n").split("\n")
-        parts += ["The quote that was not found:", fence("\n".join(quoted[:MAX_QUOTE_LINES]))]
-        if len(quoted) > MAX_QUOTE_LINES:
-            parts.append(f"… {len(quoted) - MAX_QUOTE_LINES} more lines of it are left out here")
-    if lines:
-        parts += ["The file's lines, with their numbers:", fence(excerpt(lines, shown.first))]
-    if len(lines) < len(shown.lines):
-        parts.append(f"… {len(shown.lines) - len(lines)} more lines of the file are left out here")
-    return "\n\n".join([*parts, *_candidates(problem["candidates"])])
-
-
-def _sentences(message: str) -> list[str]:
-    """A message: its first line as a sentence, what follows as a quotation."""
-    first, _, rest = message.partition("\n")
-    return [sentence(first), *([fence(rest)] if rest.strip() else [])]
-
-
-def _collision(other: CollisionEntry) -> list[str]:
-    named = [
-        f"{key} {inline(value)}"
-        for key in ("batch", "edit", "commit", "agent", "path")
-        if (value := other[key])
-    ]
-    if other["lines"]:
-        named.append(f"lines {other['lines'][0]}-{other['lines'][1]}")
-    return [f"It collides with {', '.join(named)}."] if named else []
-
-
-def _candidates(candidates: Sequence[CandidateEntry]) -> Iterator[str]:
-    """The places that may be meant, and what to quote in addition to mean one of them."""
-    if candidates:
-        yield "The places that it may mean:"
-    for candidate in candidates[:_MOST_CANDIDATES]:
-        symbol = f" in {inline(candidate['symbol'])}" if candidate["symbol"] else ""
-        text = f": {inline(candidate['text'].strip())}" if candidate["text"].strip() else ""
-        yield f"- {inline(candidate['path'])} line {candidate['line']}{symbol}{text}"
-        if candidate["disambiguate"] is not None:
-            yield "To mean this one, quote also:"
-            yield fence(candidate["disambiguate"] + "\n")
-    if len(candidates) > _MOST_CANDIDATES:
-        yield f"… and {len(candidates) - _MOST_CANDIDATES} more"
-
-
 def _hooks(report: Report) -> Iterator[str]:
     """The output of the hooks that did not pass, where the problems do not have all of it."""
     messages = [problem["message"] for problem in report["problems"]]
@@ -295,39 +224,22 @@ def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str
     header = [f"retries: {retried}"] if retried else []
     if report["base"] and not codes & _BASE_IN_DOUBT:
         header.append(f"base: {report['base']['commit']}")
-    good = [inline(edit["id"], 50) for edit in report["edits"] if edit["state"] == "ready"]
-    parts = [
-        "## What to send",
-        "Send the whole response again with these problems corrected: it is applied as a whole or "
-        "not at all." + " Begin it with" * bool(header),
-    ]
-    if header:
-        parts.append(fence("\n".join(["---", *header, "---"])))
-    if instructions:
-        and_then = "and then write" if header else "Write"
-        parts += [f"{and_then} the edits like this:", fence(instructions)]
-    if good:
-        more = ", …" if len(good) > _MOST_ROWS else ""
-        parts.append(f"Good as they are, and to be repeated: {', '.join(good[:_MOST_ROWS])}{more}.")
-    return parts
+    good = [edit["id"] for edit in report["edits"] if edit["state"] == "ready"]
+    return retry.what_to_send(instructions, good, header)
 
 
 def _joined(parts: Sequence[str], diff: str) -> str:
     """The parts and the diff, as far as a page holds them."""
     page = ""
     for number, part in enumerate(parts):
-        if _bytes([page, part]) > MAX_BYTES - _LEAST_DIFF:
+        if bytes_of([page, part]) > MAX_BYTES - _LEAST_DIFF:
             page += f"… {len(parts) - number} more parts are left out here\n\n"
             break
         page += f"{part}\n\n"
     # A third: the fence round a long run of backticks is as long as the run, at either end.
-    room = (MAX_BYTES - _bytes([page])) // 3
+    room = (MAX_BYTES - bytes_of([page])) // 3
     if diff:
         shown = visible(diff, keep="\n\t").encode()
         cut = "" if len(shown) <= room else "\n… more is left out here"
         page += f"## Diff\n\n{fence(shown[:room].decode(errors='ignore') + cut, 'diff')}\n"
     return page.rstrip("\n") + "\n"
-
-
-def _bytes(parts: Sequence[str]) -> int:
-    return sum(len(part.encode()) + 2 for part in parts)

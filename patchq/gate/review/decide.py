@@ -14,7 +14,6 @@ from patchq.core.model.frozen import frozen
 from patchq.core.model.names import response_name
 from patchq.core.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.core.model.values import Problem
-from patchq.core.plan import selection
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.branches.worktree import results
@@ -22,7 +21,7 @@ from patchq.gate.git.checkout import dirty
 from patchq.gate.git.signing import is_signed
 from patchq.gate.land import board, collisions, landing, presubmit, reports, worker
 from patchq.gate.land.marks import catch_up
-from patchq.gate.pipeline import mode, stacks, traces
+from patchq.gate.pipeline import mode, selection, stacks, traces
 from patchq.gate.pipeline.ground import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision

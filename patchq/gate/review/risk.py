@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from patchq.core.model.frozen import frozen
 from patchq.core.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
-from patchq.core.text import unified
 from patchq.core.text.quote import visible
+from patchq.gate.report import diff_size
 
 Level = Literal["low", "medium", "high"]
 LEVELS: tuple[Level, ...] = ("low", "medium", "high")
@@ -168,7 +168,7 @@ _SOME_LINES = 50
 
 
 def _size(report: Report) -> Iterator[Reason]:
-    size = report["size"] or unified.size(report["diff"])
+    size = report["size"] or diff_size.size(report["diff"])
     if size is None:
         return
     added, deleted, files = size["added"], size["deleted"], size["files"]

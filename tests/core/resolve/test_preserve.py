@@ -6,7 +6,7 @@ import pytest
 
 from patchq.core.model.values import Hunk
 from patchq.core.resolve.ladder import Rewrite
-from patchq.core.resolve.readings import Unreadable
+from patchq.core.resolve.readings import Unwritable
 from patchq.core.resolve.search import Shift
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import written
@@ -65,13 +65,13 @@ def test_a_new_line_is_shifted_as_the_quote_is() -> None:
 
 
 def test_a_new_line_that_cannot_be_shifted_is_refused() -> None:
-    with pytest.raises(Unreadable, match="lacks the indentation"):
+    with pytest.raises(Unwritable, match="lacks the indentation"):
         Rewrite([b"  a"], [b"  a", b"b"]).at(Text(b"a\n"), 0, Shift(removed=b"  "))
 
 
 def test_typography_that_the_file_has_plain_is_not_written() -> None:
     text = Text(b"it's\n")
-    with pytest.raises(Unreadable, match="typographic"):
+    with pytest.raises(Unwritable, match="typographic"):
         Rewrite(["it’s".encode()], ["it’s new".encode()]).at(text, 0)
     (hunk,) = Rewrite([b"it's"], ["“new”".encode()]).at(text, 0)
     assert hunk.new == "“new”\n".encode()

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
+from patchq.core.model.secret_names import SECRET_NAMES
 from patchq.gate.config import unseen
-from patchq.gate.config.policy import DENY, Policy, matcher, pattern_error
+from patchq.gate.config.policy import Policy, matcher, pattern_error
 
 DEFAULT = Policy()
 TABLE = (Path(__file__).parent / "run_by_tools.txt").read_text(encoding="utf-8")
@@ -213,6 +214,6 @@ def test_patterns_mean_what_they_mean_to_git(patterns: list[str], path: str) -> 
 
 
 def test_the_defaults_are_patterns_each_once() -> None:
-    for patterns in (DENY, [one for group in unseen.NAMED.values() for one in group]):
+    for patterns in (SECRET_NAMES, [one for group in unseen.NAMED.values() for one in group]):
         assert [p for p in patterns if pattern_error(p)] == []
         assert len(set(patterns)) == len(patterns)

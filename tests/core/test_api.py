@@ -1,0 +1,212 @@
+"""`import patchq`: what an answer makes of a mapping of files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import patchq
+from tests.helpers.pages import ROOT
+
+FILES = {"a.py": "one = 1\ntwo = 2\n", "b.py": "three = 3\n"}
+
+
+def block(old: str, new: str, path: str = "a.py") -> str:
+    return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+
+
+EDIT = block("two = 2\n", "two = 22\n")
+AFTER: dict[str, bytes | None] = {"a.py": b"one = 1\ntwo = 22\n"}
+
+
+class Lazy(Mapping[str, bytes]):
+    """Files of which those that are read are noted; `broken` cannot be read."""
+
+    def __init__(self, files: Mapping[str, str], broken: str = "") -> None:
+        self.files, self.broken, self.read = files, broken, list[str]()
+
+    def __getitem__(self, path: str) -> bytes:
+        self.read.append(path)
+        if path == self.broken:
+            raise PermissionError(13, "Permission denied", path)
+        return self.files[path].encode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+@pytest.mark.parametrize(
+    ("answer", "files"),
+    [
+        pytest.param(EDIT, AFTER, id="search_replace"),
+        pytest.param(
+            "*** Begin Patch\n*** Update File: a.py\n@@\n-two = 2\n+two = 22\n*** End Patch\n",
+            AFTER,
+            id="v4a",
+        ),
+        pytest.param(
+            "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one = 1\n-two = 2\n+two = 22\n",
+            AFTER,
+            id="unified_diff",
+        ),
+        pytest.param("```python:a.py\none = 1\ntwo = 22\n```\n", AFTER, id="whole_file"),
+        pytest.param(
+            '{"name": "Edit", "input": {"file_path": "a.py", "old_string": "two = 2", '
+            '"new_string": "two = 22"}}',
+            AFTER,
+            id="edit_calls",
+        ),
+        pytest.param(block("", "four = 4\n", "c.py"), {"c.py": b"four = 4\n"}, id="create"),
+        pytest.param("b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n", {"b.py": None}, id="delete"),
+        pytest.param(
+            "b.py\n<<<<<<< RENAME\nc.py\n>>>>>>> RENAME\n",
+            {"b.py": None, "c.py": b"three = 3\n"},
+            id="rename",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_new_contents(answer: str, files: dict[str, bytes | None], kind: type) -> None:
+    result = patchq.apply(answer if kind is str else answer.encode(), FILES)
+    assert result.raise_for_refusal() is result
+    assert result.files == files
+    assert result.diff.startswith("diff --git a/")
+    assert result.retry_prompt() == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (b"\xff", "response.not_text"),
+        ("\ud800", "response.not_text"),
+        ("Nothing to do.\n", "response.no_edits"),
+        ("a.py\n<<<<<<< SEARCH\nx\n", "response.truncated"),
+        (EDIT + block("gone = 0\n", "x = 1\n", "b.py"), "match.none"),
+        (block("x\n", "y\n", "c.py"), "path.not_found"),
+        (block("", "KEY=1\n", ".env"), "path.denied"),
+        (block("two = 2\n", "two = (\n"), "result.syntax"),
+    ],
+)
+def test_a_refusal_is_a_value(answer: str | bytes, code: str) -> None:
+    result = patchq.apply(answer, FILES)
+    assert (result.ok, result.files, result.changes, result.diff) == (False, {}, (), "")
+    assert code in [problem.code for problem in result.errors]
+    assert all(edit.state != "applied" for edit in result.edits)
+    with pytest.raises(patchq.Refused) as raised:
+        result.raise_for_refusal()
+    assert raised.value.result is result
+
+
+def test_retry_prompt_shows_the_file_as_it_is() -> None:
+    prompt = patchq.apply(block("two = 3\n", "two = 4\n"), FILES).retry_prompt()
+    assert "2 | two = 2" in prompt
+    assert patchq.instructions(path="a.py").rstrip() in prompt
+
+
+def test_only_named_files_are_read_and_once() -> None:
+    files = Lazy(FILES)
+    assert patchq.apply(EDIT, files).ok
+    assert files.read == ["a.py"]
+
+
+def test_a_file_that_cannot_be_read_refuses() -> None:
+    (problem,) = patchq.apply(EDIT, Lazy(FILES, broken="a.py")).errors
+    assert problem.code == "file.unreadable"
+    assert "Permission denied" in problem.message
+    assert patchq.apply(EDIT, Lazy(FILES, broken="b.py")).ok
+
+
+@pytest.mark.parametrize(
+    ("key", "error"), [("/a.py", ValueError), ("a/../b", ValueError), (Path("a.py"), TypeError)]
+)
+def test_a_key_that_is_no_path_raises(key: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match="files: expected each key"):
+        patchq.apply(EDIT, {key: ""})
+
+
+def test_exact_base_settles_what_was_seen() -> None:
+    whole = "```python:a.py\none = 1\ntwo = 22\n```\n"
+    codes = [problem.code for problem in patchq.apply(whole, FILES).problems]
+    assert codes == ["base.unknown"]
+    assert patchq.apply(whole, FILES, exact_base=True).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "strict", "lax"),
+    [
+        (block("two = 2  \n", "two = 22\n"), patchq.Rules(levels=("exact",)), patchq.Rules()),
+        (EDIT, patchq.Rules(deny=lambda path: "no"), patchq.Rules()),
+        (EDIT, patchq.Rules(max_file_bytes=8), patchq.Rules()),
+        (block("two = 2\n", "two = (\n"), patchq.Rules(), patchq.Rules(syntax=False)),
+    ],
+    ids=["levels", "deny", "max_file_bytes", "syntax"],
+)
+def test_rules(answer: str, strict: patchq.Rules, lax: patchq.Rules) -> None:
+    outcomes = [patchq.apply(answer, FILES, rules).ok for rules in (strict, lax)]
+    assert outcomes == [False, True]
+
+
+def test_rules_that_mean_nothing_raise() -> None:
+    with pytest.raises(ValueError, match="levels: expected 'exact'"):
+        patchq.Rules(levels=("fuzzy",))
+    with pytest.raises(ValueError, match="min_kept: expected 0 to 1"):
+        patchq.Rules(min_kept=50)
+
+
+def test_parse_and_plan() -> None:
+    edits = patchq.parse(EDIT + block("three = 3\n", "three = 33\n", "b.py")).edits
+    assert [edit.path for edit in edits] == ["a.py", "b.py"]
+    assert patchq.plan(edits[:1], FILES).files == AFTER
+
+
+def test_instructions_are_those_of_a_format() -> None:
+    assert all(map(patchq.instructions, patchq.formats()))
+    with pytest.raises(ValueError, match="format: expected one of search_replace"):
+        patchq.instructions("prose")
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/library.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    assert len(blocks) >= 8
+    names: dict[str, object] = {"__name__": "page"}
+    for code in blocks:
+        exec(compile(code, "docs/library.md", "exec"), names)
+
+
+ALONE = f"""
+import sys
+import patchq
+result = patchq.apply({EDIT!r}, {FILES!r})
+assert result.files == {AFTER!r}
+assert patchq.apply({EDIT!r}, {{"a.py": "one = 1"}}).retry_prompt()
+never = {{"pygit2", "watchdog", "subprocess", "logging", "rich", "argparse", "pathspec", "yaml"}}
+print(sorted(never & sys.modules.keys()))
+"""
+
+
+def test_it_works_with_its_own_dependencies_alone(tmp_path: Path) -> None:
+    for name, path in (("patchq", ROOT / "patchq"), ("rapidfuzz", _package("rapidfuzz"))):
+        (tmp_path / name).symlink_to(path)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{ALONE}"
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("[]\n", "")
+
+
+def _package(name: str) -> Path:
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
