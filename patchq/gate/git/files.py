@@ -14,7 +14,7 @@ import random
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -145,16 +145,17 @@ def shortage(place: Path) -> str:
     return os.strerror(errno.ENOSPC) if few else ""
 
 
-def rename_noreplace(folder: int, old: str, new: str) -> None:
-    """Rename within a directory; FileExistsError when `new` is taken."""
+def rename_noreplace(folder: int, old: str, new: str, into: int | None = None) -> None:
+    """Rename within a directory, or `into` another one; FileExistsError when `new` is taken."""
+    into = folder if into is None else into
     if hasattr(_LIBC, "renameat2"):
         old_name, new_name = os.fsencode(old), os.fsencode(new)
-        if _LIBC.renameat2(folder, old_name, folder, new_name, _RENAME_NOREPLACE) == 0:
+        if _LIBC.renameat2(folder, old_name, into, new_name, _RENAME_NOREPLACE) == 0:
             return
         code = ctypes.get_errno()
         if code not in (errno.ENOSYS, errno.EINVAL):
             raise OSError(code, os.strerror(code), new)
-    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    os.link(old, new, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
     os.unlink(old, dir_fd=folder)
 
 
@@ -182,11 +183,11 @@ def barrier(*paths: Path) -> None:
                         raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
 
 
-def attempts(seconds: float) -> Iterator[None]:
-    """Turns of a loop that tries something again for so long, with short pauses; one at least."""
+def attempts(seconds: float, cut: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turns of a loop that tries something again for so long, or until `cut`; one at least."""
     deadline = time.monotonic() + seconds
     yield
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not cut():
         time.sleep(random.uniform(*_PAUSE_SECONDS))
         yield
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from math import inf
-from time import monotonic, thread_time
+from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
 
 from patchq.core.model.errors import (
@@ -38,6 +38,7 @@ from patchq.gate.land import (
     reports,
 )
 from patchq.gate.land.landing import Publication
+from patchq.gate.land.pace import Pace
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.world import Choice, Tips, World, recorded
@@ -58,6 +59,7 @@ _MANY = 64
 _CROWD = 4
 """How many times as long it takes by the clock, at most, where others have the processor: a group
 that ends sooner there has fewer in it, and costs those others as much as a large one."""
+_PULSE_SECONDS = 0.1
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
@@ -78,14 +80,20 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     left = [claim for claim in rest if not claim.held]
     deaths.forget_others(world.queue_root, rest)
     for some in deaths.portions(world.queue_root, left):
+        if world.stop.is_set:
+            return
         with deaths.counted(world.queue_root, some) as died:
             work(deaths.judged(some, world, died), world, tell)
 
 
-def turn(world: World, tell: Tell) -> int:
-    """Give a verdict to the responses that wait, one group of them; how many there were."""
+def turn(world: World, tell: Tell, pace: Pace | None = None) -> int:
+    """Give a verdict to the responses that wait, one group of them; how many there were.  With
+    `pace`, those whose branch rests wait there, and keep no others waiting."""
     claims = world.desk.answered() if world.desk else []
-    claims += world.queue.claim(1 if world.ask else presubmit.group_size(world, GROUP))
+    most = presubmit.group_size(world, GROUP)
+    claims += world.queue.claim(1 if world.ask else most - (len(pace) if pace is not None else 0))
+    if pace is not None and not world.ask:
+        claims = pace.due(claims, world, most)
     work(claims, world, tell)
     return len(claims)
 
@@ -159,6 +167,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     The same bytes twice are two groups: the second is recognised by the report of the first.
+    Once `world.stop` is set, what is decided on lands, and nothing else is begun.
     """
     world.check_that_it_decides()
     tips = Tips(world, _unsure.setdefault(world.repo, set()))
@@ -180,7 +189,10 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
         sources.clear()
         begun = _Begun()
 
-    for claim in claims:
+    for place, claim in enumerate(claims):
+        if world.stop.is_set:
+            world.queue.put_back(claims[place:])
+            break
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
@@ -270,6 +282,7 @@ def _settle(
     it lands.
     """
     checked = presubmit.check(group, world)
+    _rest(checked.kept, world)
     landed = landing.land(_complete(checked.kept, world), world, tips)
     if world.hooks.before:
         tips.forget()  # they may hold what a hook refused
@@ -284,6 +297,8 @@ def _settle(
     lost, others = _still_open(landed.again, world, tell)
     dropped, more = _still_open(checked.dropped, world, tell)
     ended += others + more
+    if world.stop.is_set:
+        return ended  # the next start decides on the rest
     middle = len(lost) // 2
     for half in (lost[:middle], lost[middle:]):
         for again in _decided_again(half, world, tips):
@@ -293,6 +308,19 @@ def _settle(
     for again in _decided_again(dropped, world, tips):
         ended += _settle(again, world, tips, tell, tries)
     return ended
+
+
+def _rest(decisions: Sequence[Decision], world: World) -> None:
+    """Wait until no branch rests that these decisions move, unless a person asked for them."""
+    moves = [one for one in decisions if one.state == "applied" and one.claim.choice is None]
+    targets = {one.candidate.target for one in moves if one.candidate}
+    while targets and not world.ask and not world.stop.is_set:
+        resting = world.branches.resting()
+        seconds = max(resting.get(target, 0.0) for target in targets)
+        if not seconds:
+            break
+        world.pulse()
+        sleep(min(seconds, _PULSE_SECONDS))
 
 
 def _still_open(

@@ -19,6 +19,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
+from patchq.gate.land.pace import Pace
 from patchq.gate.pipeline.ground import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.world import World
@@ -109,7 +110,7 @@ def serve(
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
     recovered = False
-    rounds, followers, heads = Rounds(), _Followers(), Heads()
+    rounds, followers, heads, pace = Rounds(), _Followers(), Heads(), Pace()
     try:
         while not control.stop:
             upkeep.turn()
@@ -123,7 +124,7 @@ def serve(
                     worker.start(world, tell)
                     recovered = True
                 heads.turn(world)
-                came = worker.turn(world, tell) > 0
+                came = worker.turn(world, tell, pace) > 0
                 if rounds.due(came):
                     _look_round(world, tell)
                 if came:
@@ -132,10 +133,13 @@ def serve(
                 followers.turn(world)
             except Fault as fault:
                 _begin_again(world, fault)
+                pace.drop()  # they are recovered
                 recovered = False
             idle()
             upkeep.idle()
-            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause, heads.pause))
+            pauses = upkeep.pause, followers.pause, heads.pause, pace.pause(world)
+            doorbell.wait(min(_pause(world), *pauses))
+        world.queue.put_back(pace.drop())
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -275,5 +279,6 @@ def drain(
                 break
             world.pulse()
             sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
-        restack.settle(world)
+        if not control.stop:
+            restack.settle(world)
     upkeep.finish()

@@ -118,6 +118,9 @@ class RemoteBranches:
         """None: a work tree here is on a branch of this repository."""
         return []
 
+    def resting(self) -> dict[str, float]:
+        return {}
+
     def busy(self, branch: str) -> str | None:
         return None
 
