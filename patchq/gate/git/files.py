@@ -145,17 +145,16 @@ def shortage(place: Path) -> str:
     return os.strerror(errno.ENOSPC) if few else ""
 
 
-def rename_noreplace(folder: int, old: str, new: str, into: int | None = None) -> None:
-    """Rename within a directory, or `into` another one; FileExistsError when `new` is taken."""
-    into = folder if into is None else into
+def rename_noreplace(folder: int, old: str, new: str) -> None:
+    """Rename within a directory; FileExistsError when `new` is taken."""
     if hasattr(_LIBC, "renameat2"):
         old_name, new_name = os.fsencode(old), os.fsencode(new)
-        if _LIBC.renameat2(folder, old_name, into, new_name, _RENAME_NOREPLACE) == 0:
+        if _LIBC.renameat2(folder, old_name, folder, new_name, _RENAME_NOREPLACE) == 0:
             return
         code = ctypes.get_errno()
         if code not in (errno.ENOSYS, errno.EINVAL):
             raise OSError(code, os.strerror(code), new)
-    os.link(old, new, src_dir_fd=folder, dst_dir_fd=into, follow_symlinks=False)
+    os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     os.unlink(old, dir_fd=folder)
 
 

@@ -38,7 +38,6 @@ from patchq.gate.land import (
     reports,
 )
 from patchq.gate.land.landing import Publication
-from patchq.gate.land.pace import Pace
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.world import Choice, Tips, World, recorded
@@ -86,14 +85,10 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
             work(deaths.judged(some, world, died), world, tell)
 
 
-def turn(world: World, tell: Tell, pace: Pace | None = None) -> int:
-    """Give a verdict to the responses that wait, one group of them; how many there were.  With
-    `pace`, those whose branch rests wait there, and keep no others waiting."""
+def turn(world: World, tell: Tell) -> int:
+    """Give a verdict to the responses that wait, one group of them; how many there were."""
     claims = world.desk.answered() if world.desk else []
-    most = presubmit.group_size(world, GROUP)
-    claims += world.queue.claim(1 if world.ask else most - (len(pace) if pace is not None else 0))
-    if pace is not None and not world.ask:
-        claims = pace.due(claims, world, most)
+    claims += world.queue.claim(1 if world.ask else presubmit.group_size(world, GROUP))
     work(claims, world, tell)
     return len(claims)
 
@@ -189,10 +184,9 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
         sources.clear()
         begun = _Begun()
 
-    for place, claim in enumerate(claims):
+    for claim in claims:
         if world.stop.is_set:
-            world.queue.put_back(claims[place:])
-            break
+            break  # the next start decides on the rest
         if claim.request and world.desk:
             world.desk.take(claim)
             continue
@@ -311,16 +305,11 @@ def _settle(
 
 
 def _rest(decisions: Sequence[Decision], world: World) -> None:
-    """Wait until no branch rests that these decisions move, unless a person asked for them."""
-    moves = [one for one in decisions if one.state == "applied" and one.claim.choice is None]
-    targets = {one.candidate.target for one in moves if one.candidate}
-    while targets and not world.ask and not world.stop.is_set:
-        resting = world.branches.resting()
-        seconds = max(resting.get(target, 0.0) for target in targets)
-        if not seconds:
-            break
+    """Wait while checked-out branches rest, unless a person asked for what lands."""
+    lands = any(one.state == "applied" and one.claim.choice is None for one in decisions)
+    while lands and not world.ask and not world.stop.is_set and (rest := world.branches.rest()):
         world.pulse()
-        sleep(min(seconds, _PULSE_SECONDS))
+        sleep(min(rest, _PULSE_SECONDS))
 
 
 def _still_open(

@@ -88,10 +88,6 @@ class QueueEngine(Protocol):
     def claim(self, limit: int) -> list[Claim]:
         """Take up to `limit` complete responses, oldest first; those still written stay."""
 
-    def put_back(self, claims: Sequence[Claim]) -> None:
-        """Return claims to the inbox of which nothing but `claim` is known; others stay for
-        `recover`."""
-
     def depth(self) -> int:
         """How many responses wait in the inbox."""
 

@@ -22,17 +22,9 @@ from patchq.core.model.frozen import frozen
 from patchq.core.model.names import REQUEST
 from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Source
-from patchq.gate.git.files import (
-    being_written,
-    end_lease,
-    flock,
-    lease,
-    leased,
-    opened,
-    rename_noreplace,
-)
+from patchq.gate.git.files import being_written, end_lease, flock, lease, leased, opened
 from patchq.gate.queue import Claim, spool
-from patchq.gate.queue.inbox import CHANGED, OPEN, Mark, Snapshot, free_names, snapshot
+from patchq.gate.queue.inbox import CHANGED, OPEN, Mark, Snapshot, snapshot
 from patchq.gate.queue.spool import Folder, Tokens, extension, read_up_to
 
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
@@ -96,16 +88,6 @@ class ClaimFiles:
                 self.remove_directory(token)
                 raise
         return place
-
-    def put_back(self, claim: Claim, inbox: Folder) -> None:
-        """Move the entry of a claim back into the inbox, under its name or a free one like it."""
-        token, place = claim.token, self._responses[claim.token].place
-        self._active.remove(f"{token}.body")  # first: what is left of a claim is recovered
-        for name in free_names(claim.source.name, token):
-            with contextlib.suppress(FileExistsError):
-                rename_noreplace(self._active.fd, place, name, inbox.fd)
-                break
-        self.end(token)
 
     def lock(self) -> tuple[str, int]:
         """A new claim, locked as long as this process lives: its token, and the descriptor that is

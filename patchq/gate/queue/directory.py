@@ -193,13 +193,6 @@ class DirectoryQueue(ArchiveFiles):
         return claims
 
     @disk_faults
-    def put_back(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            if self._live.get(claim.token) == _Live():
-                self._claims.put_back(claim, self._incoming)
-                del self._live[claim.token]
-
-    @disk_faults
     def depth(self) -> int:
         return self._inbox.depth()
 

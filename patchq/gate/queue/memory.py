@@ -85,13 +85,6 @@ class MemoryQueue:
         names = list(self.store.inbox)[: max(0, limit)]
         return [self._take(self.store.inbox.pop(name), name) for name in names]
 
-    def put_back(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            if not claim.held and claim.token not in self.store.ids.values():
-                self.store.active.pop(claim.token)
-                self._own.discard(claim.token)
-                self.submit(claim.data, claim.source.name)
-
     def depth(self) -> int:
         return len(self.store.inbox)
 

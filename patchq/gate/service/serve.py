@@ -19,7 +19,6 @@ from patchq.gate.config.schema import Config
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
-from patchq.gate.land.pace import Pace
 from patchq.gate.pipeline.ground import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.world import World
@@ -110,7 +109,7 @@ def serve(
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
     recovered = False
-    rounds, followers, heads, pace = Rounds(), _Followers(), Heads(), Pace()
+    rounds, followers, heads = Rounds(), _Followers(), Heads()
     try:
         while not control.stop:
             upkeep.turn()
@@ -124,7 +123,8 @@ def serve(
                     worker.start(world, tell)
                     recovered = True
                 heads.turn(world)
-                came = worker.turn(world, tell, pace) > 0
+                rest = world.branches.rest()  # what comes meanwhile lands together
+                came = not rest and worker.turn(world, tell) > 0
                 if rounds.due(came):
                     _look_round(world, tell)
                 if came:
@@ -133,13 +133,11 @@ def serve(
                 followers.turn(world)
             except Fault as fault:
                 _begin_again(world, fault)
-                pace.drop()  # they are recovered
                 recovered = False
             idle()
             upkeep.idle()
-            pauses = upkeep.pause, followers.pause, heads.pause, pace.pause(world)
-            doorbell.wait(min(_pause(world), *pauses))
-        world.queue.put_back(pace.drop())
+            pauses = upkeep.pause, followers.pause, heads.pause
+            doorbell.wait(min(_pause(world), *pauses, *([rest] if rest else [])))
     finally:
         upkeep.manager.stopping()
         desk.close()

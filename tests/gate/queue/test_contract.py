@@ -101,16 +101,6 @@ def test_a_response_comes_out_as_it_went_in(queue: QueueEngine) -> None:
     assert queue.unsettled() is None
 
 
-def test_what_is_put_back_comes_to_the_next(queue: QueueEngine, again: Open) -> None:
-    claim = one(queue, b"text", "fix.md")
-    queue.put_back([claim])
-    queue.close()
-    after = again()
-    after.acquire()
-    [found] = after.claim(9) + after.recover()
-    assert (found.data, found.source.name, found.id) == (b"text", "fix.md", None)
-
-
 def test_what_is_forgotten_leaves_its_id_and_its_source(queue: QueueEngine, again: Open) -> None:
     assert queue.ended("fix") is None
     claim = one(queue)

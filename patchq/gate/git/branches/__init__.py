@@ -111,9 +111,11 @@ class Branches(Protocol):
     def checkouts(self, branch: str) -> list[Checkout]:
         """The work trees that follow the branch when it moves, also those out of reach."""
 
-    def resting(self) -> Mapping[str, float]:
-        """The branches that landed a moment ago where somebody works, and for how many seconds each
-        should stay as it is: git does not wait for the lock that a landing takes there."""
+    def rest(self) -> float:
+        """Return the seconds for which no branch that a person has checked out should move.
+
+        A landing takes the lock of the index, for which git does not wait.
+        """
 
     def busy(self, branch: str) -> str | None:
         """What a work tree is in the middle of with the branch, so that it must not move."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from patchq.gate.git.checkout import Checkout
 
 PAUSE_SECONDS = 1.0
-"""Between two landings on a branch that is checked out."""
+"""Between two landings where a branch is checked out, for a person's own git commands."""
 
 
 class LocalBranches:
@@ -30,8 +30,7 @@ class LocalBranches:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._rest: dict[str, float] = {}
-        """When each branch that landed in a work tree may land again."""
+        self._rests_until = 0.0
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """They are read whenever they are asked for."""
@@ -53,10 +52,8 @@ class LocalBranches:
 
         return checkouts(self._repo, branch)
 
-    def resting(self) -> dict[str, float]:
-        now = monotonic()
-        self._rest = {branch: until for branch, until in self._rest.items() if until > now}
-        return {branch: until - now for branch, until in self._rest.items()}
+    def rest(self) -> float:
+        return max(self._rests_until - monotonic(), 0.0)
 
     def busy(self, branch: str) -> str | None:
         from patchq.gate.git.checkout import busy
@@ -98,7 +95,7 @@ class LocalBranches:
         places = self.checkouts(move.branch)
         made = _with_work_trees(repo, move, places, unsure)
         if made and places:
-            self._rest[move.branch] = monotonic() + PAUSE_SECONDS
+            self._rests_until = monotonic() + PAUSE_SECONDS
         return made
 
 

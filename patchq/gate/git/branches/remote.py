@@ -118,8 +118,8 @@ class RemoteBranches:
         """None: a work tree here is on a branch of this repository."""
         return []
 
-    def resting(self) -> dict[str, float]:
-        return {}
+    def rest(self) -> float:
+        return 0.0
 
     def busy(self, branch: str) -> str | None:
         return None

@@ -176,9 +176,6 @@ class PostgresQueue(Archive):
         self._session.own.update(row[0] for row in rows)
         return self._claims(rows)
 
-    def put_back(self, claims: Sequence[Claim]) -> None:
-        pass  # the end of the session leaves them to the next worker, and counts no death
-
     def orphaned(self) -> bool:
         """Whether somebody left claims that this process may recover, or held ones alone in a lane
         that nobody looks at any more."""
