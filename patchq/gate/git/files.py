@@ -14,7 +14,7 @@ import random
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -182,11 +182,11 @@ def barrier(*paths: Path) -> None:
                         raise DiskFault(f"cannot flush {place}: {error.strerror}") from error
 
 
-def attempts(seconds: float) -> Iterator[None]:
-    """Turns of a loop that tries something again for so long, with short pauses; one at least."""
+def attempts(seconds: float, cut: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turns of a loop that tries something again for so long, or until `cut`; one at least."""
     deadline = time.monotonic() + seconds
     yield
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not cut():
         time.sleep(random.uniform(*_PAUSE_SECONDS))
         yield
 

@@ -15,7 +15,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +55,12 @@ class LinkLock:
     def flush(self) -> None:
         os.fsync(self.fd)
 
-    def hold(self, lock: Path, wait: float = WAIT_SECONDS) -> None:
-        """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds."""
-        for _ in files.attempts(wait):
+    def hold(
+        self, lock: Path, wait: float = WAIT_SECONDS, cut: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds, or
+        once `cut` says so."""
+        for _ in files.attempts(wait, cut):
             with suppress(FileExistsError):
                 self._link(lock)
                 return

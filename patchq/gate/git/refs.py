@@ -66,6 +66,7 @@ def move(
     through: Sequence[tuple[str, str]] = (),
     first: Callable[[], None] = lambda: None,
     wait: float = WAIT_SECONDS,
+    cut: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Move the ref (full name) from `old` (None: from nothing) to `new`; False if `old` is not its
     tip.
@@ -73,8 +74,8 @@ def move(
     `through` are commits on the way, with their messages: each gets its own reflog entry.  `first`
     is called when nothing else can move the ref any more, and the move is all that is left.  The
     move is atomic at once and durable after `files.barrier`.  `errors.Busy` if others hold the ref
-    for `wait` seconds, `errors.RepositoryFault` for a symbolic or symlinked ref, and for a new one
-    whose name is the directory of another ref, or the reverse.
+    for `wait` seconds or until `cut`, `errors.RepositoryFault` for a symbolic or symlinked ref, and
+    for a new one whose name is the directory of another ref, or the reverse.
     """
     staged = new if isinstance(new, Staged) else stage(repo, new)
     try:
@@ -83,7 +84,7 @@ def move(
             staged.lock.flush()
         if old is None:
             _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
-        staged.lock.hold(path.with_name(f"{path.name}.lock"), wait)
+        staged.lock.hold(path.with_name(f"{path.name}.lock"), wait, cut)
         if repo.is_symbolic(ref):
             raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
         if ref_value(repo.commondir, ref) != old:

@@ -117,7 +117,7 @@ def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> li
     What has an intended verdict was decided before its process died.
     """
     undecided = [claim for claim in claims if claim.intended is None and not claim.request]
-    ends = _tried_out(undecided, _alone(world), world.pulse)
+    ends = _tried_out(undecided, _alone(world), world.pulse, lambda: world.stop.is_set)
     judged = []
     for claim in claims:
         problem = None
@@ -172,14 +172,19 @@ def _alone(world: World) -> Callable[[Claim], object]:
 
 
 def _tried_out(
-    claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
+    claims: Sequence[Claim],
+    decide: Callable[[Claim], object],
+    pulse: Callable[[], None],
+    cut: Callable[[], bool],
 ) -> dict[str, int | None]:
     """Decide on the claims in children; of each on which one died, its token and the signal (0:
-    there was none; None: it did not end)."""
+    there was none; None: it did not end).  Those behind a `cut` were not tried."""
     ends: dict[str, int | None] = {}
     left = list(claims)
     while left:
-        done, status = _child(left, decide, pulse)
+        done, status = _child(left, decide, pulse, cut)
+        if cut():
+            break
         if done < len(left):
             ended = None if status is None else max(0, -os.waitstatus_to_exitcode(status))
             ends[left[done].token] = ended
@@ -188,7 +193,10 @@ def _tried_out(
 
 
 def _child(
-    claims: Sequence[Claim], decide: Callable[[Claim], object], pulse: Callable[[], None]
+    claims: Sequence[Claim],
+    decide: Callable[[Claim], object],
+    pulse: Callable[[], None],
+    cut: Callable[[], bool],
 ) -> tuple[int, int | None]:
     """How many of the claims a child decided on before it ended, and how it ended, unless it had to
     be ended."""
@@ -203,7 +211,7 @@ def _child(
     os.close(writes)
     done, until, ended = 0, monotonic() + LONGEST_SECONDS, False
     try:
-        while not ended and monotonic() < until:
+        while not ended and not cut() and monotonic() < until:
             pulse()
             if select.select([reads], [], [], _PULSE_SECONDS)[0]:
                 ended = not os.read(reads, 1)

@@ -142,7 +142,7 @@ def _sorted(
             landed.done.append(publication(decision.damaged(fault)))
         elif isinstance(fault, Declined):
             landed.done.append(publication(decision.declined(fault)))
-        elif isinstance(fault, Busy):
+        elif isinstance(fault, Busy) and not world.stop.is_set:
             # Somebody else holds the branch's lock: the batch waits, and is decided again.
             landed.done.append(publication(_waiting(decision, fault)))
         else:
@@ -241,6 +241,7 @@ class _Row:
             touched={path for landing in self.landings for path in landing.candidate.paths},
             # A batch that waited for a lock already looks again soon, so it need not wait.
             wait=0.0 if first.decision.claim.held else WAIT_SECONDS,
+            cut=lambda: world.stop.is_set,
             backup=world.config.worktree.backup,
         )
 

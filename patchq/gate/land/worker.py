@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from time import monotonic, thread_time
+from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
 
 from patchq.core.model.errors import (
@@ -58,6 +58,7 @@ _MANY = 64
 _CROWD = 4
 """How many times as long it takes by the clock, at most, where others have the processor: a group
 that ends sooner there has fewer in it, and costs those others as much as a large one."""
+_PULSE_SECONDS = 0.1
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
@@ -78,6 +79,8 @@ def start(world: World, tell: Tell, patience: float = 5.0) -> None:
     left = [claim for claim in rest if not claim.held]
     deaths.forget_others(world.queue_root, rest)
     for some in deaths.portions(world.queue_root, left):
+        if world.stop.is_set:
+            return
         with deaths.counted(world.queue_root, some) as died:
             work(deaths.judged(some, world, died), world, tell)
 
@@ -160,6 +163,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     What was built on a batch that a hook refused is decided again without that.  So is what others
     moved the branch away from, in smaller groups: the smaller a group is, the sooner it lands.
+    Once `world.stop` is set, what is decided on lands, and the next start does the rest.
     """
     world.check_that_it_decides()
     left = deque((claim, choice) for claim in claims)
@@ -169,7 +173,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
         marks.catch_up(world)
     most = 1 if world.ask and choice is None else presubmit.group_size(world, GROUP)
     room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
-    while left:
+    while left and not world.stop.is_set:
         tips = Tips(world, _unsure.setdefault(world.repo, set()))
         group = _Group(room, many, world)
         ended += _gather(group, left, tips, tries, tell)
@@ -229,7 +233,7 @@ def _gather(
 ) -> int:
     """Decide on claims until the group has to land; return how many were found landed."""
     world, ended = group.world, 0
-    while left and not group.is_full(left[0][0]):
+    while left and not world.stop.is_set and not group.is_full(left[0][0]):
         claim, choice = left[0]
         if claim.request and world.desk:
             world.desk.take(claim)
@@ -276,6 +280,7 @@ def _settle(
     how many claims ended.
     """
     checked = presubmit.check(group, world)
+    _rest(checked.kept, world)
     landed = landing.land(_complete(checked.kept, world), world)
     if tips.unsure is not None:
         tips.unsure |= landed.unsure
@@ -292,6 +297,14 @@ def _settle(
     again, others = _still_open([it for it in group if it.claim.token in dropped], world, tell)
     lost = [it.claim.token for it in again if it.claim.token in moved]
     return lost, again, ended + others
+
+
+def _rest(decisions: Sequence[Decision], world: World) -> None:
+    """Wait while checked-out branches rest, unless a person asked for what lands."""
+    lands = any(one.state == "applied" and one.claim.choice is None for one in decisions)
+    while lands and not world.ask and not world.stop.is_set and (rest := world.branches.rest()):
+        world.pulse()
+        sleep(min(rest, _PULSE_SECONDS))
 
 
 def _still_open(

@@ -128,7 +128,8 @@ def serve(
                     worker.start(world, tell)
                     recovered = True
                 heads.turn(world)
-                came = worker.turn(world, tell) > 0
+                rest = world.branches.rest()  # what comes meanwhile lands together
+                came = not rest and worker.turn(world, tell) > 0
                 if rounds.due(came):
                     _look_round(world, tell)
                 if came:
@@ -140,7 +141,8 @@ def serve(
                 recovered = False
             idle()
             upkeep.idle()
-            doorbell.wait(min(_pause(world), upkeep.pause, followers.pause, heads.pause))
+            pauses = upkeep.pause, followers.pause, heads.pause
+            doorbell.wait(min(_pause(world), *pauses, *([rest] if rest else [])))
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -294,5 +296,6 @@ def drain(
                 break
             world.pulse()
             sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
-        restack.settle(world)
+        if not control.stop:
+            restack.settle(world)
     upkeep.finish()

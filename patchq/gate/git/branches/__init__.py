@@ -8,7 +8,7 @@ or nothing.  patchq's own records (`refs/patchq/`) stay in this repository eithe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,6 +45,8 @@ class BranchMove:
     """The branch whose end it stands on, as that is after the moves before this one: it is not made
     where one of these was not."""
     wait: float = LONGEST_WAIT
+    cut: Callable[[], bool] = lambda: False
+    """Ends that wait early."""
     backup: bool = False
     """Whether a work tree that follows keeps copies of what it had."""
 
@@ -108,6 +110,12 @@ class Branches(Protocol):
 
     def checkouts(self, branch: str) -> list[Checkout]:
         """The work trees that follow the branch when it moves, also those out of reach."""
+
+    def rest(self) -> float:
+        """Return the seconds for which no branch that a person has checked out should move.
+
+        A landing takes the lock of the index, for which git does not wait.
+        """
 
     def busy(self, branch: str) -> str | None:
         """What a work tree is in the middle of with the branch, so that it must not move."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from patchq.core.model.errors import Busy, CannotFollow, Fault, ObjectDamaged
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from patchq.gate.git.branches.worktree import Follow
     from patchq.gate.git.checkout import Checkout
 
+PAUSE_SECONDS = 1.0
+"""Between two landings where a branch is checked out, for a person's own git commands."""
+
 
 class LocalBranches:
     """`Branches` as refs below `refs/heads/`."""
@@ -26,6 +30,7 @@ class LocalBranches:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
+        self._rests_until = 0.0
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """They are read whenever they are asked for."""
@@ -46,6 +51,9 @@ class LocalBranches:
         from patchq.gate.git.checkout import checkouts  # who only reads tips needs none of it
 
         return checkouts(self._repo, branch)
+
+    def rest(self) -> float:
+        return max(self._rests_until - monotonic(), 0.0)
 
     def busy(self, branch: str) -> str | None:
         from patchq.gate.git.checkout import busy
@@ -84,21 +92,26 @@ class LocalBranches:
             return refs.move(repo, name, move.old, move.new, move.log, move.who, wait=move.wait)
         if self.busy(move.branch):  # somebody began that since it was decided
             return False
-        return _with_work_trees(repo, move, unsure)
+        places = self.checkouts(move.branch)
+        made = _with_work_trees(repo, move, places, unsure)
+        if made and places:
+            self._rests_until = monotonic() + PAUSE_SECONDS
+        return made
 
 
-def _with_work_trees(repo: Repository, move: BranchMove, unsure: set[str]) -> bool:
-    """Move a branch with every work tree that has it checked out; False when the branch or a work
-    tree is not as it was, and then `unsure` has what is in the way there."""
+def _with_work_trees(
+    repo: Repository, move: BranchMove, places: Sequence[Checkout], unsure: set[str]
+) -> bool:
+    """Move a branch with the work trees at `places`, which have it checked out; False when one of
+    them is not as it was, and then `unsure` has what is in the way there."""
     from patchq.gate.git import files, refs
     from patchq.gate.git.branches.worktree import Follow
-    from patchq.gate.git.checkout import checkouts
 
     assert move.old is not None
     assert move.new is not None
     follows: list[Follow] = []
     try:
-        for checkout in checkouts(repo, move.branch):
+        for checkout in places:
             if checkout.unseen:
                 return _undo(follows)
             follow = Follow(
@@ -107,6 +120,7 @@ def _with_work_trees(repo: Repository, move: BranchMove, unsure: set[str]) -> bo
                 move.new.oid,
                 touched=move.touched,
                 wait=move.wait,
+                cut=move.cut,
                 backup=move.backup,
             )
             if found := follow.prepare():
@@ -131,6 +145,7 @@ def _with_work_trees(repo: Repository, move: BranchMove, unsure: set[str]) -> bo
             through=move.through,
             first=first,
             wait=move.wait,
+            cut=move.cut,
         )
     except (Fault, OSError):
         _undo(follows)

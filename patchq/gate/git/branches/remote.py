@@ -118,6 +118,9 @@ class RemoteBranches:
         """None: a work tree here is on a branch of this repository."""
         return []
 
+    def rest(self) -> float:
+        return 0.0
+
     def busy(self, branch: str) -> str | None:
         return None
 

@@ -28,7 +28,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
@@ -83,6 +83,7 @@ class Follow:
         *,
         touched: Collection[str] = (),
         wait: float = WAIT_SECONDS,
+        cut: Callable[[], bool] = lambda: False,
         backup: bool = False,
     ) -> None:
         self.checkout = checkout
@@ -90,6 +91,7 @@ class Follow:
         self.new = new
         self.touched = touched
         self.wait = wait
+        self.cut = cut
         self.backup = backup
         self._copies: list[Path] = []
         self._lock: LinkLock
@@ -105,14 +107,14 @@ class Follow:
 
         Returns the paths that are not clean; then, as after a fault, nothing was changed and
         nothing is locked.  What cannot even be undone stays locked for `recover`.  `errors.Busy`
-        if others hold the index for `wait` seconds.  The files are durable after
+        if others hold the index for `wait` seconds, or until `cut`.  The files are durable after
         `files.barrier(checkout.workdir, checkout.gitdir)`.
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
         self._lock = LinkLock.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
         try:
-            self._lock.hold(gitdir / "index.lock", self.wait)
+            self._lock.hold(gitdir / "index.lock", self.wait, self.cut)
             found = self._paths_in_the_way()
             if not found:
                 found = self._begin()
