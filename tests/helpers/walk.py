@@ -192,9 +192,9 @@ def _followed(at: Path) -> str:
     repo = at / "project"
     (repo / "shop").mkdir(parents=True)
     (repo / "shop/cart.py").write_text(FILE)
-    write_config(repo, "version: 1\nmode: auto\n")
     for words in ("init -q -b main", "add .", "commit -q -m Start"):
         _git(repo, *words.split())
+    write_config(repo, "version: 1\nmode: auto\n")
     (repo / ".patchq/inbox").mkdir(parents=True)
     (repo / ".patchq/inbox/round.md").write_text(RESPONSE)
     os.utime(repo / ".patchq/inbox/round.md", (1e9, 1e9))
