@@ -171,7 +171,7 @@ def test_without_a_terminal_it_is_proposed(repo: Path) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    text = "version: 1\nmode: auto\nworktree: {backup: true}\n"
+    text = "version: 1\nmode: auto\nworktree: {backup: true}\npaths: {review: ['!*.bak.2']}\n"
     files = {"a.txt": "one\n", "d/b [1].txt": "b\n", "gone.txt": "gone\n", ".patchq.yaml": text}
     repo = make_repo(tmp_path / "repo", files)
     patchq("init", cwd=repo)

@@ -244,12 +244,12 @@ def test_t07_a_directory_may_take_the_place_of_a_file_that_the_batch_deletes(rep
     base = git("rev-parse", "trunk", cwd=repo)
     gone = "diff --git a/a.txt b/a.txt\ndeleted file mode 100644\n--- a/a.txt\n+++ /dev/null\n"
     gone += "@@ -1 +0,0 @@\n-one\n"
-    new = DIFF.format(path="a.txt/x", more="new file mode 100644\n")
+    new = DIFF.format(path="a.txt/x.md", more="new file mode 100644\n")
     told = given(repo, {"swap": f"---\nbase: {base}\n---\n{gone}{new}"})["swap"]
     if told["state"] == "rejected":
         assert codes(told) == ["path.not_a_file"]
     else:
-        assert git("show", "trunk:a.txt/x", cwd=repo) == "x"
+        assert git("show", "trunk:a.txt/x.md", cwd=repo) == "x"
 
 
 def test_t12_no_file_becomes_executable_unseen(repo: Path) -> None:

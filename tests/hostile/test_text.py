@@ -189,9 +189,9 @@ def test_p05_p06_a_file_that_is_a_bomb_to_its_language_is_judged_or_left_alone()
 
 def test_p07_nothing_is_decompressed(repo: Path) -> None:
     packed = base64.b64encode(gzip.compress(b"\0" * 30_000_000)).decode()
-    told = given(repo, {"zip": call(path="zip.b64", content=f"{packed}\n")})["zip"]
+    told = given(repo, {"zip": call(path="zip.txt", content=f"{packed}\n")})["zip"]
     assert told["state"] == "applied"
-    assert git("show", "trunk:zip.b64", cwd=repo) == packed
+    assert git("show", "trunk:zip.txt", cwd=repo) == packed
 
 
 def test_p08_what_stands_beside_an_edit_keeps_its_bytes(repo: Path) -> None:

@@ -126,9 +126,10 @@ def _reasons(
     """Why a person has to look first."""
     for change in plan.changes:
         for path in change.paths:
-            odd = _odd_mode(change, world) if path == change.path else None
-            why = odd or (path in paths and _odd_kind(change, path, world))
-            if why:
+            if world.policy.taken_out(path):
+                continue
+            odd = _odd_mode(change) if path == change.path else None
+            if why := odd or (path in paths and _odd_kind(change, path, world)):
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
@@ -160,7 +161,7 @@ def _odd_kind(change: FileChange, path: str, world: World) -> str | None:
     return reason and f"is changed, and {reason}"
 
 
-def _odd_mode(change: FileChange, world: World) -> str | None:
+def _odd_mode(change: FileChange) -> str | None:
     """The reason why a person looks first at a file that is no plain one, as a clause, or None."""
     if change.link and change.after is not None:
         return f"would be a symbolic link to {visible(os.fsdecode(change.after))}"
@@ -170,9 +171,8 @@ def _odd_mode(change: FileChange, world: World) -> str | None:
         return None
     if change.before is None or change.was_executable is False:
         return "would be a program (mode 100755)"
-    if suffix(PurePosixPath(change.path).name) in SOURCE or world.policy.taken_out(change.path):
-        return None
-    return "is a program (mode 100755), and not plain source"
+    plain = suffix(PurePosixPath(change.path).name) in SOURCE
+    return None if plain else "is a program (mode 100755), and not plain source"
 
 
 def _to_review(decision: Decision, code: str, message: str, path: str | None = None) -> Problem:

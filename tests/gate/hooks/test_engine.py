@@ -529,6 +529,31 @@ def test_a_pass_is_remembered_and_a_refusal_is_not(
     assert (tmp_path / "ran").read_text() == "x\n" * 5
 
 
+def test_a_pass_counts_for_the_files_that_the_hook_was_shown(repo: Path) -> None:
+    look = "! tr '\\0' '\\n' < $PATCHQ_FILES | grep -qx a.txt"
+    a, b = block("a.txt", "two\n", "2\n"), block("b.txt", "b\n", "B\n")
+    start = git("rev-parse", "main", cwd=repo)
+    configure(repo, hook(look))
+    [both] = settle(repo, code=1, both=a + b)
+    assert codes(both) == ["hook.refused"]
+    commit_files(repo, {"a.txt": "one\n2\nthree\n"})
+    [only] = settle(repo, only=b)
+    assert only["state"] == "proposed"
+    git("reset", "-q", "--hard", start, cwd=repo)
+    [again] = settle(repo, code=1, again=a + b + "# again\n")
+    assert codes(again) == ["hook.refused"]
+
+
+def test_a_pass_counts_for_fewer_files_too(repo: Path) -> None:
+    a, b = block("a.txt", "two\n", "2\n"), block("b.txt", "b\n", "B\n")
+    configure(repo, hook("true"))
+    settle(repo, both=a + b)
+    patchq("discard", "both", cwd=repo)
+    commit_files(repo, {"a.txt": "one\n2\nthree\n"})
+    [fewer] = settle(repo, fewer=b)
+    assert said(fewer) == "passed before, on the same tree"
+
+
 def test_accept_runs_the_hooks_on_a_tree_that_they_have_not_seen(repo: Path) -> None:
     configure(repo, hook("! grep -q B b.txt"))
     settle(repo, r=EDIT, s=block("d/c.txt", "c\n", "C\n"))

@@ -15,12 +15,12 @@ from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_confi
 
 Steps = Callable[..., list[list[str]]]
 """Gives the paths of each step that a work tree made, and forgets them."""
-FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "*.log\n"}
+FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", ".gitignore": "log.txt\n"}
 
 
 EDIT = block("a.txt", "two\n", "2\n")
 CREATE = block("new.txt", "", "new\n")
-CREATE_IGNORED = block("new.log", "", "new\n")
+CREATE_IGNORED = block("log.txt", "", "new\n")
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_what_was_in_the_way_once_is_looked_at_until_it_is_clean(repo: Path, ste
 IN_THE_WAY = {
     "changed": (EDIT, {"a.txt": "one\ntwo\nthree and more\n"}),
     "untracked": (CREATE, {"new.txt": "mine\n"}),
-    "ignored": (CREATE_IGNORED, {"new.log": "mine\n"}),
+    "ignored": (CREATE_IGNORED, {"log.txt": "mine\n"}),
 }
 
 

@@ -377,7 +377,7 @@ def test_others_do_not_wait_for_an_answer(tmp_path: Path) -> None:
         process = daemon(at)
         try:
             at.server.asked.wait()
-            drop(at.queue, {"mine.md": "```python:new.py\nx = 1\n```\n"})
+            drop(at.queue, {"mine.md": "```text:new.txt\nx = 1\n```\n"})
             assert verdict(at, "mine")["state"] == "applied"
             at.server.closed.set()
             assert verdict(at, "fix")["state"] == "applied"

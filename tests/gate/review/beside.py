@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import commit_files, git
 
-CONFIG = "version: 1\nmode: auto\ntarget: main\n"
+CONFIG = "version: 1\nmode: auto\ntarget: main\npaths: {review: ['!*']}\n"
 
 
 def with_work_tree(repo: Path) -> Path:

@@ -12,6 +12,7 @@ from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
+CONFIG = "version: 1\nmode: auto\ntarget: main\npaths: {review: ['!*.bin', '!empty']}\n"
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 FILES: dict[str, bytes | str] = {
     "a.txt": LINES,
@@ -28,7 +29,7 @@ FILES: dict[str, bytes | str] = {
 def repo(tmp_path: Path) -> Path:
     """A repository in auto mode, whose branch `work` is checked out and `main` is the target."""
     repo = make_repo(tmp_path / "repo", FILES)
-    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\ntarget: main\n"})
+    commit_files(repo, {".patchq.yaml": CONFIG})
     patchq("init", cwd=repo)
     git("checkout", "-q", "-b", "work", cwd=repo)
     return repo

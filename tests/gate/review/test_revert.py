@@ -25,7 +25,7 @@ def repo(tmp_path: Path) -> Path:
     """A repository in auto mode."""
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / "script.sh").chmod(0o755)
-    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\n"})
+    commit_files(repo, {".patchq.yaml": "version: 1\nmode: auto\npaths: {review: ['!*']}\n"})
     patchq("init", cwd=repo)
     return repo
 

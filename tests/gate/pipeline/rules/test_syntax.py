@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from patchq.core.text import grammars
-from patchq.gate.config.schema import Config
+from patchq.gate.config.schema import Config, Paths
 from tests.helpers.deciding import Bench, Row, check
 
-AUTO = Config(mode="auto")
+AUTO = Config(mode="auto", paths=Paths(review=("!*.yaml",)))
 BROKEN = ("result.syntax",)
 TYPES = "type Pair[T] = tuple[T, T]\n"
 MACROS = "#define BEGIN {\n#define END }\n\nint one(void) BEGIN\n  return 1;\nEND\n"
