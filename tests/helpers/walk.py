@@ -19,7 +19,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.helpers.gitrepo import write_config
 from tests.helpers.pages import ARCHITECTURE, ROOT, rewrite
 
 FILE = """\
@@ -192,7 +191,7 @@ def _followed(at: Path) -> str:
     repo = at / "project"
     (repo / "shop").mkdir(parents=True)
     (repo / "shop/cart.py").write_text(FILE)
-    write_config(repo, "version: 1\nmode: auto\n")
+    (repo / ".patchq.yaml").write_text("version: 1\nmode: auto\n")
     for words in ("init -q -b main", "add .", "commit -q -m Start"):
         _git(repo, *words.split())
     (repo / ".patchq/inbox").mkdir(parents=True)
