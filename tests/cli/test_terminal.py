@@ -62,7 +62,8 @@ def test_watch_shows_one_line_that_lives(repo: Path) -> None:
 
 
 def test_live_line_is_one_line_however_long_the_names_are(repo: Path) -> None:
-    git("checkout", "-q", "-b", "long/" + "x" * 150, cwd=repo)
+    git("branch", "long/" + "x" * 150, cwd=repo)
+    patchq("init", "--target", "long/" + "x" * 150, cwd=repo)
     with on_a_terminal(repo, "watch") as terminal:
         text = terminal.read_until(lambda text: "x…" in text)
     assert max(len(line) for line in plain(text)) == 100

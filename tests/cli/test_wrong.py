@@ -189,12 +189,12 @@ def test_a_configuration_that_cannot_be_used(repo: Path) -> None:
 
 def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
     answers = [
-        patchq(*words, cwd=repo.parent).out
+        patchq(*words, cwd=repo.parent).out.replace('"file"', '"git directory"')
         for words in (
             ("-C", "repo", "--json", "status"),
             ("status", "--json", "-C", "repo"),
             ("-C", "repo", "status", "--json", "-C", "."),
-            ("status", "-Crepo", "--config=.patchq.yaml", "--json"),
+            ("status", "-Crepo", "--config=.git/patchq.yaml", "--json"),
         )
     ]
     assert len(set(answers)) == 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import git, make_repo
 
 _CLIENT = {"name": "t", "version": "0"}
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
@@ -40,7 +40,9 @@ def _answers(out: bytes) -> dict[int, dict[str, Any]]:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "repo", {"ä.txt": "één\n"})
+    repo = make_repo(tmp_path / "repo", {"ä.txt": "één\n"})
+    git("config", "patchq.target", "main", cwd=repo)
+    return repo
 
 
 _CHECK = ("check", {"edits": [{"path": "ä.txt", "old": "één\n", "new": "zwei €\n"}]})
