@@ -12,7 +12,7 @@ from patchq.gate.config import config_file
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.trial import Trial
-from patchq.gate.pipeline.rules import Rules
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.world import NOBODY
 from patchq.gate.service.doctor import landing
 
@@ -61,7 +61,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _unsigned(site: places.Site, rules: Rules) -> list[str]:
+def _unsigned(site: places.Site, rules: GateRules) -> list[str]:
     """Why commits that are to be signed cannot be, tried out."""
     commit = rules.config.commit
     try:

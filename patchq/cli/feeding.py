@@ -13,7 +13,7 @@ from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
 from patchq.cli.session import Session
 from patchq.core.model.errors import Fault
 from patchq.gate.git import files
-from patchq.gate.pipeline.rules import Rules
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.service.feed import feed, feed_once
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the database's driver is an extra
 FEEDER = "feeder"
 
 
-def feed_cluster(args: Namespace, session: Session, reload: Callable[[], Rules]) -> None:
+def feed_cluster(args: Namespace, session: Session, reload: Callable[[], GateRules]) -> None:
     """Feed until the session is told to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
     database, entries = _entries(args, session)

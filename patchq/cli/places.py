@@ -21,11 +21,11 @@ from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config
 from patchq.gate.git import records, sharing
 from patchq.gate.git.branches import Branches, backup
-from patchq.gate.git.home import Home, HomeGone, proposed, record, recorded, refuse
+from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.ground import Ground, branches_of
-from patchq.gate.pipeline.rules import Rules, difference
+from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.memory import MemoryQueue
@@ -63,7 +63,7 @@ class Site:
         home = recorded(self.repo.commondir)
         return [f"commit it to {home}: it counts then"] if home and self.draft.name == FILE else []
 
-    def rules(self) -> Rules:
+    def rules(self) -> GateRules:
         """Return the rules that count; raises `UsageError` where they cannot be known, or used."""
         own = rules.of_operator(self.repo, self.file)
         home = self._find_home(own)
@@ -78,7 +78,7 @@ class Site:
             raise config_file.ConfigError([problem])
         return found
 
-    def rules_to_look(self) -> Rules:
+    def rules_to_look(self) -> GateRules:
         """Return the rules that count, or the defaults with the trouble of the home branch."""
         try:
             return self.rules()
@@ -86,9 +86,9 @@ class Site:
             if rules.of_operator(self.repo, self.file):
                 raise
             known = isinstance(error, HomeGone | config_file.ConfigError)
-            return Rules(trouble=error, home=recorded(self.repo.commondir) if known else None)
+            return GateRules(trouble=error, home=recorded(self.repo.commondir) if known else None)
 
-    def _find_home(self, own: Rules | None) -> Home | None:
+    def _find_home(self, own: GateRules | None) -> Home | None:
         """Return the home branch, recorded if it was not; None where nobody needs one."""
         known, remote, checked_out = recorded(self.repo.commondir), self.remote, False
         if self.branch is None and remote is not None and known:
@@ -195,19 +195,19 @@ def open_ground(
     return Ground(repo, queue, root, config, target, branches=branches, judged_by=found)
 
 
-def notice_difference(args: Namespace, repo: Repository, rules: Rules) -> None:
+def notice_difference(args: Namespace, repo: Repository, rules: GateRules) -> None:
     """Tell a person who edits the work tree's file that other rules count."""
     found = difference(repo, rules)
     if found and found[1]:
         output.notice(args, "; ".join(found))
 
 
-def target_of(rules: Rules) -> str:
+def target_of(rules: GateRules) -> str:
     """Return the branch of what names none; empty where the home branch is not known."""
     return rules.config.target or (rules.home.branch if rules.home else "")
 
 
-def _check(branches: Branches, rules: Rules, target: str) -> None:
+def _check(branches: Branches, rules: GateRules, target: str) -> None:
     """Raise `UsageError` where batches cannot be for that branch."""
     if _is_missing(branches, target):
         if not branches.tips(""):

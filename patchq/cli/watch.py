@@ -14,7 +14,7 @@ from pathlib import Path
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.session import Session
 from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
-from patchq.gate.pipeline.rules import Rules, difference
+from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.service.serve import serve
@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
     if args.detach:
         return _detach(args, world)
 
-    def reload() -> Rules:
+    def reload() -> GateRules:
         rules = session.site.rules()
         places.setup_log(args, rules.config, args.log)
         return rules

@@ -17,7 +17,7 @@ from patchq.core.model.errors import Fault, Interrupted
 from patchq.gate.config.schema import Config
 from patchq.gate.git import records
 from patchq.gate.pipeline.ground import Ground, branches_of
-from patchq.gate.pipeline.rules import Rules
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.world import compose
 from patchq.gate.queue.lock import Lock
 from patchq.gate.service.lanes import lane_by, serve_lanes
@@ -87,7 +87,7 @@ def run(args: Namespace) -> int:
     return 130 if control.interrupted else 0
 
 
-def _read_anew(args: Namespace, site: Site) -> Rules:
+def _read_anew(args: Namespace, site: Site) -> GateRules:
     rules = site.rules()
     places.setup_log(args, rules.config)
     return rules

@@ -30,6 +30,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / ".git/info/exclude").write_text("/.patchq.yaml\n/outside/\n")
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     (repo / "outside").mkdir()
     for name, text in (("good", EDIT), ("other", OTHER), ("bad", BAD)):
         (repo / f"outside/{name}.md").write_text(text)
@@ -185,9 +186,10 @@ def test_outside_a_repository(tmp_path: Path) -> None:
 
 
 def test_no_target(repo: Path) -> None:
+    git("config", "--unset", "patchq.target", cwd=repo)
     git("checkout", "-q", "--detach", cwd=repo)
     for words in (("run",), ("watch",), ("check", "outside/good.md")):
-        assert "HEAD is on no branch" in patchq(*words, cwd=repo, code=2).err
+        assert "HEAD is detached" in patchq(*words, cwd=repo, code=2).err
     configure(repo, "version: 1\ntarget: main\n")
     patchq("run", cwd=repo)
     configure(repo, "version: 1\ntarget: mian\n")
@@ -196,7 +198,7 @@ def test_no_target(repo: Path) -> None:
 
 def test_unborn_branch(tmp_path: Path) -> None:
     git("init", "-q", cwd=tmp_path)
-    assert "HEAD is on no branch" in patchq("run", cwd=tmp_path, code=2).err
+    assert "make a first commit" in patchq("run", cwd=tmp_path, code=2).err
 
 
 def test_directory_and_configuration_are_chosen(repo: Path, tmp_path: Path) -> None:
@@ -224,7 +226,8 @@ def test_init_can_be_repeated(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / ".git/info/exclude").write_text("*.log")
     first = patchq("init", cwd=repo)
-    assert first.out.splitlines() == [str(repo / ".patchq"), str(repo / ".patchq.yaml")]
+    made = [str(repo / ".patchq"), str(repo / ".patchq.yaml")]
+    assert first.out.splitlines() == [*made, "commit it to main: it counts then"]
     assert (repo / ".git/info/exclude").read_text() == "*.log\n/.patchq/\n"
     configure(repo, "version: 1\nmode: auto\n")
     drop(repo / ".patchq", {"x.md": EDIT})
@@ -407,6 +410,7 @@ def test_too_large_is_too_large_by_every_way_in(repo: Path, verb: str) -> None:
 
 def test_check_needs_no_queue(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
+    git("config", "patchq.target", "main", cwd=repo)
     before = everything(repo)
     assert patchq("check", "-", cwd=repo, stdin=EDIT).out.startswith("would be proposed")
     assert everything(repo) == before
@@ -485,7 +489,8 @@ def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
 def test_status_without_a_target(tmp_path: Path) -> None:
     git("init", "-q", cwd=tmp_path)
     assert patchq("--json", "status", cwd=tmp_path).json()["busy"] is None
-    assert "none: HEAD is on no branch (review mode)\n" in patchq("status", cwd=tmp_path).out
+    git("checkout", "-q", "--detach", cwd=make_repo(tmp_path / "repo", FILES))
+    assert "target   none (review mode)\n" in patchq("status", cwd=tmp_path / "repo").out
 
 
 def test_log_and_show(repo: Path) -> None:
@@ -616,15 +621,16 @@ def test_accept_lands_on_the_batch_s_target_whatever_is_checked_out(repo: Path) 
     patchq("accept", "y", cwd=repo)
     assert tip(repo, "main~2") == start
     assert tip(repo, "elsewhere") == there
-    assert "target   none: HEAD is on no branch" in patchq("status", cwd=repo).out
+    assert "target   main (review mode)" in patchq("status", cwd=repo).out
 
 
 def test_batches_are_not_for_branches_that_wait(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
     patchq("run", cwd=repo)
-    git("checkout", "-q", "patchq/x", cwd=repo)
+    configure(repo, "target: patchq/x\n")
     drop(repo / ".patchq", {"y.md": OTHER})
     assert "waits for review" in patchq("run", cwd=repo, code=2).err
+    configure(repo, "")
     patchq("accept", "x", cwd=repo)
     assert git("show", "main:a.txt", cwd=repo) == "one\n2\nthree"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.gitrepo import git, make_repo, operators_file
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 HEAD = "---\nagent: {}\nmessage: {}\n---\n"
@@ -33,6 +33,7 @@ def repo(tmp_path: Path) -> Path:
     """Three proposals of three sizes and ages, and a refusal."""
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     for name, text in RESPONSES.items():
         drop(repo / ".patchq", {f"{name}.md": text})
         patchq("run", cwd=repo, code=None)

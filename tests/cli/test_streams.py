@@ -13,7 +13,7 @@ from patchq import cli
 from patchq.cli import parsing
 from patchq.gate.config import config_file
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, operators_file
 
 EDIT = block("a.txt", "two\n", "2\n")
 BAD = block("a.txt", "nowhere\n", "x\n")
@@ -23,6 +23,7 @@ BAD = block("a.txt", "nowhere\n", "x\n")
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     return repo
 
 

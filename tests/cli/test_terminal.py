@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 ESCAPE = "\x1b"
@@ -22,6 +22,7 @@ ESCAPE = "\x1b"
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
@@ -61,7 +62,8 @@ def test_watch_shows_one_line_that_lives(repo: Path) -> None:
 
 
 def test_live_line_is_one_line_however_long_the_names_are(repo: Path) -> None:
-    git("checkout", "-q", "-b", "long/" + "x" * 150, cwd=repo)
+    git("branch", "long/" + "x" * 150, cwd=repo)
+    patchq("init", "--target", "long/" + "x" * 150, cwd=repo)
     with on_a_terminal(repo, "watch") as terminal:
         text = terminal.read_until(lambda text: "x…" in text)
     assert max(len(line) for line in plain(text)) == 100

@@ -14,7 +14,7 @@ import pytest
 from patchq.cli import arguments, listing
 from patchq.cli.verbs import GROUPS, VERBS
 from tests.helpers.command import Done, block, drop, patchq
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import make_repo, operators_file
 
 RIGHT = {
     "init": "", "watch": "", "stop": "", "run": "", "status": "", "log": "", "stats": "", "mcp": "",
@@ -89,6 +89,7 @@ def repo(tmp_path: Path) -> Path:
     """A repository with one proposal; nothing here changes it."""
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     drop(repo / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
     patchq("run", cwd=repo)
     (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))
@@ -188,12 +189,12 @@ def test_a_configuration_that_cannot_be_used(repo: Path) -> None:
 
 def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
     answers = [
-        patchq(*words, cwd=repo.parent).out
+        patchq(*words, cwd=repo.parent).out.replace('"file"', '"git directory"')
         for words in (
             ("-C", "repo", "--json", "status"),
             ("status", "--json", "-C", "repo"),
             ("-C", "repo", "status", "--json", "-C", "."),
-            ("status", "-Crepo", "--config=.patchq.yaml", "--json"),
+            ("status", "-Crepo", "--config=.git/patchq.yaml", "--json"),
         )
     ]
     assert len(set(answers)) == 1

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import git, make_repo
 
 _CLIENT = {"name": "t", "version": "0"}
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
@@ -41,7 +41,9 @@ _LONG = b"x" * 100_000_000
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    return make_repo(tmp_path / "repo", {"ä.txt": "één\n"})
+    repo = make_repo(tmp_path / "repo", {"ä.txt": "één\n"})
+    git("config", "patchq.target", "main", cwd=repo)
+    return repo
 
 
 @contextmanager

@@ -71,8 +71,8 @@ def place(data: bytes, name: str, *steps: int | str) -> str:
             key, node = found[-1] if found else (key, None)
         elif isinstance(node, yamlio.Sequence) and isinstance(step, int):
             key = node = node.items[step]
-    assert key is not None
-    return f"{name}:{key.line}:{key.column} {dotted.removeprefix('.')}"
+    line, column = (key.line, key.column) if key else (1, 1)  # of an empty file
+    return f"{name}:{line}:{column} {dotted.removeprefix('.')}"
 
 
 def json_schema() -> dict[str, Any]:

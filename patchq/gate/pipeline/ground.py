@@ -10,10 +10,10 @@ from patchq.core.model.errors import Fault
 from patchq.core.model.frozen import frozen
 from patchq.gate.config.schema import Config
 from patchq.gate.git.branches import Branches
+from patchq.gate.git.branches.home import Home
 from patchq.gate.git.branches.local import LocalBranches
-from patchq.gate.git.home import Home
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.rules import DEFAULTS, Rules
+from patchq.gate.pipeline.rules import DEFAULTS, GateRules
 from patchq.gate.queue import QueueEngine
 
 _LOCAL = cast(Branches, None)
@@ -30,7 +30,7 @@ class Ground:
     target: str
     branches: Branches = field(kw_only=True, default=_LOCAL)
     """Those that batches land on; without any, the repository's own."""
-    judged_by: Rules = field(kw_only=True, default=DEFAULTS)
+    judged_by: GateRules = field(kw_only=True, default=DEFAULTS)
     """Where the configuration is from."""
 
     def __post_init__(self) -> None:

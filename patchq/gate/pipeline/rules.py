@@ -22,7 +22,7 @@ from patchq.core.model.frozen import frozen
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
-from patchq.gate.git.home import Home, HomeGone, head_commit
+from patchq.gate.git.branches.home import Home, HomeGone, head_commit
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
 
@@ -34,7 +34,7 @@ _KEPT = frozenset({"queue", "cluster", "review", "log"})
 
 
 @frozen(slots=False)
-class Rules:
+class GateRules:
     """A configuration, the file that has it, and the home branch as far as that is known."""
 
     config: Config = Config()
@@ -69,10 +69,10 @@ class Rules:
         return config_file.place(self.data or b"", self.name, *steps)
 
 
-DEFAULTS = Rules()
+DEFAULTS = GateRules()
 
 
-def of_operator(repo: Repository, file: Path | None) -> Rules | None:
+def of_operator(repo: Repository, file: Path | None) -> GateRules | None:
     """Return the rules in the operator's own file, if there is one; raises `ConfigError`."""
     path = file or repo.commondir / OWN_FILE
     data = config_file.content(path)
@@ -81,18 +81,18 @@ def of_operator(repo: Repository, file: Path | None) -> Rules | None:
     if data is None:
         return None
     config = config_file.parse(data, path.name)
-    return Rules(config, "file" if file else "git directory", path.name, path, data)
+    return GateRules(config, "file" if file else "git directory", path.name, path, data)
 
 
-def of_home(repo: Repository, home: Home | None) -> Rules:
+def of_home(repo: Repository, home: Home | None) -> GateRules:
     """Return the rules at the home branch's tip; raises `HomeGone` and `ConfigError`."""
     if home is None or not (repo.has_ref(home.ref) or repo.refs("refs/heads/")):
-        return Rules(home=home)  # before the first commit
+        return GateRules(home=home)  # before the first commit
     blob, name = blob_at(repo, home), f"{home}:{FILE}"
     if blob is None:
-        return Rules(home=home, name=f"the defaults ({home} has no {FILE})")
+        return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
     data = repo.raw(blob)
-    return Rules(config_file.parse(data, name), "home branch", name, None, data, home)
+    return GateRules(config_file.parse(data, name), "home branch", name, None, data, home)
 
 
 def blob_at(repo: Repository, home: Home) -> str | None:
@@ -110,7 +110,7 @@ def _blob(repo: Repository, commit: str, name: str) -> str | None:
     return leaf and leaf[1]
 
 
-def checked(rules: Rules) -> Rules:
+def checked(rules: GateRules) -> GateRules:
     """Return the rules with what follows from a cluster and from the home branch's remote."""
     config, remote = rules.config, rules.home and rules.home.remote
     if "cluster" in config.given:
@@ -126,7 +126,7 @@ def checked(rules: Rules) -> Rules:
     return replace(rules, config=config)
 
 
-def renewed(repo: Repository, old: Rules) -> Rules:
+def renewed(repo: Repository, old: GateRules) -> GateRules:
     """Return the rules for the next group: those at the home branch's tip, if they can be read.
 
     The same ones, where nothing has changed.  Without a home branch they have a `trouble`.
@@ -155,7 +155,7 @@ def renewed(repo: Repository, old: Rules) -> Rules:
         return replace(old, trouble=None, unusable=blob or "?")
 
 
-def difference(repo: Repository, rules: Rules) -> tuple[str, str] | None:
+def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
     """Return what a work tree's file says otherwise, and the ways to make it count.
 
     There is no way for the file of another branch, which is as it was committed.

@@ -19,7 +19,7 @@ from patchq.core.model.errors import Busy, Fault
 from patchq.gate.config.schema import Config
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.lane import lane_of
-from patchq.gate.pipeline.rules import Rules
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
@@ -42,7 +42,7 @@ def feed(
     entries: Entries,
     control: Control,
     tell: worker.Tell,
-    load: Callable[[], Rules],
+    load: Callable[[], GateRules],
     upkeep: Upkeep,
     listen: Callable[[Callable[[], None]], None],
     idle: Callable[[], None] = lambda: None,

@@ -25,7 +25,7 @@ from patchq.gate.git.tidying import Combining, Tidying
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.requests import RequestDesk
-from patchq.gate.pipeline.rules import Rules
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue import QueueEngine
 from patchq.gate.review import errands
@@ -71,7 +71,7 @@ def serve_lanes(
     queue: LaneQueue,
     control: Control,
     tell: worker.Tell,
-    load: Callable[[], Rules],
+    load: Callable[[], GateRules],
     manager: Manager,
 ) -> None:
     """Work until `control.stop`."""
@@ -84,11 +84,7 @@ def serve_lanes(
     try:
         while not control.stop:
             manager.alive()
-            if control.reload:
-                desk.world = world = _reload(world, queue, control, load, manager)
-            if (now := by_tip(world)) is not world:
-                desk.world = world = now
-                queue.sort_by(lane_by(world.config, world.target))
+            desk.world = world = _renewed(world, queue, control, load, manager)
             if world.judged_by.trouble:
                 queue.wait(LOOK_SECONDS)
                 continue
@@ -163,20 +159,23 @@ class _Desk(RequestDesk):
             super().refused(report)
 
 
-def _reload(
+def _renewed(
     world: World,
     queue: LaneQueue,
     control: Control,
-    load: Callable[[], Rules],
+    load: Callable[[], GateRules],
     manager: Manager,
 ) -> World:
-    """The world under the configuration as it is now."""
-    manager.reloading()
-    control.reload = False
-    world = reloaded(world, load)
-    queue.sort_by(lane_by(world.config, world.target))
-    manager.ready()
-    return world
+    """The world under the rules as they are now."""
+    now = by_tip(world)
+    if control.reload:
+        manager.reloading()
+        control.reload = False
+        now = reloaded(now, load)
+        manager.ready()
+    if now is not world:
+        queue.sort_by(lane_by(now.config, now.target))
+    return now
 
 
 def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:

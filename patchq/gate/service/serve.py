@@ -21,7 +21,7 @@ from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.ground import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
-from patchq.gate.pipeline.rules import Rules, renewed
+from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.review import restack
@@ -93,12 +93,11 @@ def serve(
     world: World,
     control: Control,
     tell: worker.Tell,
-    load: Callable[[], Rules],
+    load: Callable[[], GateRules],
     upkeep: Upkeep,
     idle: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work until `control.stop`.  The caller holds the queue's lock; `idle` is called whenever
-    nothing is left to do."""
+    """Work until `control.stop`, with the queue's lock; `idle` is called where nothing is left."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     keep_heap_small()
@@ -109,8 +108,7 @@ def serve(
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
-    recovered = False
-    rounds, followers, heads = Rounds(), _Followers(), Heads()
+    rounds, followers, heads, recovered = Rounds(), _Followers(), Heads(), False
     try:
         while not control.stop:
             upkeep.turn()
@@ -235,7 +233,7 @@ def by_tip(world: World) -> World:
     return replace(world, judged_by=kept) if now is world else now
 
 
-def reloaded(world: World, load: Callable[[], Rules]) -> World:
+def reloaded(world: World, load: Callable[[], GateRules]) -> World:
     """The world under the rules as they are now; the same one, if these cannot be used."""
     try:
         rules = load()

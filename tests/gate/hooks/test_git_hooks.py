@@ -82,7 +82,8 @@ def test_list_says_what_works(repo: Path) -> None:
     hook(repo / ".git/hooks/pre-push", "#!/bin/sh\n")
     assert states() == (set(), {"absent", "other"})
     patchq("hooks", "install", "--git", cwd=repo)
-    patchq("hooks", "install", cwd=repo)
+    assert "commit it to main: it counts then" in patchq("hooks", "install", cwd=repo).out
+    commit_files(repo, {})
     assert states() == ({"pre-apply"}, {"installed"})
     lines = patchq("hooks", "list", cwd=repo).out.splitlines()
     assert sum(line.startswith("  on ") for line in lines) == 1 + len(NAMES)

@@ -17,7 +17,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Tidying
 from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -30,6 +30,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     git("checkout", "-q", "-b", "elsewhere", cwd=repo)
     git("worktree", "add", "-q", str(tmp_path / "linked"), "main", cwd=repo)
     return repo

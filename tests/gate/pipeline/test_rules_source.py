@@ -8,11 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from patchq.cli.door import Door
+from patchq.core.model.errors import UsageError
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
@@ -157,6 +161,49 @@ def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_p
     drop(bare / ".patchq", {"x.md": RESPONSE})
     patchq("run", cwd=bare)
     assert (tip(bare), marker.exists()) == (tip(repo), False)
+
+
+def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
+    """Both open what they show and decide on by one door, call by call."""
+    with ExitStack() as opened:
+        words = {"config": None, "verbose": False, "quiet": False}
+        door = Door(Namespace(directory=repo, opened=opened, **words))
+        opened.callback(door.close)
+
+        def rules() -> tuple[str, int]:
+            with door.world(targeted=True, writes=True) as world:
+                return world.config.mode, len(world.config.hooks)
+
+        assert rules() == ("review", 0)
+        git("checkout", "-q", "main", cwd=repo)
+        commit_files(repo, {".patchq.yaml": "mode: auto\n"})
+        assert rules() == ("auto", 0)
+        commit_files(repo, {".patchq.yaml": "mode: sideways\n"})
+        with pytest.raises(UsageError, match=r"main:\.patchq\.yaml:1:7 mode"):
+            rules()
+
+
+def test_rules_of_a_remotes_branch_are_those_last_fetched(tmp_path: Path) -> None:
+    """What is committed here alone does not count, as for a worker's clone."""
+    shared = make_repo(tmp_path / "shared", {"a.txt": "one\n"})
+    commit_files(shared, {".patchq.yaml": "landing: {remote: origin}\n"})
+    git("clone", "-q", str(shared), "clone", cwd=tmp_path)
+    clone = tmp_path / "clone"
+    patchq("init", "--remote", "origin", cwd=clone)
+    auto = "mode: auto\nlanding: {remote: origin}\n"
+    commit_files(clone, {".patchq.yaml": auto})
+    assert patchq("--json", "status", cwd=clone).json()["mode"] == "review"
+    commit_files(shared, {".patchq.yaml": auto})
+    git("fetch", "-q", cwd=clone)
+    assert patchq("--json", "status", cwd=clone).json()["mode"] == "auto"
+    commit_files(shared, {".patchq.yaml": "mode: auto\n"})
+    git("fetch", "-q", cwd=clone)
+    said = patchq("run", cwd=clone, code=2).err
+    assert "landing.remote: expected `origin`, as `patchq.remote`" in said
+    git("rm", "-q", ".patchq.yaml", cwd=shared)
+    commit_files(shared, {})
+    git("fetch", "-q", cwd=clone)
+    assert "landing.remote: expected `origin`" in patchq("run", cwd=clone, code=2).err
 
 
 # ---------------------------------------------------------------- where they are from

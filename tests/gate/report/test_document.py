@@ -32,6 +32,7 @@ SCHEMA: dict[str, Any] = {
     "decided": {"unix": NUMBER, "iso": TEXT},
     "reason": (str, NONE),
     "mode": TEXT,
+    "rules": (dict, NONE),
     "target": (str, NONE),
     "base": {"commit": TEXT, "how": TEXT},
     "commit": (str, NONE),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -152,15 +151,11 @@ def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path)
     assert git("show", f"{told['commit']}:b.txt", cwd=repo) == "not committed"
 
 
-def test_the_target_is_the_daemon_s_while_one_runs(tmp_path: Path) -> None:
+def test_the_target_is_the_home_branch_whatever_is_checked_out(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
-    queue = DirectoryQueue(repo / ".patchq")
-    queue.acquire("main")
     git("checkout", "-q", "-b", "work", cwd=repo)
     assert patchq("--json", "status", cwd=repo).json()["target"] == "main"
-    queue.close()
-    assert patchq("--json", "status", cwd=repo).json()["target"] == "work"
 
 
 def test_a_series_is_one_batch_for_each_commit(repo: Path) -> None:

@@ -489,4 +489,4 @@ def test_hooks_see_a_link(repo: Path, work: Path, run: str, result: str | bytes 
         assert not os.path.lexists(repo / "new")
     else:
         assert at(repo / "new") == ("file", result)
-    assert git("status", "--porcelain", cwd=repo) == " M .patchq.yaml"
+    assert git("status", "--porcelain", cwd=repo) == ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -20,7 +20,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", FILES)
     (repo / ".git/info/exclude").write_text("/.patchq/\n")
     patchq("init", cwd=repo)
-    operators_file(repo).unlink()
+    (repo / ".patchq.yaml").unlink()
     assert run(repo, x=EDIT)["state"] == "proposed"
     return repo
 

@@ -23,7 +23,7 @@ from patchq.gate.git.opening import OPEN_PACKS
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -130,11 +130,13 @@ def test_g17_signal_ends_it_after_the_batch_in_hand(
 
 
 def test_g08_detached_head_is_told_at_the_start(repo: Path) -> None:
+    operators_file(repo).unlink()
+    git("config", "--unset", "patchq.target", cwd=repo)
     git("checkout", "-q", "--detach", cwd=repo)
     for words in (("watch",), ("watch", "--detach"), ("run",)):
         done = fresh(*words, cwd=repo, code=2)
-        assert "HEAD is on no branch" in done.err
-        assert "`target`" in done.err
+        assert "HEAD is detached" in done.err
+        assert "--target" in done.err
     assert patchq("stop", cwd=repo).out == "no daemon runs\n"
 
 

@@ -17,13 +17,14 @@ import pytest
 from patchq.gate.hooks.jail import no_jail
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
     patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").rename(operators_file(repo))
     return repo
 
 
@@ -105,8 +106,9 @@ def test_work_tree_features_are_named(repo: Path) -> None:
 
 
 def test_no_target(repo: Path) -> None:
+    git("config", "--unset", "patchq.target", cwd=repo)
     git("checkout", "-q", "--detach", cwd=repo)
-    assert doctor(repo, code=1)["repository.target"]["level"] == "fatal"
+    assert doctor(repo, code=1)["config"]["level"] == "fatal"
 
 
 def test_a_batch_that_git_passed_over(repo: Path) -> None:
