@@ -14,6 +14,7 @@ from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.trial import Trial
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.world import NOBODY
+from patchq.gate.report import document
 from patchq.gate.service.doctor import landing
 
 ARGUMENTS = (
@@ -51,7 +52,7 @@ def run(args: Namespace) -> int:
             {
                 "config": found.title,
                 "exists": found.data is not None,
-                "rules": found.entry(),
+                "rules": document.rules_entry(found.origin()),
                 "not_tried": not_tried,
             },
             f"{found.title}: ok",

@@ -30,6 +30,7 @@ from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.hand import activities, in_hand, stem_id, told
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report import document
 from patchq.gate.review import comparison, from_git
 from patchq.gate.review.risk import Risk
 from patchq.gate.service.doctor import Finding, beside
@@ -112,7 +113,7 @@ def overview(
         "target": ground.target or None,
         "remote": ground.branches.remote,
         "mode": ground.config.mode,
-        "rules": ground.judged_by.entry(),
+        "rules": document.rules_entry(ground.judged_by.origin()),
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
         else None,

@@ -236,6 +236,10 @@ class RetryEntry(TypedDict):
 # ---------------------------------------------------------------- the whole
 
 
+RulesEntry = TypedDict("RulesEntry", {"from": str, "blob": str | None})
+"""The file whose rules judged a batch: where it is, and git's id of it."""
+
+
 class BatchDocument(TypedDict):
     """What a report and a plan have, in their order.
 
@@ -258,7 +262,7 @@ class BatchDocument(TypedDict):
     decided: ReadOnly[Moment | None]
     reason: ReadOnly[str | None]
     mode: ReadOnly[Mode | None]
-    rules: ReadOnly[Mapping[str, str | None] | None]
+    rules: ReadOnly[RulesEntry | None]
     target: ReadOnly[str | None]
     base: ReadOnly[BaseEntry | None]
     commit: ReadOnly[str | None]

@@ -402,6 +402,14 @@ class Generation:
 
 
 @frozen
+class RulesOrigin:
+    """The file whose rules judged a batch: where it is, and the id that git gives it."""
+
+    source: str
+    blob: str | None
+
+
+@frozen
 class ResponseVerdict:
     """What is decided on one response, as the pipeline and the report both know it; `timings` are
     milliseconds, by stage."""
@@ -419,8 +427,7 @@ class ResponseVerdict:
     timings: Mapping[str, float] = field(default_factory=dict)
     hooks: tuple[HookRun, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    rules: Mapping[str, str | None] | None = None
-    """Where the rules are from by which it was judged."""
+    rules: RulesOrigin | None = None
 
 
 @frozen

@@ -255,7 +255,7 @@ def decide(
         problems=(*response.warnings, *problems),
         timings=dict(response.timings),
         corrections=resolved.corrections if resolved else (),
-        rules=response.world.judged_by.entry(),
+        rules=response.world.judged_by.origin(),
         claim=claim,
         choice=response.choice,
         header=response.header,

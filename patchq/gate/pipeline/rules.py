@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Literal
 
 from patchq.core.model.errors import Fault
 from patchq.core.model.frozen import frozen
+from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
@@ -60,9 +60,9 @@ class GateRules:
         """Where they are from, for people."""
         return str(self.path or self.name)
 
-    def entry(self) -> Mapping[str, str | None]:
-        """What a report has of them."""
-        return {"from": self.source, "blob": self.blob}
+    def origin(self) -> RulesOrigin:
+        """Return what a report says of them."""
+        return RulesOrigin(self.source, self.blob)
 
     def place(self, *steps: int | str) -> str:
         """Where a key of the file stands, or would, as messages name it."""

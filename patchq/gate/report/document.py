@@ -37,6 +37,7 @@ from patchq.core.model.report import (
     Report,
     ReportChanges,
     ReviewEntry,
+    RulesEntry,
     SourceEntry,
 )
 from patchq.core.model.values import (
@@ -48,6 +49,7 @@ from patchq.core.model.values import (
     HookRun,
     Outcome,
     Problem,
+    RulesOrigin,
     State,
 )
 from patchq.core.text.quote import HIDDEN, clip, visible
@@ -85,6 +87,11 @@ def to_json(outcome: Outcome) -> Report:
     return _fitted(secrecy.without(foremost), cut)
 
 
+def rules_entry(rules: RulesOrigin) -> RulesEntry:
+    """Return where the rules are from, as reports and commands have it."""
+    return {"from": rules.source, "blob": rules.blob}
+
+
 def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
     committed = outcome.state in COMMITTED
@@ -107,7 +114,7 @@ def _whole(outcome: Outcome) -> Report:
         "decided": moment(outcome.decided),
         "reason": None,
         "mode": outcome.mode,
-        "rules": outcome.rules,
+        "rules": rules_entry(outcome.rules) if outcome.rules else None,
         "target": _short(outcome.target),
         "base": {"commit": base.commit, "how": base.how} if base else None,
         "commit": outcome.commit if committed else None,
