@@ -3,7 +3,7 @@
 As a library: `patchq.apply` gives what a model's answer makes of a mapping of files.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # true for type checkers; `typing` takes long to load
 
 if TYPE_CHECKING:
     from patchq.core.api import (
