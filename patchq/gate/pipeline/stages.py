@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Literal
 
 from patchq.core import formats
+from patchq.core.formats import account
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import CannotSign, Fault
 from patchq.core.model.names import nearest
@@ -28,7 +29,7 @@ from patchq.core.model.values import (
     Plan,
     Problem,
 )
-from patchq.core.plan import batch, guards, quotations, selection
+from patchq.core.plan import batch, guards, selection
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.git.located import WorkTrees
@@ -211,9 +212,6 @@ def resolve(read: Read) -> Planned | Decision:
     plan = batch.plan(edits, read.tree, read.world.rules, declared=read.declared)
     if plan.refused:
         read, plan = base.infer(read, edits, plan)
-    doubt = read.parsed.doubt
-    if doubt and (plan.refused or any(edit.state != "applied" for edit in plan.edits)):
-        return read.refuse(doubt)
     read, plan, corrections = _corrected(read, plan)
     outcomes = selection.with_left_out(plan.edits, read.parsed.edits, choice.edits, choice.left)
     timings = timed(read.timings, "resolve_ms", began)
@@ -221,18 +219,11 @@ def resolve(read: Read) -> Planned | Decision:
         plan = replace(plan, blind=(*plan.blind, *lost))
     known = read.but(timings=timings)
     planned = Planned(**known, plan=plan, edits=outcomes, corrections=corrections)
-    doubts = _doubts(read, edits, plan)
-    if doubts or plan.refused:
-        return planned.refuse(*plan.problems, *doubts)
-    return planned.warned(*plan.problems)
-
-
-def _doubts(read: Read, edits: Sequence[Edit], plan: Plan) -> Sequence[Problem]:
-    """The problems with what the response shows of files beside its edits."""
-    if not read.parsed.quotations:
-        return ()
-    ignores = known_paths(read.tree, WorkTrees(read.world.repo)).ignores
-    return quotations.doubts(read.parsed.quotations, edits, plan, read.tree, ignores)
+    if plan.refused:
+        return planned.refuse(*plan.problems)
+    parsed = read.parsed
+    beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, read.tree)
+    return planned.warned(*plan.problems, *beside)
 
 
 def _corrected(read: Read, plan: Plan) -> tuple[Read, Plan, tuple[Correction, ...]]:
