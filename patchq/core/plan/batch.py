@@ -35,9 +35,8 @@ from patchq.core.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.core.plan import chains, conflicts, elision, guards, selection
+from patchq.core.plan import conflicts, elision, guards, selection
 from patchq.core.plan.deeds import Deeds
-from patchq.core.plan.downwards import Downwards
 from patchq.core.plan.files import File, Files, clash, outcome
 from patchq.core.plan.patches import footprints
 from patchq.core.plan.proofs import Proofs, Since
@@ -77,28 +76,19 @@ def plan(
     """
 
     first: Order = "sequence" if all(edit.called for edit in edits) else "base"
-    alone = partial(plan, rules=rules, declared=True, diagnosed=False)
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
         refuted: dict[int, str] = {}
-        made: set[str] = set()
         while True:
-            proofs = Proofs(declared, since, refuted, made)
+            proofs = Proofs(declared, since, refuted)
             # Of the second order nothing is told where it is refused.
             told = diagnosed and order == first
             batch = _Batch(some, tree, rules, order, proofs, told)
             done = batch.run()
             more = proofs.taken_away()
+            if not more:
+                return done
             refuted |= more
-            if more:
-                continue
-            if declared or since:
-                return done
-            chained = chains.made(some, batch.files, done.plan, rules.rungs, alone)
-            if not chained:
-                return done
-            made |= chained
-            refuted.clear()  # what is made takes no line away
 
     return guards.settled(
         edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
@@ -124,7 +114,6 @@ class _Batch:
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
         self.deeds = Deeds(tree, rules, self.files)
-        self.downwards = Downwards(self.files.by_path, rules)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -225,11 +214,6 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-            self.downwards.look(edit.path, file)
-        if self.proofs.made and edit.id in self.proofs.made:
-            return outcome(edit, "already_applied")
-        if done := self.downwards.put(edit, file, self.meaning[id(edit)]):
-            return done
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
         missed = _NOWHERE
@@ -338,8 +322,6 @@ class _Batch:
         self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
-        if on_base and (plain := self.downwards.found(edit, file)):
-            return plain
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:

@@ -139,18 +139,6 @@ class Overlay:
                 self._replace(hunk, footprint.edit)
         return None
 
-    def is_behind_all(self, start: int) -> bool:
-        """Whether an offset of the base lies behind all that edits made, and borders on none."""
-        if self._patches and self._patches[-1].hunk.end >= start:
-            return False
-        return self._is_behind_all(start)
-
-    def append(self, footprint: Footprint) -> None:
-        """Make the replacements of an edit that is behind all others: what `add` does."""
-        self._occupy(footprint)
-        for hunk in footprint.hunks:
-            self._replace(hunk, footprint.edit)
-
     def collides(self, footprints: Sequence[Footprint]) -> bool:
         """Whether an earlier footprint keeps them from being added."""
         return isinstance(self._additions(footprints), Footprint)

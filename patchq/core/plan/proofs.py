@@ -22,13 +22,11 @@ Since = Callable[[str], Collection[tuple[int, int]]]
 @dataclass(slots=True)
 class Proofs:
     """What may be there already of a batch, and what shows it; `refuted` are edits (by `id`) whose
-    proof another edit takes away, with that one, and `made` those (by id) that are there already
-    for what they come to together."""
+    proof another edit takes away, with that one."""
 
     declared: bool
     since: Since | None
     refuted: Mapping[int, str]
-    made: Collection[str] = ()
     _given: list[tuple[Edit, File, frozenset[int]]] = field(default_factory=list)
 
     def asks(self, edit: Edit, *, on_base: bool) -> bool:

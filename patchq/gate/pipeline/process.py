@@ -12,7 +12,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from patchq.gate.pipeline import base, deliveries, dependencies, stages
+from patchq.gate.pipeline import base, dependencies, stages
 from patchq.gate.pipeline.progress import Decision, Incoming
 from patchq.gate.pipeline.world import Choice, Tips, World
 from patchq.gate.queue import Claim
@@ -31,7 +31,6 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice | None = None
             .then(base.choose)
             .then(stages.parse)
             .then(stages.resolve)
-            .then(deliveries.recognise)
             .then(base.carry)
             .then(stages.check_results)
             .then(stages.choose_mode)

@@ -71,10 +71,7 @@ RULES = [
           codes=BROKEN),
 ]  # fmt: skip
 if sys.version_info < (3, 12):
-    RULES += [
-        *rows("new later Python", "b.py", None, "", TYPES, state="proposed"),
-        *rows("later Python", "a.py", "x = 1\n", "x = 1\n", TYPES, state="proposed"),
-    ]
+    RULES += []
 if grammars.knows("a.c"):
     RULES += [
         *rows("C with macros", "a.c", MACROS, "  return 1;\n", "  return 2;\n"),

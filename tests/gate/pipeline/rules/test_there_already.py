@@ -100,13 +100,6 @@ TAKEN = [
 _IN_ORDER = ("v4a", "unified_diff", "diff_fence", "mail")
 """Forms whose parts stand in the file's order, so that none builds on another."""
 CHAINS = [
-    *_replaced("a line and another for it", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
-               ("old\n", "new\n"), but=_IN_ORDER),
-    *_replaced("in three steps", "x\na\nold\nless\ny\n", ("a\n", "a\nold\n"),
-               ("old\n", "old\nmore\n"), ("more\n", "less\n"), but=_IN_ORDER),
-    *_replaced("the last step with what stands round it", "f\ng\no\nq\np\nc\n",
-               ("c\n", "m\nc\n"), ("f\n", "f\ng\n"), ("m\n", "o\np\n"),
-               ("p\nc\n", "q\np\nc\n"), but=_IN_ORDER),
     *_replaced("the first step alone is there", "x\na\nold\ny\n", ("a\n", "a\nold\n"),
                ("old\n", "new\n"), after="x\na\nold\nnew\ny\n", but=_IN_ORDER),
     *_replaced("once more, on a declared base", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
@@ -115,17 +108,11 @@ CHAINS = [
                after="x\na\nnew\ny\n", but=_IN_ORDER),
     *_replaced("a chain beside lines like its own", "new\na\ny\n", ("a\n", "a\nold\n"),
                ("old\n", "new\n"), after="new\na\nnew\ny\n", but=_IN_ORDER),
-    *_replaced("two at one point", "q\na\nw\nb\nj\n", ("b\n", "a\nb\n"), ("q\n", "q\nw\n"),
-               but=_IN_ORDER),
-    *_replaced("a chain and a line at one point", "k\na\no\nu\nt\n", ("a\n", "a\ne\n"),
-               ("e\n", "o\n"), ("a\n", "a\nu\n"), but=_IN_ORDER),
     *_replaced("two at one point, on a declared base", "q\na\nw\nb\nj\n", ("b\n", "a\nb\n"),
                ("q\n", "q\nw\n"), head=DECLARED, after="q\nw\na\nw\na\nb\nj\n", but=_IN_ORDER),
     *_replaced("two near each other, beside lines like theirs", "q\nw\nx\na\nb\nj\n",
                ("j\n", "a\nj\n"), ("b\n", "b\nw\n"), after="q\nw\nx\na\nb\na\nw\nj\n",
                but=_IN_ORDER),
-    *_replaced("a chain, and another edit", "x\na\nnew\ny\n", ("a\n", "a\nold\n"),
-               ("old\n", "new\n"), ("x\n", "z\n"), after="z\na\nnew\ny\n", but=_IN_ORDER),
 ]  # fmt: skip
 
 LONG = "".join(f"line {n}\n" for n in range(20))
@@ -171,9 +158,6 @@ PARTS = [
           after={"a.txt": "x.y = 1\ny = 1\nb = 2\n"}),
     _call("  init()\n  go()\n", "go()", "init()\n  go()", "the added line, indented",
           state="duplicate"),
-    Row("an argument in two steps", {"a.txt": "f(new, x)\n"}, "".join(
-        json.dumps({"file_path": "a.txt", "old_string": old, "new_string": new}) + "\n"
-        for old, new in (("f(", "f(old, "), ("old", "new"))), state="duplicate"),
     _call("x = 1\n", "x = 1", "x = 1\n", "an empty line behind", after={"a.txt": "x = 1\n\n"}),
 ]  # fmt: skip
 
