@@ -117,12 +117,6 @@ class Overlay:
             return hunk
         return Hunk(hunk.start, hunk.end, self.now().part(self._begin(at), self._end(at)))
 
-    def removed(self) -> Iterator[tuple[int, int, str]]:
-        """The runs of the base's bytes that are replaced, in order, each with an edit that does."""
-        for patch in self._patches:
-            if patch.start < patch.end:
-                yield patch.start, patch.end, patch.edits[0]
-
     def add(self, footprints: Sequence[Footprint]) -> Footprint | None:
         """Make an edit's replacements, which are in the base's bytes.
 

@@ -120,9 +120,8 @@ def carry(planned: Planned) -> Planned | Decision:
     changes, beside = plan.changes, False
     if not move.leaves_alone(changes):
         edits = planned.choice.among(planned.parsed.edits)
-        since = move.changed_lines if planned.declared else None
         tree = world.repo.tree(tip)
-        on_tip = batch.plan(edits, tree, world.rules, since=since, diagnosed=False)
+        on_tip = batch.plan(edits, tree, world.rules, diagnosed=False)
         carried, beside = files.carry(edits, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         planned = replace(planned, edits=tuple(now.get(edit.id, edit) for edit in planned.edits))

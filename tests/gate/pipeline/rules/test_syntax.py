@@ -91,9 +91,3 @@ def test_what_stays(bench: Bench, row: Row) -> None:
 @pytest.mark.parametrize("row", RULES, ids=lambda row: row.name)
 def test_rules(bench: Bench, row: Row) -> None:
     check(bench, row)
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python knows it")
-def test_what_is_in_doubt_names_the_construct(bench: Bench) -> None:
-    row = Row("", {"o": ""}, patch("b.py", "", TYPES), {"b.py": TYPES}, says=("type", "3.12"))
-    check(bench, row)
