@@ -205,6 +205,6 @@ def _no_intent() -> None:
 
 
 def _no_dedupe() -> None:
-    from patchq.gate.pipeline import deliveries
+    from patchq.gate.pipeline import stages
 
-    _replace(deliveries, "refuse_same_bytes", lambda response, target: None)
+    _replace(stages, "refuse_duplicate", lambda response, target: None)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchq.core import formats as forms
+from patchq.core.formats import account
 from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import Unreadable
@@ -25,7 +26,7 @@ from patchq.core.model.values import (
     Plan,
     Problem,
 )
-from patchq.core.plan import batch, links, quotations, syntax, targets
+from patchq.core.plan import batch, links, syntax, targets
 from patchq.core.resolve.readings import RUNGS
 from patchq.core.text import retry, unified
 
@@ -220,12 +221,10 @@ def _flaws(
     parsed: Parsed, made: Plan, tree: MappedTree, rules: targets.Rules
 ) -> tuple[Problem, ...]:
     """Return the problems of a plan, of what the response shows beside it, or of its results."""
-    if parsed.doubt and (made.refused or any(edit.state != "applied" for edit in made.edits)):
-        return (parsed.doubt,)
-    shown = quotations.doubts(parsed.quotations, parsed.edits, made, tree, lambda path: False)
-    flaws = (*made.problems, *shown)
-    if any(problem.severity == "error" for problem in flaws):
-        return flaws
+    if made.refused:
+        return made.problems
+    beside = account.beside(parsed.shown, parsed.named, parsed.edits, made, tree)
+    flaws = (*made.problems, *beside)
     changes = made.changes
     sizes = ((it.path, len(it.after)) for it in changes if it.after is not None)
     large = targets.too_large(sizes, rules.file_bytes)

@@ -27,7 +27,7 @@ ROOMS = {
 FOR_FEW = {
     "concurrent.futures", "email.header", "patchq.gate.hooks.engine", "patchq.gate.land.landing",
     "patchq.gate.land.reports", "patchq.llm.certainty", "patchq.llm.corrections",
-    "patchq.llm.prompts", "patchq.core.plan.later_python", "tomllib",
+    "patchq.llm.prompts", "tomllib",
 }  # fmt: skip
 """What a dry run of most responses has no need of."""
 PRINTS = """

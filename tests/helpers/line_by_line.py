@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
-from patchq.core.formats.interior import Looker
-from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import Create, Write
 from patchq.core.model.values import Edit, Problem
 from tests.helpers.effort import effort
@@ -19,7 +17,6 @@ Read = Callable[[Document, int], Piece | None]
 def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[Edit]:
     """The edits of a text; raises `UnreadableEdit`."""
     doc = Document(text.split("\n"), BASE.__contains__, default_path)
-    doc.look = Looker(FORMATS.begins, FORMATS.may_begin)
     edits: list[Edit] = []
     i = 0
     while i < len(doc.lines):
@@ -28,7 +25,7 @@ def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[E
             i += 1
             continue
         assert i < piece.end <= len(doc.lines)
-        if piece.quotation:
+        if piece.under_path:
             i = piece.end
             continue
         assert piece.top is not None

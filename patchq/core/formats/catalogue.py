@@ -22,14 +22,12 @@ _OWN = ("```", "~~~", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
 _BARE = "`~<{["
 """What a line begins with that carries no prefix."""
-_COMMENTS = "|/;%"
+_COMMENTS = "|/;%│┃▏▌"
 """What else may lead a marker, and nothing else."""
 _TAGGED = "<[◁"
 _SHORT = 40
 _HINT = "send every change as a SEARCH/REPLACE block"
-_TAGS = Sign(
-    "an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|search|replace|file_text)>"
-)
+_TAGS = Sign("an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|file_text)>")
 
 
 @frozen

@@ -18,9 +18,8 @@ two halves belong together, so a half alone refuses the response.  An empty old 
 file.
 
 `FILE:` counts from wherever it stands behind the last edit, and so does a path that is a heading.
-Any other path has to stand right above the block, or above its CHANGE line.  A sentence that names
-one counts if nothing else does, and against the last edit's path only if it leads to the block with
-a colon; that path counts only if the lines between name no other.
+Any other path has to stand right above the block, or above its CHANGE line.  The last edit's path
+counts only if the lines between name no other.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ from patchq.core.formats.marks.paths import (
     as_meant,
     path_line,
     path_of_info,
-    path_of_sentence,
 )
 from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, Replace
@@ -140,26 +138,13 @@ def _block(doc: Document, i: int) -> Piece:
     new = _new_half(lines, label)
     if new.fenced:
         check_end(lines, new.fenced, heading.path, doc.known)
-    path = _one_path(doc, i, heading, old.lines)
-    op = _op(doc, i, path, old.lines, new.lines)
+    op = _op(doc, i, heading.path, old.lines, new.lines)
     op = replace(op, quoting=heading.quoting) if isinstance(op, Create) else op
     at = heading.start + 1, new.end + 1
-    edit = Edit("", NAME, at, path, op, heading.description)
+    edit = Edit("", NAME, at, heading.path, op, heading.description)
     below = next_line(lines, new.end)
     end = below if below < len(lines) and is_file_end(lines[below]) else new.end
     return Piece((edit,), end + 1, heading.top)
-
-
-def _one_path(doc: Document, i: int, heading: BlockHeading, old: Sequence[str]) -> str:
-    """The path of the block; raises `UnreadableEdit` where two are named, unless only one of the
-    files has the quoted lines."""
-    if heading.other is None:
-        return heading.path
-    if path := doc.holder((heading.path, heading.other), old):
-        return path
-    raise UnreadableEdit(
-        i, f"expected one path, found {heading.path!r} and {heading.other!r}", "name it once"
-    )
 
 
 def _op(
@@ -270,8 +255,6 @@ class BlockHeading:
     description: str | None
     start: int
     top: int
-    other: str | None = None
-    """Another path, which the sentence above the block names."""
     quoting: bool = False
     """Whether the path stands in a form that names files that there are as well."""
 
@@ -281,7 +264,6 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
     above, wrapper = _lines_above(doc, i)
     description: str | None = None
     named: str | None = None
-    sentence: str | None = None
     between: list[str] = []
     start = top = i
     for j in reversed(above):
@@ -298,8 +280,6 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         if named:
             top = j
             break
-        if not between and (line.rstrip().endswith(":") or not (doc.path or doc.default_path)):
-            sentence = path_of_sentence(line, doc.known)
         between.append(line)
     if named is None and wrapper:
         named = path_of_info(wrapper.info, doc.known)
@@ -308,12 +288,10 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
         raise UnreadableEdit(
             i, f"expected one path, found {named!r} and {titled!r}", "name it once"
         )
-    path = as_meant(named or titled or sentence or _carried(doc, i, between), doc.known)
+    path = as_meant(named or titled or _carried(doc, i, between), doc.known)
     labelled = named is not None and file_line(doc.lines[top]) is not None
-    other: str | None = as_meant(sentence, doc.known) if sentence and not labelled else path
-    stated = labelled or not (named or sentence) or bool(wrapper and ":" in wrapper.info)
-    other = other if other != path else None
-    return BlockHeading(path, description or None, start, top, other, not stated)
+    stated = labelled or not named or bool(wrapper and ":" in wrapper.info)
+    return BlockHeading(path, description or None, start, top, not stated)
 
 
 def _title(description: str | None, known: Known) -> str | None:

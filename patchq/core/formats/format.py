@@ -32,9 +32,8 @@ from typing import Any
 
 from patchq.core.formats.marks.lines import Fence, OpenFences
 from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
-from patchq.core.formats.marks.shell import ShellChange
 from patchq.core.model.frozen import frozen
-from patchq.core.model.values import Edit, Problem, Quotation
+from patchq.core.model.values import Edit, Problem, ShownPlace
 from patchq.core.text.patterns import Pattern
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
@@ -63,8 +62,6 @@ class Document:
     """All fences outside of edits, as the reader has met them."""
     known: KnownPaths = field(init=False)
     """Whether the base has a path, or an earlier edit makes it."""
-    look: Look | None = None
-    """What looks into a fence for edits; None while one is looked into."""
     memory: Memory = field(init=False)
 
     def __post_init__(self, base: Known) -> None:
@@ -113,21 +110,6 @@ def _bare(lines: Iterable[str]) -> str:
     return "\n".join(["", *(line.strip() for line in lines), ""])
 
 
-@frozen
-class Inside:
-    """What a fence holds: edits, whole or damaged; edits in a further fence; other text.  `end` is
-    the index of the line that closes it, `edits` of the first one's; None if there is none."""
-
-    end: int | None
-    edits: int | None
-    nested: bool
-    text: bool
-
-
-Look = Callable[[Document, int, Fence, str], Inside]
-"""What looks into the fence on a line that is tied to a path."""
-
-
 class Memory(dict[type, Any]):
     """What each format remembers of a document while it is read: `memory[Kind]` is the one
     `Kind(doc)`, made when it is first asked for."""
@@ -154,6 +136,22 @@ class Stated:
 
 
 @frozen
+class FenceUnderPath:
+    """A fence under a line that is a path and nothing else; `at` are its lines (1-based).
+
+    It is a file in a response without other edits.  `flaw` is what refuses it as one.
+    """
+
+    at: tuple[int, int]
+    path: str
+    text: str
+    language: str
+    guarded: bool
+    """Whether an existing file must keep most of its lines."""
+    flaw: UnreadableEdit | None = None
+
+
+@frozen
 class Piece:
     """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
     one), and the index of the first line behind them.  `top` is the index of the first line that
@@ -170,10 +168,10 @@ class Piece:
     """Who wrote the change, `Name <address>`, where a mail's head says so."""
     stated: Mapping[int, Stated] = field(default_factory=dict)
     """What the edits, by their index, say of each other."""
-    shell: tuple[ShellChange, ...] = ()
-    """What calls of a shell would change."""
-    quotation: Quotation | None = None
-    """What may as well be a mere excerpt; then there are no edits."""
+    shown: tuple[ShownPlace, ...] = ()
+    """The lines of shell calls that change files."""
+    under_path: FenceUnderPath | None = None
+    """What may be a file as well as an excerpt; then there are no edits."""
 
 
 class UnreadableEdit(Exception):

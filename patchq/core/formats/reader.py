@@ -1,9 +1,8 @@
 """Reading a whole response: who takes which lines, and what is left as prose.
 
 Every line that may begin something is offered to the formats in a fixed order; the first that
-begins there takes its lines.  What may as well be a mere excerpt is kept as a quotation; what it is
-depends on the rest of the response, and on the file.  What is left is looked through once more for
-anything that resembles an edit.
+begins there takes its lines.  A fence under a mere path is kept: it is a file if the response has
+no other edit.  What is left is prose, and is looked through for anything that resembles an edit.
 
 Every format refuses what begins as its own and is damaged.  The last look finds what none
 recognises at all: the signs that the formats name, and tags.  Landing the rest of the response
@@ -13,18 +12,16 @@ would be a silent partial apply, so all of it is refused.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import compress
 
+from patchq.core.formats import account
 from patchq.core.formats.catalogue import NOTHING, Beginning, Beginnings, Catalogue, Signs
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.escaping import disguised, may_disguise, undisguised
-from patchq.core.formats.format import Document, Piece, Stated, UnreadableEdit
-from patchq.core.formats.interior import Looker
-from patchq.core.formats.marks.blocks import is_cut, is_suspect, may_mark, opening
+from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, UnreadableEdit
+from patchq.core.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.core.formats.marks.carried import CarriedLines
 from patchq.core.formats.marks.lines import (
     BEGIN_PATCH,
@@ -33,29 +30,17 @@ from patchq.core.formats.marks.lines import (
     fence,
     line_above,
 )
-from patchq.core.formats.marks.notations import check_notations, may_note
-from patchq.core.formats.marks.paths import (
-    Known,
-    as_meant,
-    is_path,
-    path_line,
-    path_of_info,
-    paths_named,
-)
-from patchq.core.formats.marks.shell import ShellChange, changes_beside, may_command
-from patchq.core.formats.marks.shown_pairs import check_pairs, may_tell
-from patchq.core.formats.marks.statements import Setting, check_statements
+from patchq.core.formats.marks.paths import Known, path_line
 from patchq.core.formats.marks.tags import (
     Tag,
     blank_channels,
     blank_thought,
-    check_drafts,
     may_tag,
     stray,
+    stray_end,
 )
-from patchq.core.formats.marks.ties import paths_in
-from patchq.core.model.ops import MAKING, Rename, halves
-from patchq.core.model.values import Edit, Header, Problem, Quotation
+from patchq.core.model.ops import MAKING, Rename
+from patchq.core.model.values import Edit, Header, Problem, ShownPlace
 from patchq.core.text.patterns import Pattern
 
 _LISTED = Pattern(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
@@ -74,12 +59,12 @@ class Reading:
     warnings: list[Problem] = field(default_factory=list)
     sections: int = 0
     """The last number of a section of theirs."""
-    shell: list[ShellChange] = field(default_factory=list)
-    """What shell commands beside the edits would change."""
-    quotations: list[Quotation] = field(default_factory=list)
-    """What may as well be files as mere excerpts."""
-    fences: int = 0
-    """How many fences there are."""
+    shown: list[ShownPlace] = field(default_factory=list)
+    """What stands beside the edits and may have been meant as one."""
+    named: list[str] = field(default_factory=list)
+    """The paths of the base that the prose names, where something is shown."""
+    under_paths: list[FenceUnderPath] = field(default_factory=list)
+    """Fences under a mere path: files, if there is no edit of another format."""
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
@@ -95,14 +80,23 @@ class Reading:
         self.summary = self.summary or part.summary
         self.author = self.author or part.author
         self.warnings += part.warnings
-        self.shell += [replace(change, line=at[0]) for change in part.shell] if at else part.shell
+        self.shown += _moved(part.shown, at) if at else part.shown
         if isinstance(part, Reading):
-            self.quotations += [replace(one, at=at or one.at) for one in part.quotations]
-            self.fences += part.fences
+            self.named += part.named
+            self.under_paths += [replace(one, at=at or one.at) for one in part.under_paths]
 
 
-def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading:
+def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace]:
+    """Return what a text inside of JSON shows, on the line on which the text stands."""
+    return [ShownPlace(one.what, tuple((at[0], line) for _, line in one.lines)) for one in places]
+
+
+def read(
+    text: str, formats: Catalogue, known: Known, header: Header, *, part: bool = False
+) -> Reading:
     """The edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
+
+    `part` says that other parts of the response may hold edits.
 
     A text all of whose lines end in CRLF got these on its way: they are no part of the edits.  (The
     blank lines that stand for the front matter end in LF.)
@@ -114,7 +108,7 @@ def read(text: str, formats: Catalogue, known: Known, header: Header) -> Reading
     reader = _ResponseReader(doc, formats, begins)
     try:
         reader.read()
-        return reader.finish(header)
+        return reader.finish(header, part=part)
     except UnreadableEdit as error:
         raise error.written_as(next((e.format for e in reader.found.edits), None)) from None
 
@@ -128,7 +122,6 @@ class _ResponseReader:
     ) -> None:
         self.doc = doc
         self.formats = formats
-        doc.look = Looker(begins, formats.may_begin)
         self.begins = begins
         """What begins on a line on which something may begin, remembered."""
         self.carried = CarriedLines(doc.lines)
@@ -143,8 +136,10 @@ class _ResponseReader:
         """What refuses the response, unless what it is about turns out to be a file's text."""
         self.answered = False
         """Whether the final channel of a model's raw output was met."""
-        self.quoted: list[range] = []
-        """The lines of what may be mere excerpts."""
+        self.under_paths: list[range] = []
+        """The lines of the fences under a mere path."""
+        self.places: list[range] = []
+        """The lines of the edits."""
 
     def read(self) -> None:
         i = 0
@@ -177,7 +172,7 @@ class _ResponseReader:
             self.doc.open_fences.read(i, begun.mark)
         return i + 1
 
-    def finish(self, header: Header) -> Reading:
+    def finish(self, header: Header, *, part: bool) -> Reading:
         """The reading, once nothing in the prose resembles an edit, or front matter that would be
         lost; raises `UnreadableEdit`."""
         if self.doubt is not None:
@@ -187,14 +182,20 @@ class _ResponseReader:
         if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
             raise UnreadableEdit.of(lost)
         prose = self._prose()
-        unread = self._without_quoted(prose)
-        text = "\n".join(compress(self.doc.lines, unread))
+        shown = list[ShownPlace]()
+        if part or self.places or self.under_paths:
+            shown += account.shown(self.doc.lines, prose, self.places, self.doc.known)
+        if shown:
+            self.found.shown += shown
+            named = account.paths_named(compress(self.doc.lines, prose), self.doc.known)
+            self.found.named += dict.fromkeys(named)
+        if not self.found.edits:
+            for lines in self.under_paths:
+                prose[lines.start : lines.stop] = bytes(len(lines))
+        text = "\n".join(compress(self.doc.lines, prose))
         if text and not text.isspace():
-            self._check_prose(text, [*compress(enumerate(self.doc.lines, 1), unread)])
-        if self.found.edits and self.quoted:
-            text = "\n".join(compress(self.doc.lines, prose))
+            self._check_prose(text, [*compress(enumerate(self.doc.lines, 1), prose)])
         self.found.prose = text.strip()
-        self.found.fences = self.doc.open_fences.count
         return self.found
 
     def _prose(self) -> bytearray:
@@ -208,122 +209,26 @@ class _ResponseReader:
             prose[k] = 0
         return prose
 
-    def _without_quoted(self, prose: bytearray) -> bytearray:
-        """For each line whether it is prose, and of no quotation."""
-        unread = prose[:] if self.quoted else prose
-        for lines in self.quoted:
-            unread[lines.start : lines.stop] = bytes(len(lines))
-        return unread
-
-    def _check_prose(self, text: str, unread: Sequence[tuple[int, str]]) -> None:
-        """Refuse lines (number, text) that make `text` where they resemble an edit, or show a
-        change; and take in what commands in them would change."""
+    def _check_prose(self, text: str, prose: Sequence[tuple[int, str]]) -> None:
+        """Refuse lines (number, text) that make `text` where they resemble an edit, also once the
+        escapes on them are undone."""
         signs = self.formats.signs
-        if signs.may_stand(text) and (problem := unread_edit(unread, signs)):
+        if signs.may_stand(text) and (problem := unread_edit(prose, signs)):
             raise UnreadableEdit.of(problem)
-        if may_disguise(text) and self._may_mark(undisguised(text)):
-            self._check_disguises(unread)
-        if may_note(text):
-            self._check_notations(unread)
-        fences = self.doc.open_fences.count
-        if self.found.edits and fences and (fences > 1 or may_tell(text)):
-            self._check_pairs(unread)
-        self._check_statements(text, unread)
-        if may_tag(text):
-            self._check_drafts(unread)
-        if may_command(text):
-            self.found.shell += changes_beside(unread)
-
-    def _may_mark(self, text: str) -> bool:
-        """Whether a line of a text may resemble an edit."""
-        return may_mark(text) or self.formats.signs.may_stand(text)
-
-    def _check_disguises(self, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse what resembles an edit once the escapes on its line are undone."""
+        if self.found.edits and may_tag(text):
+            end = stray_end(prose)
+            if end is not None and self.first is not None and self.first < end:
+                raise stray(end - 1)
+        if "&" not in text and "\\" not in text:
+            return
         for number, line in prose:
-            for piece in disguised(line):
-                marked = opening(piece) or is_suspect(piece) or piece.startswith(BEGIN_PATCH)
-                if marked or unread_edit([(number, piece)], self.formats.signs):
-                    raise UnreadableEdit(
-                        number - 1,
-                        f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
-                        "send the edits as they are meant: `<` and `>` as such, each line ended by "
-                        "a newline",
-                    )
-
-    def _check_notations(self, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse what is an edit in the notation of another tool."""
-        places, known, shown = self._places(), self.doc.known, self._shown()
-        check_notations(
-            prose,
-            places,
-            self._is_headed,
-            lambda number, token: number not in shown and is_path(token, known),
-        )
-
-    def _check_pairs(self, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse a change that is shown beside the edits, and made by none of them."""
-        known = self.doc.known
-
-        @cache
-        def paths() -> list[str]:
-            named = (path for _, line in prose for path in paths_named(line, known))
-            meant = (as_meant(path, known) for path in named)
-            return list(dict.fromkeys([*(edit.path for edit in self.found.edits), *meant]))
-
-        check_pairs(
-            prose,
-            lambda quote: any(self.doc.holds(path, quote) for path in paths()),
-            [halves(edit.op) for edit in self.found.edits],
-        )
-
-    def _check_statements(self, text: str, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse a change that is stated in no form of edits."""
-        places, known = self._places(), self.doc.known
-        check_statements(
-            text,
-            prose,
-            Setting(
-                lambda path: known.base.has(as_meant(path, known)),
-                known.base.has_directory,
-                known.base.text,
-                lambda line: paths_in(line, known),
-                [
-                    run
-                    for run in self.doc.open_fences.closed
-                    if bisect_left(places, run.start) == bisect_left(places, run.stop)
-                ],
-                self.found.edits,
-            ),
-        )
-
-    def _check_drafts(self, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse a draft beside the edits; tags that are quoted in a fence are none."""
-        shown = self._shown()
-        check_drafts((line for line in prose if line[0] not in shown), self._places())
-
-    def _places(self) -> list[int]:
-        """The lines (numbers) on which edits begin."""
-        return sorted(edit.at[0] for edit in self.found.edits)
-
-    def _shown(self) -> set[int]:
-        """The lines (numbers) of the fences that hold no edit."""
-        places = self._places()
-        return {
-            number
-            for run in self.doc.open_fences.closed
-            if bisect_left(places, run.start) == bisect_left(places, run.stop)
-            for number in run
-        }
-
-    def _is_headed(self, i: int) -> bool:
-        """Whether a path, and nothing else, stands above line `i`, or above the fence over it."""
-        above = line_above(self.doc.lines, i, 0)
-        if above >= 0 and (mark := fence(self.doc.lines[above])):
-            if path_of_info(mark.info, self.doc.known):
-                return True
-            above = line_above(self.doc.lines, above, 0)
-        return above >= 0 and path_line(self.doc.lines[above], self.doc.known) is not None
+            plain = unescaped(line)
+            if plain != line and (opening(plain.strip()) or is_suspect(plain) or begins(plain)):
+                raise UnreadableEdit(
+                    number - 1,
+                    f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
+                    "send the edits as they are meant: `<` and `>` as such",
+                )
 
     def _before_edits(self) -> Iterator[tuple[int, str]]:
         """The lines (number, text) before the first edit, outside of fences."""
@@ -347,8 +252,8 @@ class _ResponseReader:
     def _take(self, piece: Piece, i: int) -> int:
         """Take in what a format has read on line `i`; the index of the line behind it."""
         doc = self.doc
-        if piece.quotation:
-            return self._quote(piece, piece.quotation)
+        if piece.under_path:
+            return self._keep_under_path(piece, piece.under_path)
         for edit in piece.edits:
             if isinstance(edit.op, MAKING):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
@@ -357,19 +262,21 @@ class _ResponseReader:
         top = i if piece.top is None else piece.top
         self.first = top if self.first is None else self.first
         self.left_out.append(range(top, piece.end))
+        if piece.edits:
+            self.places.append(range(top, piece.end))
         self.kept.update(piece.kept)
         self.found.add(piece)
         doc.low = piece.end
         return piece.end
 
-    def _quote(self, piece: Piece, quotation: Quotation) -> int:
-        """Take in what may be a mere excerpt, which no edit is told apart by."""
-        start, end = quotation.at[0] - 1, quotation.at[1] - 1
+    def _keep_under_path(self, piece: Piece, under: FenceUnderPath) -> int:
+        """Keep a fence that is a file if the response has no other edit."""
+        start, end = under.at[0] - 1, under.at[1] - 1
         for k in (start, end):
             if mark := fence(self.doc.lines[k]):
                 self.doc.open_fences.read(k, mark)
-        self.quoted.append(range(start if piece.top is None else piece.top, piece.end))
-        self.found.quotations.append(quotation)
+        self.under_paths.append(range(start if piece.top is None else piece.top, piece.end))
+        self.found.under_paths.append(under)
         return piece.end
 
     def _thought(self, i: int, tag: Tag) -> int:
@@ -426,6 +333,24 @@ class _ResponseReader:
 
 
 # ---------------------------------------------------------------- a last look at the prose
+
+
+_ENTITY = Pattern(r"&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e);|\\([<>])", re.IGNORECASE)
+_SIGNS = {"lt": "<", "<": "<", "60": "<", "3c": "<"}
+
+
+def unescaped(line: str) -> str:
+    """Return the line with the entities for `<` and `>`, and backslashes before them, undone."""
+    return _ENTITY.sub(_sign, line) if "&" in line or "\\" in line else line
+
+
+def _sign(match: re.Match[str]) -> str:
+    return _SIGNS.get((match[1] or match[2]).lower().lstrip("#x0"), ">")
+
+
+def begins(line: str) -> bool:
+    """Return whether a V4A patch begins on the line."""
+    return line.lstrip().startswith(BEGIN_PATCH)
 
 
 def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs) -> Problem | None:

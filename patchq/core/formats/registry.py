@@ -5,7 +5,7 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from patchq.core.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
@@ -13,21 +13,14 @@ from patchq.core.formats.catalogue import Catalogue
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.answers import open_answer
 from patchq.core.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
-from patchq.core.formats.envelope.escaping import (
-    Unescaped,
-    entities_in_doubt,
-    is_borne_out,
-    unescaped,
-)
 from patchq.core.formats.envelope.streams import WHOLE
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.formats.json import JSON_FORMATS, read_call
 from patchq.core.formats.marks.paths import Known, KnownPaths
-from patchq.core.formats.marks.shell import lost_change, programs_of
 from patchq.core.formats.names import settled
 from patchq.core.formats.reader import Reading
 from patchq.core.formats.relations import related
-from patchq.core.model.values import Edit, Header, Parsed, Problem
+from patchq.core.model.values import Header, Parsed, Problem
 from patchq.core.text.quote import clip
 
 _MOST_NAMED = 3
@@ -51,68 +44,18 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
         header = replace(header, file=paths.meant(header.file))
     try:
         answer = open_answer(text)
-        escaped = unescaped(text) if answer is None else None
         if answer is None:
-            text = escaped.text if escaped else text
             reading = reader.read("\n" * (first_line - 1) + text, FORMATS, paths, header)
         else:
             reading = _answer_read(answer, paths, header, first_line)
-        found, quotations = whole_file.decided(reading.edits, reading.quotations, reading.fences)
-        _check_shell(reading, found, paths)
+        found, unlikely = whole_file.decided(reading.edits, reading.under_paths, paths)
         edits, warnings = related(settled(found, paths), reading.stated)
-        if not escaped:
-            _check_entities(text, edits, paths)
-        doubt = _doubt(edits, escaped) if escaped else None
     except UnreadableEdit as error:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
+    shown = (*unlikely, *reading.shown)
     said = reading.summary, reading.author
-    return Parsed(edits, reading.prose, problems, *said, doubt, tuple(quotations))
-
-
-def _doubt(edits: Sequence[Edit], escaped: Unescaped) -> Problem | None:
-    """What refuses edits that were escaped on their way, unless all their quotes resolve; raises
-    `UnreadableEdit` where these show nothing of it."""
-    if not edits:
-        return None
-    what = "`<` and `>` as entities" if escaped.signs else "a lone CR at the end of each line"
-    error = UnreadableEdit(
-        edits[0].at[0] - 1,
-        f"the edits were escaped on their way, with {what}, and not every quote shows that they "
-        "mean the file's own text",
-        "send them as they are meant: `<` and `>` as such, each line ended by a newline",
-    )
-    if not is_borne_out(edits, escaped):
-        raise error
-    return error.problem
-
-
-def _check_entities(text: str, edits: Sequence[Edit], paths: KnownPaths) -> None:
-    """Refuse new text with entities that may have come of an escape on the way."""
-    if edit := entities_in_doubt(text, edits, paths.base.text):
-        raise UnreadableEdit(
-            edit.at[0] - 1,
-            f"the new text has `<`, `>` or `&` as entities, which {edit.path} does not have, "
-            "and so has the whole response: nobody can tell whether they are meant, or an escape "
-            "on the way made them",
-            "send `<`, `>` and `&` as such; where the entities are meant, send a block whose "
-            "markers, `<<<<<<< SEARCH` and `>>>>>>> REPLACE`, show that nothing was escaped",
-        )
-
-
-def _check_shell(reading: Reading, edits: Sequence[Edit], paths: KnownPaths) -> None:
-    """Refuse edits beside a shell command that changes a file of the tree, too."""
-    lost = lost_change(reading.shell, paths.base) if edits else None
-    if lost is None:
-        return
-    what = f"{lost.does} {lost.paths[0]}" if lost.paths else "changes files"
-    raise UnreadableEdit(
-        lost.line - 1,
-        f"the command `{lost.text}` {what}, and commands are not run: the edits beside it would "
-        "land alone",
-        "send that change as an edit too, in the form of the others (`patchq formats`), or leave "
-        "the command out",
-    )
+    return Parsed(edits, reading.prose, problems, *said, shown, tuple(reading.named))
 
 
 def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_line: int) -> Reading:
@@ -136,7 +79,7 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
         found = _part_read(part, doc, header, lines, first=not whole.edits)
         if found is None:
             continue
-        if not at_root and (found.shell or (isinstance(part, ApiText) and found.edits)):
+        if not at_root and isinstance(part, ApiText) and found.edits:
             raise UnreadableEdit(
                 lines[0] - 1,
                 f"the paths in this text may stand below {answer.cwd!r}, where the agent was, which"
@@ -151,24 +94,19 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
 
 
 def _not_told(answer: ApiAnswer, first_line: int) -> Iterator[Problem]:
-    """The warnings that programs and other agents of a session may have changed files, too."""
-    ran = [(line, name) for line, script in answer.ran for name in programs_of(script)]
-    for who, what in (
-        (ran, "the session ran {}; what they changed"),
-        (answer.out_of_sight, "other agents, {}, worked for the session; what they changed"),
-    ):
-        if not who:
-            continue
-        named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in who))
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        yield Problem(
-            "response.incomplete",
-            f"{what.format(', '.join(named[:_MOST_NAMED]) + more)}, if anything, is not in its "
-            "stream",
-            "if they changed files, hand in the work tree: `patchq submit --worktree DIR`",
-            line=who[0][0] + first_line - 1,
-            severity="warning",
-        )
+    """Yield the warning that other agents of a session may have changed files, too."""
+    if not answer.out_of_sight:
+        return
+    named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in answer.out_of_sight))
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    yield Problem(
+        "response.incomplete",
+        f"other agents, {', '.join(named[:_MOST_NAMED])}{more}, worked for the session; what they "
+        "changed, if anything, is not in its stream",
+        "if they changed files, hand in the work tree: `patchq submit --worktree DIR`",
+        line=answer.out_of_sight[0][0] + first_line - 1,
+        severity="warning",
+    )
 
 
 def _part_read(
@@ -179,7 +117,7 @@ def _part_read(
         try:
             if first and not header.blank and (lost := front_matter.inside(part.text)):
                 raise UnreadableEdit.of(lost)
-            return reader.read(part.text, FORMATS, doc.known, header)
+            return reader.read(part.text, FORMATS, doc.known, header, part=True)
         except UnreadableEdit as error:
             raise error.moved(lines[0]) from None
     found = read_call(doc, replace(part, at=lines))

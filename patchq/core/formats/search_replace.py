@@ -46,19 +46,15 @@ from patchq.core.formats.marks.paths import (
     as_meant,
     path_line,
     path_of_info,
-    path_of_sentence,
     word_line,
 )
 from patchq.core.formats.marks.runs import alike_behind
-from patchq.core.formats.marks.ties import paths_in
 from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
 from patchq.core.text.grammars import is_code
-from patchq.core.text.patterns import Pattern
 
 NAME = "search_replace"
-_LISTED = Pattern(r"\s*(?:[-*+>]|\d{1,3}[.)])\s")
 INSTRUCTIONS = """\
 Answer with one block for every change:
 
@@ -302,39 +298,12 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]
-    sentences: list[tuple[int, str]] = []
-    titles: list[tuple[int, str]] = []
-    if not named:
-        paths = [(i, _path_in_words(lines[i], known)) for i in over]
-        named = sentences = [(i, as_meant(path, known)) for i, path in paths if path][:1]
-        titles = _title_above(doc, sentences[0][0]) if sentences else []
-    path = _one_path(doc, block, [*titles, *named] if titles else named)
+    path = _one_path(doc, block, named)
     top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
     named_on = frozenset([i for i, _ in named])
-    unnamed = [i for i in over if i >= top and i not in named_on]
-    kept = sorted([*unnamed, *[i for i, _ in sentences]])
+    kept = tuple([i for i in over if i >= top and i not in named_on])
     stated = any(":" in lines[i] for i, path in infos if path)
-    return Heading(path, top, named_on, tuple(kept), stated)
-
-
-def _path_in_words(line: str, known: Known) -> str | None:
-    """The only path of a sentence: in backticks, or bare before a colon where the base has it."""
-    if "`" in line or not line.rstrip().endswith(":"):
-        return path_of_sentence(line, known)
-    named = paths_in(line.rstrip()[:-1], known)
-    return named[0] if len(named) == 1 and known(named[0]) else None
-
-
-def _title_above(doc: Document, end: int) -> list[tuple[int, str]]:
-    """The nearest line above line `end` that is a path, and stands in no fence and no list."""
-    fenced, found = False, list[tuple[int, str]]()
-    for i in range(doc.low, end):
-        line = doc.lines[i]
-        if fence(line):
-            fenced = doc.open_fences.opened(i)
-        elif not fenced and not _LISTED.match(line) and (path := path_line(line, doc.known)):
-            found = [(i, as_meant(path, doc.known))]
-    return found
+    return Heading(path, top, named_on, kept, stated)
 
 
 def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
@@ -385,7 +354,7 @@ FORMAT = Format(
     openings=(
         Opening(
             read,
-            (r"[<>*+\d\u200b-\u200d\ufeff•|#/;%-]",),
+            (r"[<>*+\d\u200b-\u200d\ufeff•|#/;%│┃▏▌-]",),
             lambda line: may_mark(line) and (opening(line) or is_suspect(line)),
         ),
     ),

@@ -1,25 +1,23 @@
 """Whole files: a file's text in a fence that names the file, or under a `FILE:` line.
 
-    ```python:path/to/file.py          FILE: path/to/file.py
-    all lines of the file              all lines of the file
-    ```                                END FILE
+    ```python:path/to/file.py          FILE: path/to/file.py          path/to/file.py
+    all lines of the file              all lines of the file          ```python
+    ```                                END FILE                       all lines of the file
+                                                                      ```
 
-Quoting is not writing: models put excerpts, usage and tracebacks under a path as well.  So `read`
-takes only the forms that nobody quotes in, a colon in the info and `FILE:` in capitals.
-`read_quoting` takes the others as quotations; `decided` makes files of them in a response without
-any other edit.
+These three forms write a file, and no other.  Excerpts stand under a mere path as well, so the
+third one counts only in a response without any edit of another format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from patchq.core.formats.format import (
     Document,
     FenceOpening,
+    FenceUnderPath,
     Format,
-    Inside,
     Opening,
     Piece,
     Sign,
@@ -32,9 +30,7 @@ from patchq.core.formats.marks.lines import (
     DIFF_LANGUAGES,
     GIT,
     Fence,
-    OpenFences,
     fence,
-    fences_from,
     joined,
     line_above,
     next_line,
@@ -44,6 +40,7 @@ from patchq.core.formats.marks.parts import (
     FileLine,
     change_line,
     check_end,
+    end_of_fence,
     fenced_at,
     file_line,
     half_label,
@@ -52,24 +49,18 @@ from patchq.core.formats.marks.parts import (
     is_markdown,
     path_behind,
 )
-from patchq.core.formats.marks.paths import path_line, path_of_info
-from patchq.core.formats.marks.ties import (
-    Tie,
-    in_info,
-    is_named,
-    language_of,
-    named_by,
-    one_tie,
-    tie_by_name,
-    tie_of,
+from patchq.core.formats.marks.paths import (
+    KnownPaths,
+    as_meant,
+    is_path,
+    path_line,
+    path_of_info,
 )
 from patchq.core.model.ops import DeleteFile, Rename, Write
-from patchq.core.model.values import Edit, Quotation
+from patchq.core.model.values import Edit, ShownPlace
+from patchq.core.text.fence_language import is_ending, language_of, may_hold, named_fence
 from patchq.core.text.patterns import Pattern
-from patchq.core.text.seen import OUTPUTS, SHELLS, fits, is_session, seen
 
-_LOGS = OUTPUTS - {"text", "txt", "plaintext"}
-"""The languages of what programs print; plain text may be a file as well."""
 NAME = "whole_file"
 INSTRUCTIONS = """\
 Answer with the whole text of every file that is new or changes, each in a fence whose info names
@@ -84,12 +75,18 @@ Where the text holds fences itself, use a longer one. Leave nothing out: what is
 
 _SEND_AGAIN = "send the whole response again; if it was cut, send fewer files at once"
 _DIFF = Pattern(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
+_NAMED = Pattern(r"[\w+#.-]*:[ \t]*\S")
+_CITES = Pattern(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
+"""Infos with a colon that cite lines of a file, or belong to a review's suggestion."""
+_CROWDED = Pattern(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
+_UNSPACED = Pattern(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+"""Signs of a sentence in a language that sets no blanks between words."""
+_ALONE = Pattern(r"\s*(`?)([^\s`]+?)\1:?\s*")
+"""A line that is a path and nothing else: one pair of backticks and one colon aside."""
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The file that is written from line `i` (an index) on, in a form that always writes."""
-    if doc.look is None:
-        return None
+    """Read the file that is written from line `i` (an index) on, in a form that always writes."""
     line = doc.lines[i]
     if label := file_line(line):
         return _labelled(doc, i, label)
@@ -100,135 +97,131 @@ def read(doc: Document, i: int) -> Piece | None:
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
         )
     mark = fence(line)
-    tie = tie_by_name(doc, i, mark) if mark and is_named(mark) else None
-    return _fenced(doc, i, mark, tie) if mark and tie else None
+    path = _path_in_info(doc, i, mark) if mark and is_named(mark) else None
+    text = _file_in_fence(doc, i, mark, path) if mark and path else None
+    return _piece(path, i, text.end, text.text) if path and text else None
 
 
-def read_quoting(doc: Document, i: int) -> Piece | None:
-    """What stands in the fence of line `i` under a path, in a form that quotes as often as it
-    writes: a file under a path line where the front matter says so, else a quotation."""
+def is_named(mark: Fence) -> bool:
+    """Return whether a fence's info has something behind a colon, as a file's name stands."""
+    return _NAMED.match(mark.info) is not None
+
+
+def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
+    """Return the path behind the colon of a fence's info; None where it only cites lines."""
+    if _CITES.match(mark.info):
+        return None
+    named = path_of_info(mark.info, doc.known)
+    if named is None:
+        crowded = _CROWDED.match(mark.info)
+        if crowded and is_path(crowded[1], doc.known):
+            raise UnreadableEdit(
+                i, "expected nothing behind the path in the fence's info", in_info(crowded[1])
+            )
+        return None
+    path = as_meant(named, doc.known)
+    above = _path_above(doc, i, mark)
+    if above and above != path:
+        raise UnreadableEdit(
+            i,
+            f"expected one path for the fence, found two: {above!r} and {path!r}",
+            "name the file once",
+        )
+    return path
+
+
+def in_info(path: str) -> str:
+    """Return what to send for a fence that is to write the file of that path."""
+    return f"put the path into the info of the file's fence: {named_fence(path)}"
+
+
+# ---------------------------------------------------------------- under a path
+
+
+def read_under_path(doc: Document, i: int) -> Piece | None:
+    """Read the fence of line `i` under a line that is a path; `decided` tells what it is."""
     mark = fence(doc.lines[i])
-    if doc.look is None or mark is None:
+    path = _path_above(doc, i, mark) if mark else None
+    if mark is None or path is None or not doc.open_fences.opens(mark):
         return None
-    tie = tie_of(doc, i, mark)
-    if tie is None or _holds_other(doc, i, tie) or not doc.memory[_FencesBehind].opens(i):
+    top = line_above(doc.lines, i, doc.low)
+    if not may_hold(language_of(mark.info), path) or _is_inside(doc, top):
         return None
-    if doc.whole_files and tie.kind == "path" and not tie.in_info and _may_replace(mark):
-        return _fenced(doc, i, mark, replace(tie, kind="name"))
-    if _is_said_of(tie, mark) and doc.known(tie.path):
+    end, text, flaw = end_of_fence(doc.lines, i, mark), "", None
+    try:
+        found = _file_in_fence(doc, i, mark, path, stated=False)
+        if found is None:
+            return None
+        end, text = found.end, found.text
+    except UnreadableEdit as error:
+        if end == len(doc.lines) or may_mark("\n".join(doc.lines[i:end])):
+            raise
+        flaw = error
+    guarded = not doc.whole_files
+    under = FenceUnderPath((i + 1, end + 1), path, text, language_of(mark.info), guarded, flaw)
+    return Piece((), end + 1, top, under_path=under)
+
+
+def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
+    """Return the path that is all of the line right above the fence on line `i`."""
+    above = line_above(doc.lines, i, doc.low)
+    alone = _ALONE.fullmatch(doc.lines[above]) if above >= doc.low else None
+    if alone is None or "://" in alone[2]:
         return None
-    if _is_shown_inside(doc, tie):
-        tie = replace(tie, kind="mention")
-    return _fenced(doc, i, mark, tie)
+    path = as_meant(alone[2].removesuffix(":"), doc.known)
+    word = "/" not in path and "." not in path
+    named = doc.known(path) or path.lower() == language_of(mark.info) if word else None
+    token = named is None and is_path(path, doc.known)
+    return path if named or (token and (doc.known(path) or not _UNSPACED.search(path))) else None
 
 
-def _may_replace(mark: Fence) -> bool:
-    """Whether the front matter's `whole_files` speaks of such a fence."""
-    return language_of(mark) not in SHELLS | _LOGS | set(DIFF_LANGUAGES)
-
-
-def _is_shown_inside(doc: Document, tie: Tie) -> bool:
-    """Whether the fence stands in another one that holds prose as well, or is not all there is."""
+def _is_inside(doc: Document, top: int) -> bool:
+    """Return whether line `top` stands in a fence that holds more than files and their paths."""
     outer = doc.open_fences.outermost
-    if outer is None or outer >= tie.top:
+    if outer is None or outer >= top:
         return False
-    above = line_above(doc.lines, tie.top, 0)
+    above = line_above(doc.lines, top, 0)
     return next_line(doc.lines, -1) != outer or fence(doc.lines[above]) is None
 
 
-def _is_said_of(tie: Tie, mark: Fence) -> bool:
-    """Whether the fence holds what people run, or see, of the file that a sentence names."""
-    return tie.kind in ("sentence", "mention") and not fits(language_of(mark), tie.path)
-
-
-class _FencesBehind:
-    """The fences in the prose behind the last edit, as far as they were looked at."""
-
-    def __init__(self, doc: Document) -> None:
-        self.doc = doc
-        self.fences = OpenFences()
-        self.end = 0
-        """The first line (index) whose fence was not looked at."""
-
-    def opens(self, i: int) -> bool:
-        """Whether the fence line `i` opens a fence, seen from the last edit on."""
-        if self.end < self.doc.low:
-            self.fences, self.end = OpenFences(), self.doc.low
-        for j, mark in fences_from(self.doc.lines, self.end, i + 1):
-            self.fences.read(j, mark)
-        self.end = max(self.end, i + 1)
-        return self.fences.opened(i)
-
-
-def _fenced(doc: Document, i: int, mark: Fence, tie: Tie) -> Piece | None:
-    text = file_in_fence(doc, i, mark, tie)
-    if text is None:
-        return None
-    if tie.kind == "name":
-        return _piece(tie.path, tie.top, i, text.end, text.text)
-    language = language_of(mark)
-    known = doc.known(tie.path)
-    writes = tie.kind in ("path", "sentence") and (known or _may_be_new(text.text, language, tie))
-    if tie.kind == "comment":
-        writes = not known and "/" in tie.path
-    quotation = Quotation((i + 1, text.end + 1), tie.path, text.text, tie.kind, language, writes)
-    return Piece((), text.end + 1, tie.top, quotation=quotation)
-
-
-def _may_be_new(text: str, language: str, tie: Tie) -> bool:
-    """Whether the text may be that of a new file, and not what people run or see."""
-    if tie.kind == "sentence" and language in _LOGS:
-        return False
-    return (
-        fits(language, tie.path)
-        and (fits("text", tie.path) or not seen(text))
-        and not (is_session(text, tie.path))
-    )
-
-
-def _piece(path: str, top: int, start: int, end: int, text: str) -> Piece:
-    edit = Edit("", NAME, (start + 1, end + 1), path, Write(text))
-    return Piece((edit,), end + 1, min(top, start))
-
-
-# ---------------------------------------------------------------- what becomes of quotations
-
-
 def decided(
-    edits: Sequence[Edit], quotations: Sequence[Quotation], fences: int
-) -> tuple[list[Edit], list[Quotation]]:
-    """The edits, with the files that quotations are where there are no others; and what remains to
-    be a quotation.  `fences` says how many there are in the response."""
+    edits: Sequence[Edit], fences: Sequence[FenceUnderPath], known: KnownPaths
+) -> tuple[list[Edit], list[ShownPlace]]:
+    """Return the edits with the files under paths, and the files of unlikely names.
+
+    Raises `UnreadableEdit` where a new file stands beside edits, or is written twice.
+    """
     _check_twice(edits)
-    if edits:
-        made = {edit.path for edit in edits}
-        return list(edits), [one for one in quotations if not (_is_shown(one) and one.path in made)]
-    files = [one for one in quotations if one.writes and (one.tie != "comment" or fences == 1)]
-    written = [Edit("", NAME, one.at, one.path, Write(one.text, quoting=True)) for one in files]
-    rest = [one for one in quotations if one not in files]
-    made = {one.path for one in files}
-    doubtful = [one for one in rest if not (_is_shown(one) and (one.path in made or not files))]
-    if doubtful and not files:
-        raise _doubt(doubtful[0])
-    return written, doubtful
+    if any(edit.format != NAME for edit in edits):
+        made = {e.op.to if isinstance(e.op, Rename) else e.path for e in edits}
+        for one in fences:
+            if not known(one.path) and one.path not in made:
+                raise UnreadableEdit(
+                    one.at[0] - 1,
+                    f"the text in this fence may be the new file {one.path!r}, and stands beside "
+                    "edits in another form",
+                    f"{named_fence(one.path)} as the fence's info makes it a file",
+                )
+        return list(edits), []
+    for one in fences:
+        if one.flaw:
+            raise one.flaw
+    files = [Edit("", NAME, f.at, f.path, Write(f.text, quoting=f.guarded)) for f in fences]
+    unlikely = [
+        ShownPlace("file", ((one.at[0], one.path),))
+        for one in fences
+        if not known(one.path) and not _is_likely(one, known.base.paths())
+    ]
+    return sorted([*edits, *files], key=lambda edit: edit.at), unlikely
 
 
-def _is_shown(quotation: Quotation) -> bool:
-    """Whether a sentence names the file, and the fence is none that the file may hold."""
-    said = quotation.tie in ("sentence", "mention")
-    return said and not fits(quotation.language, quotation.path)
-
-
-def _doubt(quotation: Quotation) -> UnreadableEdit:
-    """Why a response with nothing but quotations is refused."""
-    what = seen(quotation.text, quotation.language)
-    return UnreadableEdit(
-        quotation.at[0] - 1,
-        f"the fence that names {quotation.path!r} holds {what}, not the file"
-        if what
-        else f"the text in this fence may be {quotation.path!r}, or quote from it",
-        in_info(quotation.path),
-    )
+def _is_likely(one: FenceUnderPath, paths: Iterable[str]) -> bool:
+    """Return whether a new file's ending fits its fence's language, or the base has it."""
+    name = one.path.rpartition("/")[2]
+    if "." not in name:
+        return True
+    ending = name.rpartition(".")[2].lower()
+    return is_ending(one.language, ending) or any(path.endswith(f".{ending}") for path in paths)
 
 
 def _check_twice(edits: Sequence[Edit]) -> None:
@@ -264,22 +257,27 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
         raise UnreadableEdit(
             i, "expected one path behind `FILE:`", "write `FILE: path`, and nothing else"
         )
-    if begins_other(doc, i, path):
+    if begins_edit(doc, i, path):
         return None
     if mark is None or mark.closing:
         return _unfenced(doc, i, path)
     inner = path_of_info(mark.info, doc.known)
-    tie = one_tie(doc, below, [*named_by("name", i, path), *named_by("path", below, inner)])
-    text = file_in_fence(doc, below, mark, tie)
+    if inner and as_meant(inner, doc.known) != path:
+        raise UnreadableEdit(
+            below,
+            f"expected one path for the fence, found two: {path!r} and {inner!r}",
+            "name the file once",
+        )
+    text = _file_in_fence(doc, below, mark, path)
     if text is None:
         return None
     end = next_line(lines, text.end)
     closed = end < len(lines) and is_file_end(lines[end])
-    return _piece(tie.path, i, i, end if closed else text.end, text.text)
+    return _piece(path, i, end if closed else text.end, text.text)
 
 
 def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
-    """The file whose lines stand under the `FILE:` line `i`, without a fence.
+    """Read the file whose lines stand under the `FILE:` line `i`, without a fence.
 
     Up to `END FILE` every line is the file's.  Where the next `FILE:` ends it, blank lines at the
     edges set the text off.
@@ -312,7 +310,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "put nothing between `FILE: path` and the fence with the file's text",
         )
     if closed:
-        return _piece(path, i, i, end, joined(lines[i + 1 : end]))
+        return _piece(path, i, end, joined(lines[i + 1 : end]))
     start, last = next_line(lines, i), line_above(lines, end, i + 1)
     if last < start:
         raise UnreadableEdit(
@@ -320,76 +318,51 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
             "expected the file's lines under `FILE:`, found the next file",
             "put the text into a fence; for an empty file, put `END FILE` on the next line",
         )
-    return _piece(path, i, i, last, joined(lines[start : last + 1]))
+    return _piece(path, i, last, joined(lines[start : last + 1]))
+
+
+def _piece(path: str, start: int, end: int, text: str) -> Piece:
+    edit = Edit("", NAME, (start + 1, end + 1), path, Write(text))
+    return Piece((edit,), end + 1, start)
 
 
 # ---------------------------------------------------------------- what the fence holds
 
 
-def _opens_twice(lines: Sequence[str], i: int, mark: Fence) -> bool:
-    """Whether the fence's first line stands there twice, as models write at times, and one line
-    ends it: then its edits stand in it alone, and in no further one."""
-    again = fence(lines[i + 1]) if i + 1 < len(lines) else None
-    if again is None or again.closing or (again.kind, again.length) != (mark.kind, mark.length):
-        return False
-    ends = (k for k in range(i + 2, len(lines)) if (m := fence(lines[k])) and mark.closed_by(m))
-    end = next(ends, len(lines))
-    below = next_line(lines, end)
-    after = fence(lines[below]) if below < len(lines) else None
-    return after is None or not mark.closed_by(after)
+def _file_in_fence(
+    doc: Document, i: int, mark: Fence, path: str, *, stated: bool = True
+) -> Fenced | None:
+    """Return the file in the fence that opens on line `i`; None if it holds edits of that path.
 
-
-def file_in_fence(doc: Document, i: int, mark: Fence, tie: Tie) -> Fenced | None:
-    """The file in the fence that opens with `mark` on line `i`; None if it holds edits.
-
-    A text that shows edits is the file's where the fence's info names the file, or the file is a
-    document; anywhere else nobody can tell whether they are meant.
+    `stated` says that the form always writes, so that a document may show edits.
     """
-    documents = tie.in_info or is_document(tie.path)
-    if _says_diff(mark, tie.path) or _holds_other(doc, i, tie):
+    if _says_diff(mark, path) or begins_edit(doc, i, path):
         return None
-    inside = doc.look(doc, i, mark, tie.path) if doc.look else Inside(None, None, False, True)
-    if inside.edits is not None and (not inside.text or tie.kind in ("mention", "comment")):
-        return None
-    if inside.edits is not None and not documents:
-        raise _edits_beside(inside.edits, "edits and other text", tie)
-    if inside.nested and not inside.text:
-        if _opens_twice(doc.lines, i, mark):
-            return None
-        raise _edits_beside(i, "nothing but a further fence with edits", tie)
-    if tie.other:
-        raise UnreadableEdit(
-            i,
-            f"expected one path for the fence, found two: {tie.path!r} and {tie.other!r}",
-            "name the file once",
-        )
-    if tie.kind != "name" and next_line(doc.lines, i) == len(doc.lines):
-        return None  # the response is cut here
     text = fenced_at(doc.lines, i, mark)
-    _check_blocks(text, tie)
-    check_end(doc.lines, text, tie.path, doc.known)
+    if may_mark(text.text) and not (stated and is_document(path)):
+        _check_markers(text, path)
+    check_end(doc.lines, text, path, doc.known)
     return text
 
 
-def _edits_beside(i: int, what: str, tie: Tie) -> UnreadableEdit:
-    return UnreadableEdit(
-        i,
-        f"the fence that names {tie.path!r} holds {what}: they may be meant, or be the file's text",
-        f"send edits alone in their fence; to write a file that shows edits, {in_info(tie.path)}",
-    )
+def _check_markers(text: Fenced, path: str) -> None:
+    """Raise `UnreadableEdit` if a marker of an edit stands in a fence that holds a file's text."""
+    for i, line in enumerate(text.lines, text.start + 1):
+        if is_marker(line):
+            raise UnreadableEdit(
+                i,
+                f"{line.strip()[:40]!r} stands in what should be the text of {path!r}",
+                "send blocks whole and alone",
+            )
 
 
-def _holds_other(doc: Document, i: int, tie: Tie) -> bool:
-    """Whether the fence of line `i` begins with an edit of another form, and its file is none that
-    may show edits."""
-    return not (tie.in_info or is_document(tie.path)) and begins_other(doc, i, tie.path)
-
-
-def begins_other(doc: Document, i: int, path: str) -> bool:
-    """Whether the first line with text behind line `i` begins an edit of another form."""
+def begins_edit(doc: Document, i: int, path: str) -> bool:
+    """Return whether the first line with text behind line `i` begins an edit of another format."""
     lines, below = doc.lines, next_line(doc.lines, i)
     line = lines[below] if below < len(lines) else ""
-    if fence(line) or (path in line and path_line(line, doc.known) == path):
+    if (fence(line) and not is_document(path)) or (
+        path in line and path_line(line, doc.known) == path
+    ):
         below = next_line(lines, below)
     if below == len(lines):
         return False
@@ -404,35 +377,13 @@ def begins_other(doc: Document, i: int, path: str) -> bool:
 
 
 def is_marker(line: str) -> bool:
-    """Whether the line looks like a marker of SEARCH/REPLACE blocks, or begins a patch."""
+    """Return whether the line looks like a marker of blocks, or begins a patch."""
     return is_suspect(line) or line.lstrip().startswith(BEGIN_PATCH)
 
 
 def _says_diff(mark: Fence, path: str) -> bool:
-    """Whether the fence's language is a diff's, and the file is none."""
-    language = mark.info.partition(":")[0].split(" ")[0].lower()
-    return language in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
-
-
-def _check_blocks(text: Fenced, tie: Tie) -> None:
-    """Raise `UnreadableEdit` if markers stand in the fence that need not be the file's own text.
-
-    Only a fence whose info names the file, and a document, may hold whole blocks.
-    """
-    if not may_mark(text.text):
-        return
-    may_show = tie.in_info or is_document(tie.path)
-    opened = False
-    for i, line in enumerate(text.lines, text.start + 1):
-        if not is_marker(line):
-            continue
-        opened = opened or not line.lstrip().startswith((">", "+"))
-        if not (opened and may_show):
-            raise UnreadableEdit(
-                i,
-                f"{line.strip()[:40]!r} stands in what should be the text of {tie.path!r}",
-                "send blocks whole and alone, or put the path into the info of the file's fence",
-            )
+    """Return whether the fence's language is a diff's, and the file is none."""
+    return language_of(mark.info) in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
 
 
 FORMAT = Format(
@@ -445,7 +396,7 @@ FORMAT = Format(
     ),
     fences=(
         FenceOpening(read, is_named, turn=2),
-        FenceOpening(read_quoting, lambda mark: not (mark.closing or is_named(mark)), turn=3),
+        FenceOpening(read_under_path, lambda mark: not (mark.closing or is_named(mark)), turn=3),
     ),
     signs=(Sign("a whole file", r"FILE: *\S"),),
 )

@@ -115,23 +115,17 @@ class Edit:
         )
 
 
-TieKind = Literal["name", "path", "sentence", "mention", "comment"]
-"""What ties a fence to a path: its info with a colon; its info, or the line above it; the sentence
-that ends above it with a colon; another sentence; the comment on its first line."""
+ShownKind = Literal["code", "command", "text", "file", "tags"]
+"""Code in a fence, a command that changes files, bare text for a file or a program, a new file
+of an unlikely name, and a part of the edits between tags."""
 
 
 @frozen
-class Quotation:
-    """Text in a fence that is tied to a path, in a form that quotes as often as it writes; `at` are
-    the lines of the response.  What does not stand in the file refuses the response."""
+class ShownPlace:
+    """Lines of a response's prose that may have been meant as an edit; numbers and texts."""
 
-    at: tuple[int, int]
-    path: str
-    text: str
-    tie: TieKind
-    language: str = ""
-    writes: bool = False
-    """Whether it is a file in a response that holds no other edit."""
+    what: ShownKind
+    lines: tuple[tuple[int, str], ...]
 
 
 @frozen
@@ -145,10 +139,10 @@ class Parsed:
     """What the response says of itself as a whole."""
     author: str | None = None
     """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
-    doubt: Problem | None = None
-    """What refuses the response, unless every edit's quote resolves."""
-    quotations: tuple[Quotation, ...] = ()
-    """What it shows of files beside its edits."""
+    shown: tuple[ShownPlace, ...] = ()
+    """What stands beside the edits and may have been meant as one."""
+    named: tuple[str, ...] = ()
+    """The paths of the base that the prose names, where something is shown."""
 
 
 # ---------------------------------------------------------------- what the repository says

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from patchq.core.model.ops import (
     DIFF,
@@ -35,12 +35,10 @@ from patchq.core.model.values import (  # fmt: skip
     Problem,
     Tree,
 )
-from patchq.core.plan import chains, conflicts, elision, guards, selection
+from patchq.core.plan import conflicts, elision, guards, selection
 from patchq.core.plan.deeds import Deeds
-from patchq.core.plan.downwards import Downwards
 from patchq.core.plan.files import File, Files, clash, outcome
 from patchq.core.plan.patches import footprints
-from patchq.core.plan.proofs import Proofs, Since
 from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
 from patchq.core.plan.targets import Refused, Rules, check_text
 from patchq.core.resolve import hunks, refusals
@@ -65,40 +63,20 @@ def plan(
     rules: Rules,
     *,
     declared: bool = False,
-    since: Since | None = None,
     diagnosed: bool = True,
 ) -> Plan:
     """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
-    it states may be believed, and what it would write is meant even where it stands there; `since`
-    tells the lines that were changed since then.  Without `diagnosed` nobody will read why an edit
-    was missed.
+    it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
     """
 
     first: Order = "sequence" if all(edit.called for edit in edits) else "base"
-    alone = partial(plan, rules=rules, declared=True, diagnosed=False)
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
-        refuted: dict[int, str] = {}
-        made: set[str] = set()
-        while True:
-            proofs = Proofs(declared, since, refuted, made)
-            # Of the second order nothing is told where it is refused.
-            told = diagnosed and order == first
-            batch = _Batch(some, tree, rules, order, proofs, told)
-            done = batch.run()
-            more = proofs.taken_away()
-            refuted |= more
-            if more:
-                continue
-            if declared or since:
-                return done
-            chained = chains.made(some, batch.files, done.plan, rules.rungs, alone)
-            if not chained:
-                return done
-            made |= chained
-            refuted.clear()  # what is made takes no line away
+        # Of the second order nothing is told where it is refused.
+        told = diagnosed and order == first
+        return _Batch(some, tree, rules, order, told, declared=declared).run()
 
     return guards.settled(
         edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
@@ -114,17 +92,17 @@ class _Batch:
         tree: Tree,
         rules: Rules,
         order: Order,
-        proofs: Proofs,
         diagnosed: bool,
+        *,
+        declared: bool,
     ) -> None:
         self.edits = edits
         self.order = order
-        self.proofs = proofs
+        self.declared = declared
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
         self.deeds = Deeds(tree, rules, self.files)
-        self.downwards = Downwards(self.files.by_path, rules)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -151,6 +129,7 @@ class _Batch:
             outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
         problems += conflicts.void(outcomes, changes, problems)
+        problems += conflicts.there_already(outcomes, changes, declared=self.declared)
         refused = any(p.severity == "error" for p in problems)
         if refused:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
@@ -225,11 +204,6 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-            self.downwards.look(edit.path, file)
-        if self.proofs.made and edit.id in self.proofs.made:
-            return outcome(edit, "already_applied")
-        if done := self.downwards.put(edit, file, self.meaning[id(edit)]):
-            return done
         if problem := elision.stated(edit, self.rules, file.text):
             raise Refused(problem)
         missed = _NOWHERE
@@ -238,8 +212,6 @@ class _Batch:
             if on_base and (now := self._in_sequence(edit, op, file, result, hints)):
                 return self._make(edit, file, file.now(), now, on_base=False)
             if isinstance(result, Found):
-                if result.already and id(edit) in self.proofs.refuted:
-                    raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
                 return self._make(edit, file, text, result, on_base=on_base)
             if result.why != "none":
                 raise self._missed(edit, file, text, result)
@@ -251,10 +223,7 @@ class _Batch:
         # What the batch itself writes shows nothing.
         first = file.text if file.stated_by is None else file.now()
         if file.stated_by is None and (found := present(first, op, hints)):
-            if id(edit) in self.proofs.refuted:
-                raise conflicts.refuted(edit, file, self.proofs.refuted[id(edit)])
-            if self.proofs.hold(edit, file, found, on_base=True):
-                return _placed(edit, found, True, "already_applied")
+            return _placed(edit, found, True, "already_applied")
         raise self._missed(edit, file, first, missed)
 
     def _hints(self, path: str) -> Hints:
@@ -288,8 +257,7 @@ class _Batch:
         if self.order == "base":
             return None
         text = file.now()
-        asked = self.proofs.asks(edit, on_base=False)
-        now = match(text, op, hints if asked else replace(hints, asked=False))
+        now = match(text, op, hints)
         if edit.called and isinstance(now, Missed) and now.why == "unwritable":
             self.barred = True
             raise self._missed(edit, file, text, now)
@@ -318,7 +286,7 @@ class _Batch:
     def _lines_hold(self) -> bool:
         """Whether stated lines may tell equal places apart: the base is the one that the response
         names, and no hunk that has one place only contradicts its own number."""
-        if not self.proofs.declared:
+        if not self.declared:
             return False
         for section in self.sections.values():
             if all(op.line is None or not op.old for _, op in section):
@@ -338,8 +306,6 @@ class _Batch:
         self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
         """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
-        if on_base and (plain := self.downwards.found(edit, file)):
-            return plain
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
@@ -347,25 +313,13 @@ class _Batch:
             result = self.in_order[key]
             if isinstance(result, Found) or result.why != "none" or not text.with_returns:
                 return result
-        asked = self.proofs.asks(edit, on_base=on_base)
-        found = match(text, op, hints if asked else replace(hints, asked=False))
-        if asked and not self.proofs.stands(edit, file, found, on_base=on_base):
-            return match(text, op, replace(hints, asked=False))
-        return found
+        return match(text, op, hints)
 
     def _place_hunks(
         self, file: File, section: Sequence[tuple[Edit, PatchHunk]], hints: Hints
     ) -> None:
         ops = [op for _, op in section]
-        resolve = partial(hunks.resolve, file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
-        asked = [self.proofs.asks(edit, on_base=True) for edit, _ in section]
-        found = resolve(asked=asked)
-        holds = [
-            ask and self.proofs.stands(edit, file, one, on_base=True)
-            for ask, (edit, _), one in zip(asked, section, found, strict=True)
-        ]
-        if holds != asked:
-            found = resolve(asked=holds)
+        found = hunks.resolve(file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
         for (edit, _), one in zip(section, found, strict=True):
             self.in_order[id(edit), id(file.text)] = one
 

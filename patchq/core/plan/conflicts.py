@@ -58,17 +58,28 @@ def in_both(edit: Edit, coming: File, rename: Edit | None) -> Refused:
     )
 
 
-def refuted(edit: Edit, file: File, other: str) -> Refused:
-    """An edit that only lines which another one takes away would show to be there already."""
-    return Refused(
+def there_already(
+    outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], *, declared: bool
+) -> list[Problem]:
+    """Return the problems of edits that are there in lines which the batch itself changes.
+
+    On a declared base, of a batch that changes nothing, those of all: it has seen these lines.
+    """
+    changed = {change.path: change.hunks or () for change in changes}
+    return [
         Problem(
             "match.none",
-            f"the quote of edit {edit.id} stands nowhere in {file.path}, and what it would "
-            f"write stands there in lines that edit {other} takes away",
-            "say in one edit what these lines are to become",
-            path=edit.path,
+            f"edit {one.id} of {one.path} is already there, line {one.lines[0]}",
+            "leave this edit out; if a second one is meant, quote the lines round it",
+            edit=one.id,
+            path=one.path,
+            line=one.lines[0],
         )
-    )
+        for one in outcomes
+        if one.state == "already_applied" and one.lines
+        if (declared and not changes)
+        or any(a < one.lines[1] and b >= one.lines[0] for a, b, *_ in changed.get(one.path, ()))
+    ]
 
 
 def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> Refused:

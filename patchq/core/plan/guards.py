@@ -21,9 +21,9 @@ from patchq.core.model.values import Edit, FileChange, Hunk, Plan, Problem
 from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import Rules
 from patchq.core.resolve.readings import is_escaped_line, unescape, unescape_text
+from patchq.core.text.fence_language import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
-from patchq.core.text.seen import named_fence, seen
 
 
 def escaped_file(edit: Edit, op: Create) -> Problem | None:
@@ -44,12 +44,9 @@ def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
     before = [line.strip() for line in base.contents if line.strip()]
     after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
     if op.quoting and not _keeps(before, after):
-        what = seen(op.text)
         return Problem(
             "response.unreadable_edit",
-            f"the fence of edit {edit.id} names {edit.path} and holds {what}, not the file"
-            if what
-            else f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
+            f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
             "send the lines that change as an edit that quotes them; to write the whole file, put "
             f"its path into the fence's info: {named_fence(edit.path)}",
             edit=edit.id,

@@ -117,12 +117,6 @@ class Overlay:
             return hunk
         return Hunk(hunk.start, hunk.end, self.now().part(self._begin(at), self._end(at)))
 
-    def removed(self) -> Iterator[tuple[int, int, str]]:
-        """The runs of the base's bytes that are replaced, in order, each with an edit that does."""
-        for patch in self._patches:
-            if patch.start < patch.end:
-                yield patch.start, patch.end, patch.edits[0]
-
     def add(self, footprints: Sequence[Footprint]) -> Footprint | None:
         """Make an edit's replacements, which are in the base's bytes.
 
@@ -138,18 +132,6 @@ class Overlay:
             for hunk in hunks:
                 self._replace(hunk, footprint.edit)
         return None
-
-    def is_behind_all(self, start: int) -> bool:
-        """Whether an offset of the base lies behind all that edits made, and borders on none."""
-        if self._patches and self._patches[-1].hunk.end >= start:
-            return False
-        return self._is_behind_all(start)
-
-    def append(self, footprint: Footprint) -> None:
-        """Make the replacements of an edit that is behind all others: what `add` does."""
-        self._occupy(footprint)
-        for hunk in footprint.hunks:
-            self._replace(hunk, footprint.edit)
 
     def collides(self, footprints: Sequence[Footprint]) -> bool:
         """Whether an earlier footprint keeps them from being added."""

@@ -2,8 +2,7 @@
 
 What parsed before has to parse afterwards, and a new file has to parse at all.  Python is read by
 the parser of the Python that runs, JSON with comments and trailing commas, YAML by its events, TOML
-by `tomllib`.  Python that only a later version knows is doubtful instead of broken: what the parser
-stumbles over is looked up in `later_python`.
+by `tomllib`.  An f-string that a Python before 3.12 refuses is doubtful instead of broken.
 
 The grammars of other languages are none of a compiler's: they stumble over macros and over what is
 newer than they are.  What they do not understand is doubtful.  Broken is a file only whose brackets
@@ -16,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 
@@ -133,20 +133,9 @@ def _python(data: bytes) -> Flaw | None:
     flaw = _running_python(data)
     if flaw is None:
         return None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return Flaw(*flaw)
-
-    def refused(source: str) -> tuple[int, str] | None:
-        return _running_python(source.encode())
-
-    from patchq.core.plan.later_python import understood  # for what is refused alone
-
-    later = understood(text, flaw, refused)
-    if isinstance(later, tuple) or grammars.flaw("x.py", data):
-        return Flaw(*(later if isinstance(later, tuple) else flaw))
-    return Flaw(*flaw, later)
+    # Since Python 3.12 the fields of an f-string may hold any expression.
+    later = sys.version_info < (3, 12) and flaw[1].startswith("f-string")
+    return Flaw(*flaw, "Python 3.12 may read this f-string" if later else None)
 
 
 def _running_python(data: bytes) -> tuple[int, str] | None:

@@ -33,8 +33,8 @@ from patchq.core.text.lines import Text
 _DEFINITIONS = ("function_definition", "class_definition")
 
 
-def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | Missed:
-    """Where `op` belongs in `text`, the file at `path`; `asked` as in `ladder.resolve`."""
+def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
+    """Where `op` belongs in `text`, the file at `path`."""
     anchor = op.selected or op.name or ""
     if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
         return Missed("invented", detail=anchor)
@@ -51,7 +51,7 @@ def resolve(text: Text, op: Anchored, path: str, asked: bool = True) -> Found | 
             "exact",
             tuple(Place(part.header, part.header + 1, [], []) for part in found[:51]),
         )
-    placed = _placed(text, op, found[0], known is not None, asked)
+    placed = _placed(text, op, found[0], known is not None)
     return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
 
 
@@ -89,7 +89,7 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     return list(inside.values())
 
 
-def _placed(text: Text, op: Anchored, part: Part, parsed: bool, asked: bool) -> Found | Missed:
+def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Missed:
     content = _content(text, op, part)
     is_definition = op.kind in _DEFINITIONS
     start, end = (part.header, part.body) if is_definition else (part.start, part.end)
@@ -104,9 +104,9 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool, asked: bool) -> 
                 return Missed("ambiguous", "exact", detail="scope")
             start, end = reading
     if op.action == "insert_before":
-        return inserted(text, start, content, ahead=True, asked=asked)
+        return inserted(text, start, content, ahead=True)
     if op.action == "insert_after":
-        return inserted(text, end, content, asked=asked)
+        return inserted(text, end, content)
     rewrite = Rewrite(text.contents[start:end], content if op.action == "replace" else [])
     return Found("exact", start, end, (rewrite.at(text, start),))
 

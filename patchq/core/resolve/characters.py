@@ -47,8 +47,6 @@ class Wanted:
     """Whether the line's end behind whole lines goes along."""
     inserts: bool = False
     """Whether it adds what it wants behind `before`."""
-    asked: bool = True
-    """Whether it may be there already."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
@@ -102,14 +100,10 @@ class Wanted:
         return self.at is None and self.count is not None and len(found) > self.count
 
 
-def resolve(
-    text: Text, op: CharacterOp, rungs: Sequence[str], asked: bool = True
-) -> Found | Missed:
+def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
     """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
-    the stated number.  `asked` as in `ladder.resolve`."""
+    the stated number."""
     wanted = _wanted(text, op)
-    if not asked:
-        wanted = replace(wanted, asked=False)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
     if outcome is not None and not _may_mean_lines(wanted, outcome):
@@ -292,22 +286,18 @@ def there_already(
 ) -> Found | None:
     """Where the edit is there already, at all of its places (`count` are as many as there are);
     None if it is not."""
-    if not wanted.asked:
-        return None
     runs: list[Spot | None] = []
     if wanted.inserts:
         runs = [_right_behind(text, spot, wanted.replacement) for spot in places]
     elif wanted.at is None or count == 1:
         runs = _parts_of_new(text, wanted, places, rungs)
-    proof: set[int] = set()
     first, end = lines_at(text, places)
-    for spot, run in zip(places, runs, strict=False):
+    for run in runs[: len(places)]:
         if run is None:
             return None
         start, stop = lines_at(text, [run])
-        proof |= {*range(start, stop)} - {*range(*lines_at(text, [spot]))} or {start}
         first, end = min(first, start), max(end, stop)
-    return Found("exact", first, end, already=True, proof=frozenset(proof)) if runs else None
+    return Found("exact", first, end, already=True) if runs else None
 
 
 def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
@@ -413,7 +403,7 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
 
     if wanted.at in (None, (1,)) and wanted.count == 1:
         narrow = inside if wanted.window else None
-        found = ladder.resolve(text, op, rungs, narrow, wanted.asked)
+        found = ladder.resolve(text, op, rungs, narrow)
         if wanted.at is None or not isinstance(found, Missed) or found.why != "ambiguous":
             return found
     return ladder.resolve_many(text, op, rungs, pick)

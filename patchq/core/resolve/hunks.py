@@ -36,17 +36,12 @@ def resolve(
     rungs: Sequence[str],
     *,
     lines_hold: bool = False,
-    asked: Sequence[bool] | None = None,
 ) -> list[Found | Missed]:
     """Where the hunks of one file, in their order, belong in `text`; `lines_hold` says that their
-    numbers may be believed, `asked` of each whether it may be there already."""
+    numbers may be believed."""
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
-    asked = [True] * len(ops) if asked is None else asked
     shared: Shared = {}
-    sought = [
-        _Sought(text, op, rungs, own, ask, shared)
-        for op, own, ask in zip(ops, lines, asked, strict=True)
-    ]
+    sought = [_Sought(text, op, rungs, own, shared) for op, own in zip(ops, lines, strict=True)]
     if len(ops) == 1:
         return [sought[0].alone]
     through = _through(sought) if any(one.is_doubtful for one in sought) else None
@@ -144,7 +139,6 @@ class _Sought:
         op: PatchHunk,
         rungs: Sequence[str],
         lines: frozenset[int],
-        asked: bool,
         shared: Shared,
     ) -> None:
         self.text = text
@@ -152,7 +146,6 @@ class _Sought:
         self.op = op
         self._rungs = rungs
         self._lines = lines
-        self._asked = asked
         self._behind = _behind_scopes(text, op.scopes)
 
     @cached_property
@@ -163,7 +156,7 @@ class _Sought:
         there = self._standing
         if there is None:
             return Missed("none")
-        return ladder.judged(self.text, there, there.ways, self._asked)
+        return ladder.judged(self.text, there, there.ways)
 
     @property
     def is_doubtful(self) -> bool:
@@ -186,7 +179,7 @@ class _Sought:
             return self.alone
         if self.op.old != self.op.new and self._says_otherwise(ways):
             return self.alone
-        return ladder.judged(self.text, there, ways, self._asked)
+        return ladder.judged(self.text, there, ways)
 
     @cached_property
     def stretches(self) -> Sequence[_Stretch]:
@@ -264,7 +257,7 @@ class _Sought:
             behind = len(self.text.lines)
         if behind is None:
             return Missed("none", detail="it adds lines and quotes none")
-        return inserted(self.text, behind, lines_of(op.new), asked=self._asked)
+        return inserted(self.text, behind, lines_of(op.new))
 
     # ------------------------------------------------------------ among the others
 

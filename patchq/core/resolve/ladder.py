@@ -50,15 +50,13 @@ class Found:
     """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
     hunks of each run of lines that it quotes without a gap.
 
-    Where the edit is there `already`, `proof` are the lines (0-based) that show it: those that it
-    would have brought.  `by_number`: only a number tells its place from others."""
+    With `already` the edit is there; `by_number`: only a number tells its place from others."""
 
     rung: str
     start: int
     end: int
     runs: tuple[tuple[Hunk, ...], ...] = ()
     already: bool = False
-    proof: frozenset[int] = frozenset()
     by_number: bool = False
 
     @property
@@ -88,16 +86,12 @@ def resolve(
     op: Replace,
     enabled: Sequence[str],
     narrow: Narrow | None = None,
-    asked: bool = True,
 ) -> Found | Missed:
-    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`).
-
-    `asked` says whether the edit may be there already: who has seen the text means what it would
-    write again."""
+    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
     if narrow is None and text.view().is_indexed and (found := _plain(text, op)):
         return found
     there = standing(text, op, enabled, narrow)
-    return judged(text, there, there.ways, asked) if there else Missed("none")
+    return judged(text, there, there.ways) if there else Missed("none")
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
@@ -218,25 +212,17 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
         if len(there) > 1:
             return None
         if there:
-            kept = _as_read(reading.old, level)
-            proof = {
-                place.start + k
-                for place in there[0]
-                for k, line in enumerate(_each_as_read(place.old, level))
-                if line not in kept
-            }
-            return _already(reading.rung or level.rung, there[0], proof)
+            return _already(reading.rung or level.rung, there[0])
     return None
 
 
-def inserted(text: Text, at: int, lines: Lines, ahead: bool = False, asked: bool = True) -> Found:
-    """The lines put behind the first `at` lines, unless, where that is `asked`, they stand there
-    already: behind that point, or `ahead` of it."""
+def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
+    """The lines put behind the first `at` lines, unless they stand there already: behind that
+    point, or `ahead` of it."""
     first = at - len(lines) if ahead else at
     stand = [content(line) for line in text.lines[first : first + len(lines)]] if first >= 0 else []
-    if asked and lines and stand == lines:
-        there = range(first, first + len(lines))
-        return Found("exact", there.start, there.stop, already=True, proof=frozenset(there))
+    if lines and stand == lines:
+        return Found("exact", first, first + len(lines), already=True)
     data = b"".join(line + text.line_end for line in lines)
     runs = ((Hunk(text.starts[at], text.starts[at], data),),) if lines else ()
     return Found("exact", max(at - 1, 0), at, runs)
@@ -263,19 +249,16 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
             yield reading, level
 
 
-def judged(
-    text: Text, standing: Standing, there: Sequence[Chain], asked: bool = True
-) -> Found | Missed:
-    """What the ways in which a quote stands make of the edit, if it can mean those of `there`;
-    `asked` as in `resolve`."""
+def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Missed:
+    """What the ways in which a quote stands make of the edit, if it can mean those of `there`."""
     step, passed = standing.step, standing.passed
     quote, level = step
     rung, first = quote.rung or level.rung, there[0]
     new_chain = _new_round(text, step, there) if len(there) == 1 else None
     if new_chain is not None:
         inside = _spans(new_chain) != _spans(first)
-        if (asked and inside) or _is_stricter(text, new_chain, first, passed):
-            return _already(rung, new_chain, _beside(new_chain, first))
+        if inside or _is_stricter(text, new_chain, first, passed):
+            return _already(rung, new_chain)
         if not inside:
             detail = "its halves differ only in what was ignored to find it"
             return _missed("unwritable", rung, there, detail)
@@ -293,8 +276,8 @@ def judged(
                 return _missed("ambiguous", rung, there)
     except Unwritable as error:
         return _missed("unwritable", rung, there, str(error))
-    if asked and len(there) > 1 and (new_chain := _new_round(text, step, there)):
-        return _already(rung, new_chain, _beside(new_chain, first))
+    if len(there) > 1 and (new_chain := _new_round(text, step, there)):
+        return _already(rung, new_chain)
     return Found(rung, first[0].start, first[-1].end, made)
 
 
@@ -338,14 +321,8 @@ def _is_stricter(text: Text, new: Chain, old: Chain, passed: Sequence[Step]) -> 
     )
 
 
-def _already(rung: str, way: Chain, proof: Iterable[int]) -> Found:
-    return Found(rung, way[0].start, way[-1].end, already=True, proof=frozenset(proof))
-
-
-def _beside(new: Chain, old: Chain) -> set[int]:
-    """The lines of the new half that are not those of the old one; all where none is left."""
-    lines = {line for place in new for line in range(place.start, place.end)}
-    return lines - {line for place in old for line in range(place.start, place.end)} or lines
+def _already(rung: str, way: Chain) -> Found:
+    return Found(rung, way[0].start, way[-1].end, already=True)
 
 
 def _spans(way: Chain) -> list[tuple[int, int]]:

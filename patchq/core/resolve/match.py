@@ -28,13 +28,11 @@ PartOp = (
 
 @frozen
 class Hints:
-    """What may decide besides the quote: the file's path, whether stated lines are believed, and
-    whether the edit may be there already (`asked`)."""
+    """What may decide besides the quote: the file's path, and whether stated lines are believed."""
 
     rungs: Sequence[str]
     path: str
     lines_hold: bool = False
-    asked: bool = True
 
 
 def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
@@ -47,29 +45,26 @@ def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
         if other is not None and isinstance(again, Found):
             start = text.line_at(other.starts[again.start]) - 1
             end = text.line_at(max(other.starts[again.end] - 1, other.starts[again.start]))
-            proof = frozenset(text.line_at(other.starts[line]) - 1 for line in again.proof)
-            return replace(again, rung="line_endings", start=start, end=end, proof=proof)
+            return replace(again, rung="line_endings", start=start, end=end)
     return found
 
 
 def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
     match op:
         case Replace():
-            return ladder.resolve(text, op, hints.rungs, asked=hints.asked)
+            return ladder.resolve(text, op, hints.rungs)
         case ReplaceText() | Occurrences() | InContext():
-            return characters.resolve(text, op, hints.rungs, hints.asked)
+            return characters.resolve(text, op, hints.rungs)
         case InParagraph():
-            return paragraphs.resolve(text, op, hints.asked)
+            return paragraphs.resolve(text, op)
         case Anchored():
-            return anchors.resolve(text, op, hints.path, hints.asked)
+            return anchors.resolve(text, op, hints.path)
         case InsertAt():
             if not 0 <= op.line <= len(text.lines):
                 return Missed("none", detail=f"the file has {len(text.lines)} lines, not {op.line}")
-            return inserted(text, op.line, lines_of(op.text), asked=hints.asked)
+            return inserted(text, op.line, lines_of(op.text))
         case PatchHunk():
-            asked = [hints.asked]
-            found = hunks.resolve(text, [op], hints.rungs, lines_hold=hints.lines_hold, asked=asked)
-            return found[0]
+            return hunks.resolve(text, [op], hints.rungs, lines_hold=hints.lines_hold)[0]
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:

@@ -21,8 +21,8 @@ _SENTENCE = Pattern(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
 Range = tuple[int, int]
 
 
-def resolve(text: Text, op: InParagraph, asked: bool = True) -> Found | Missed:
-    """Where `op` belongs in `text`; `asked` as in `ladder.resolve`."""
+def resolve(text: Text, op: InParagraph) -> Found | Missed:
+    """Where `op` belongs in `text`."""
     predicate = parse(op.predicate)
     places: list[Spot] = []
     for start, paragraph in _paragraphs(text):
@@ -42,7 +42,7 @@ def resolve(text: Text, op: InParagraph, asked: bool = True) -> Found | Missed:
         return Missed("none")
     start, end = lines_at(text, places)
     new = in_utf8(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
-    if asked and op.target is not None:
+    if op.target is not None:
         wanted = Wanted(in_utf8(op.target), in_utf8(op.new), None)
         if there := there_already(text, wanted, places, len(places), ("line_endings",)):
             return there

@@ -122,9 +122,8 @@ def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
     move = Move(world.repo, base, tip, world.queue.load)
     if not move.leaves_alone(changes):
         taken = response.choice.among(resolved.parsed.edits)
-        since = move.changed_lines if base.how == "declared" else None
         tree = world.repo.tree(tip)
-        on_tip = batch.plan(taken, tree, world.rules, since=since, diagnosed=False)
+        on_tip = batch.plan(taken, tree, world.rules, diagnosed=False)
         carried, beside = files.carry(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         edits = tuple(now.get(edit.id, edit) for edit in edits)

@@ -22,6 +22,8 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.world import World
 
+_LOOKED_AT = ("path.review", "result.syntax", "response.beside")
+"""Warnings for which auto mode leaves a batch to a person."""
 MOST_DELETED = 20
 """So many files a batch may delete unseen, as long as others are left."""
 HAND_IN = "hand the response in"
@@ -48,7 +50,7 @@ def ruled(
     """
     auto = decision.mode == "auto" and not world.config.confirm
     # A diff may ask for a mode that no file has; and what a file says may be in doubt.
-    asks = any(problem.code in ("path.review", "result.syntax") for problem in decision.problems)
+    asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
         reasons = list(_reasons(decision, plan, paths, tip, world))

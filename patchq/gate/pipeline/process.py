@@ -17,7 +17,7 @@ from typing import Any
 from patchq.core.model.errors import Fault, ObjectDamaged, disk_fault
 from patchq.core.model.values import Base, Parsed, Problem, State
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import deliveries, dependencies, stages
+from patchq.gate.pipeline import dependencies, stages
 from patchq.gate.pipeline.progress import (
     Decision,
     EndedEarly,
@@ -63,14 +63,13 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = AS_SENT) ->
             response = stages.open_envelope(response)
             stages.check_envelope(response)
             target = stages.choose_target(response, tips)
-            deliveries.refuse_same_bytes(response, target)
+            stages.refuse_duplicate(response, target)
             target = dependencies.wait(response, target)
             base = bases.choose(response, target)
             parsed = stages.parse(response, base)
             stages.check_size(parsed, world.config.limits)
             resolved = stages.resolve(response, target, base, parsed)
-            stages.refuse_unresolved(response, parsed, resolved)
-            deliveries.refuse_same_edits(response, target, resolved)
+            stages.look_beside(response, resolved)
             resolved = bases.carry(response, target, resolved)
             decision = stages.check_results(decided("applied"), response, target, resolved)
             if decision.lands:

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Literal
 
 from patchq.core import formats
+from patchq.core.formats import account
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import CannotSign, Fault
 from patchq.core.model.names import nearest
@@ -28,7 +29,7 @@ from patchq.core.model.values import (
     Parsed,
     Problem,
 )
-from patchq.core.plan import batch, guards, quotations
+from patchq.core.plan import batch, guards
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.config.schema import Limits
@@ -46,6 +47,7 @@ from patchq.gate.pipeline.progress import (
     Target,
     milliseconds,
 )
+from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.world import Tips, World
 from patchq.gate.report import logs, message, secrecy
 
@@ -118,6 +120,23 @@ def choose_target(response: Response, tips: Tips) -> Target:
         )
         raise EndedEarly("rejected", problem, target=branch)
     return Target(branch, tip)
+
+
+def refuse_duplicate(response: Response, target: Target) -> None:
+    """End a response whose very bytes wait or have landed already."""
+    world, sha256 = response.world, response.claim.source.sha256
+    for id in () if response.choice.accepted else reversed(world.queue.by_source(sha256)):
+        if id in (response.id, response.header.retries):
+            continue
+        report = world.queue.load(id) or traces.landed(world, id, sha256, target.branch, target.tip)
+        if report is None or report["target"] != target.branch:
+            continue
+        earlier = history.standing(report, world, target.tip)
+        if earlier == "touched":
+            touched = history.touched_since(report, world.repo, target.tip)
+            raise EndedEarly("rejected", touched)
+        if earlier != "gone":
+            raise EndedEarly("duplicate", duplicate_of=report["id"])
 
 
 def _away(fault: Fault) -> Problem:
@@ -193,11 +212,9 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     plan = batch.plan(edits, tree, world.rules, declared=base.how == "declared")
     if plan.refused:
         base, plan = bases.infer(world, base, edits, plan)
-    if parsed.doubt and (plan.refused or any(edit.state != "applied" for edit in plan.edits)):
-        raise EndedEarly("rejected", parsed.doubt, base=base)
     resolved = _corrected(response, Resolved(base, parsed, plan))
-    plan = resolved.plan
-    outcomes = selection.with_left_out(plan.edits, resolved.parsed.edits, choice.edits, choice.left)
+    plan, parsed = resolved.plan, resolved.parsed
+    outcomes = selection.with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
     response.timings["resolve_ms"] = milliseconds(began)
     if not plan.refused and base.how != "declared":
         lost = bases.lost(world.repo, target.tip, resolved)
@@ -205,17 +222,14 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     return replace(resolved, plan=plan, edits=outcomes)
 
 
-def refuse_unresolved(response: Response, parsed: Parsed, resolved: Resolved) -> None:
-    """Refuse edits without a place, and quotations of files that do not hold them."""
-    plan, doubts = resolved.plan, list[Problem]()
-    if parsed.quotations:
-        repo, edits = response.world.repo, response.choice.among(parsed.edits)
-        tree = repo.tree(resolved.base.commit)
-        ignores = known_paths(tree, WorkTrees(repo)).ignores
-        doubts = list(quotations.doubts(parsed.quotations, edits, plan, tree, ignores))
-    if doubts or plan.refused:
-        raise EndedEarly("rejected", *plan.problems, *doubts)
-    response.warnings.extend(plan.problems)
+def look_beside(response: Response, resolved: Resolved) -> None:
+    """Refuse edits without a place; warn of code that stands beside the edits of a response."""
+    plan, parsed = resolved.plan, resolved.parsed
+    if plan.refused:
+        raise EndedEarly("rejected", *plan.problems)
+    tree = response.world.repo.tree(resolved.base.commit)
+    beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
+    response.warnings.extend((*plan.problems, *beside))
 
 
 def _corrected(response: Response, resolved: Resolved) -> Resolved:

@@ -34,6 +34,9 @@ response.truncated
 response.incomplete
     The file is empty, or not as its `bytes` and `sha256` say; a warning: others worked, too.
     Write it as `NAME.tmp`, then rename it; hand in the work tree that they changed.
+response.beside
+    A warning: code or a command stands beside the edits and went into no file.
+    Send it as an edit, too, if it is one; what is only shown needs nothing.
 response.too_large
     The response exceeds a limit of the configuration (`limits`).
     Split it into several responses; `depends_on` keeps their order.

@@ -75,6 +75,7 @@ def risk(report: Report, behind: int | None = None) -> Risk:
 
 _OF_WARNINGS: Mapping[str, tuple[Level, str]] = {
     "path.review": ("high", "a person has to look at what it touches"),
+    "response.beside": ("high", "code stands beside its edits and went nowhere"),
     "base.unknown": ("high", "it changes a file without saying what it has seen of it"),
     "result.syntax": ("high", "a file may not parse any more"),
     "edit.shrinks": ("high", "a file loses most of its lines"),

@@ -8,7 +8,6 @@ from patchq.core import formats
 from patchq.core.formats import find_replace, unified_diff, v4a, whole_file
 from patchq.core.formats.catalogue import NOTHING
 from patchq.core.formats.format import Document
-from patchq.core.formats.marks import shell, shell_grammar
 from patchq.core.formats.registry import FORMATS
 from tests.helpers.effort import effort
 
@@ -122,20 +121,3 @@ def test_a_form_that_is_not_asked_would_find_nothing(line: str, below: str) -> N
 )
 def test_prose_is_known_at_once(line: str) -> None:
     assert FORMATS.begins(line) is NOTHING
-
-
-@pytest.mark.parametrize("line", ["x = 1", 'x = \\"1\\"', "x = 'a'", '" + "', "it's"])
-def test_a_quote_over_many_lines_of_a_script_is_read_once(
-    line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[int] = []
-
-    def reads(text: str) -> str:
-        read.append(len(text))
-        return left_open(text)
-
-    left_open = shell_grammar._left_open
-    monkeypatch.setattr(shell_grammar, "_left_open", reads)
-    script = 'python -c "\n' + f"{line}\n" * 2000
-    assert [change.does for change in shell.changes_of(f"rm a; {script}")] == ["removes"]
-    assert 0 < sum(read) <= len(script) + len("rm a; ")

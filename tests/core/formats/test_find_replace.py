@@ -69,8 +69,6 @@ def test_several_changes_of_several_files() -> None:
         pytest.param("### `src/a.py`\n\nIt greets.\n", "src/a.py", id="path-heading-and-prose"),
         pytest.param("FILE: src/a.py\n\nLike `src/b.py`.\n", "src/a.py", id="file-and-prose"),
         pytest.param("src/a.py\n", "src/a.py", id="bare-path"),
-        pytest.param("In `src/a.py`, greet:", "src/a.py", id="sentence"),
-        pytest.param("It concerns `src/a.py`.", "src/a.py", id="sentence-without-colon"),
         pytest.param("FILE: src/a.py\n\n```\n# src/b.py\n```\n", "src/a.py", id="quotation"),
         pytest.param("FILE: src/a.py\n````\n", "src/a.py", id="in-a-fence"),
         pytest.param("````python:src/a.py\n", "src/a.py", id="fence-with-path"),
@@ -103,11 +101,6 @@ def test_the_front_matter_names_the_file() -> None:
 def test_the_description(line: str, description: str | None) -> None:
     (edit,) = edits_of(f"FILE: src/a.py\n{line}\n{HALVES}", read)
     assert edit.description == description
-
-
-def test_a_sentence_leads_to_another_file() -> None:
-    text = f"FILE: src/a.py\n{HALVES}\nAnd in `src/b.py`:\n\n{HALVES}"
-    assert said(text) == [("src/a.py", OLD_NEW), ("src/b.py", OLD_NEW)]
 
 
 def test_the_path_may_be_the_description() -> None:

@@ -10,7 +10,6 @@ from patchq.core.formats.marks.paths import (
     mentions_other,
     path_line,
     path_of_info,
-    path_of_sentence,
     undress,
     word_line,
 )
@@ -121,21 +120,6 @@ def test_path_line_of_other_lines(line: str, expected: str | None) -> None:
 )
 def test_word_line(line: str, expected: str | None) -> None:
     assert word_line(line) == expected
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        pytest.param("Now in `src/a.py` we do it:", "src/a.py", id="only-one"),
-        pytest.param("In `src/a.py` call `f()` and `go`:", "src/a.py", id="others-no-paths"),
-        pytest.param("`src/a.py`, I say, `src/a.py`", "src/a.py", id="twice-the-same"),
-        pytest.param("Move `src/a.py` to `src/b.py`:", None, id="two"),
-        pytest.param("Now in src/a.py:", None, id="no-backticks"),
-        pytest.param("``src/a.py``", None, id="double-backticks"),
-    ],
-)
-def test_path_of_sentence(line: str, expected: str | None) -> None:
-    assert path_of_sentence(line, known) == expected
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("path-label", f"Path: src/a.py\n{BLOCK}", A),
         case("filename-label", f"Filename: `src/a.py`\n{BLOCK}", A),
         case("trailing-colon", f"src/a.py:\n{BLOCK}", A),
-        case("only-path-of-a-sentence", f"Now change `src/a.py` so:\n{BLOCK}", A),
-        case("sentence-above-the-fence", f"In `src/a.py`:\n\n```python\n{BLOCK}```\n", A),
         case("note", f"src/new.py (new file)\n{CREATION}", ("src/new.py", NEW)),
         case("dot", f"./src/a.py\n{BLOCK}", A),
         case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
@@ -127,7 +125,7 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("inherited-in-fence", f"src/a.py\n```\n{BLOCK}```\nThen:\n```py\n{BLOCK}```\n", A, A),
         case(
             "numbered-list",
-            f"1. First, `src/a.py`:\n\n```python\n{BLOCK}```\n\n2. **src/b.py**\n\n{BLOCK}",
+            f"1. `src/a.py`:\n\n```python\n{BLOCK}```\n\n2. **src/b.py**\n\n{BLOCK}",
             A,
             B,
         ),
@@ -235,10 +233,10 @@ def test_prose_is_kept(prose: str) -> None:
 def test_prose_leaves_out_what_belongs_to_the_blocks() -> None:
     text = (
         "<think>\nhm\n</think>\nOne.\n\n````md\n# why\n\nsrc/a.py\n```python\n"
-        f"{BLOCK}```\nNow `src/b.py`:\n```\n{BLOCK}```\n````\nTwo.\n"
+        f"{BLOCK}```\nNow:\n\nsrc/b.py\n```\n{BLOCK}```\n````\nTwo.\n"
     )
     lines = [line for line in read(text).prose.split("\n") if line]
-    assert lines == ["One.", "# why", "Now `src/b.py`:", "Two."]
+    assert lines == ["One.", "# why", "Now:", "Two."]
 
 
 def test_edits_know_their_lines() -> None:

@@ -286,34 +286,6 @@ def test_what_another_agent_did_out_of_sight_is_doubted(events: tuple[Any, ...])
     assert "--worktree" in (warning.hint or "")
 
 
-@pytest.mark.parametrize(
-    ("script", "named"),
-    [
-        ("npm run format", "`npm run format`"),
-        ("cd web && npx prettier --write . | tail", "`npx prettier --write .`"),
-        ("python gen.py > src/d.py", "`python gen.py`"),
-        ("ruff check --fix .; pytest -u", "`ruff check --fix .`, `pytest -u`"),
-        ("make a; make b; make c; make d; make e", "`make a`, `make b`, `make c` and 2 more"),
-        ("git rebase main", "`git rebase main`"),
-        ("pytest -q 2>&1 | tail -5; git status && git diff --stat", None),
-        ("python3 -m pytest; cargo test; go vet ./...; npm run lint", None),
-        ("rm -rf build && mkdir -p build", None),
-    ],
-)
-def test_what_programs_changed_is_not_known_and_said(script: str, named: str | None) -> None:
-    """Those that failed may have changed files, too; those that were denied have not."""
-    call = said(use("t2", "Bash", command=script))
-    for error in (False, True):
-        parsed = read(INIT, *MADE, call, result("t2", error=error), END)
-        assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-        told = [(one.code, one.severity, one.line) for one in parsed.problems]
-        assert told == ([("response.incomplete", "warning", 4)] if named else [])
-        assert f"the session ran {named}; " in parsed.problems[0].message if named else not told
-    denied = [{"tool_name": "Bash", "tool_use_id": "t2"}]
-    end = {**END, "permission_denials": denied}
-    assert read(INIT, *MADE, call, result("t2", error=True), end).problems == ()
-
-
 def test_a_stream_that_is_cut_within_an_event() -> None:
     lines = "".join(json.dumps(event) + "\n" for event in (INIT, *MADE, END))
     for end in (len(lines) - 3, len(lines) // 2):

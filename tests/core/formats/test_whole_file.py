@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from patchq.core.formats import find_replace, parse, whole_file
 from patchq.core.formats.format import UnreadableEdit
-from patchq.core.formats.whole_file import read, read_quoting
+from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
 from patchq.core.model.values import Problem
 from tests.helpers.line_by_line import BASE, Read, edits_of, effort_of, read_or_refused, refusal
@@ -54,7 +54,6 @@ def test_the_instructions_hold_a_file() -> None:
     [
         pytest.param("```text:Makefile\na\n```", [("Makefile", "a\n")], id="word"),
         pytest.param("```:src/a.py\na\n```", [("src/a.py", "a\n")], id="no-language"),
-        pytest.param("~~~python: `src/a.py`\na\n~~~", [("src/a.py", "a\n")], id="dressed"),
         pytest.param("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")], id="diff-prefix"),
         pytest.param("```python:src/a.py\n```", [("src/a.py", "")], id="empty"),
         pytest.param("~~~py:src/a.py\r\na\r\n~~~\r", [("src/a.py", "a\r\n")], id="crlf"),
@@ -154,37 +153,26 @@ def test_find_replace_is_asked_first() -> None:
     ]
 
 
-# ---------------------------------------------------------------- the forms that may quote
+# ---------------------------------------------------------------- under a path
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("```python src/a.py\nx\n```", [("src/a.py", "x\n")], id="info"),
-        pytest.param("```src/new.py\nx\n```", [("src/new.py", "x\n")], id="info-path-alone"),
         pytest.param("src/a.py\n```python\nx\n```", [("src/a.py", "x\n")], id="path-line"),
-        pytest.param("### `src/a.py`\n\n```\nx\n```", [("src/a.py", "x\n")], id="dressed"),
-        pytest.param("File: src/a.py\n```\nx\n```", [("src/a.py", "x\n")], id="file-line"),
+        pytest.param("### `src/a.py`\n\n```\nx\n```", [], id="dressed"),
         pytest.param("Makefile\n```\nx\n```", [("Makefile", "x\n")], id="word-of-the-base"),
         pytest.param("Bakefile\n```\nx\n```", [], id="word"),
-        pytest.param("```python\n# src/n.py\nx\n```", [("src/n.py", "# src/n.py\nx\n")], id="hash"),
-        pytest.param("```js\n// src/n.js\r\nx\n```", [("src/n.js", "// src/n.js\r\nx\n")], id="//"),
         pytest.param("src/a.py\n<source>\n```\n</source>", [("src/a.py", "```\n")], id="tag"),
-        pytest.param("```python\n# and/or\nx\n```", [], id="comment-without-ending"),
-        pytest.param("```python\n# see src/a.py\nx\n```", [], id="comment-of-words"),
-        pytest.param("```python\n# 3.11\nx\n```", [], id="comment-with-a-number"),
-        pytest.param("```sh\n#!/bin/sh\n```", [], id="shebang"),
         pytest.param("```python\nx\n```", [], id="no-path"),
-        pytest.param("Create `src/n.py`:\n```py\nx\n```", [("src/n.py", "x\n")], id="sentence"),
         pytest.param("```\nls\nsrc/a.py\n```\n", [], id="path-as-the-last-line-of-a-fence"),
         pytest.param("```\nx\n```\n# src/n.py\n", [], id="comment-behind-a-fence"),
-        pytest.param("Run `src/a.py`:\n```sh\nsrc/a.py\n```", [], id="command"),
         pytest.param(
             "````\nsrc/a.py\n```py\nx\n```\n````\n", [("src/a.py", "x\n")], id="in-a-longer-fence"
         ),
     ],
 )
-def test_what_may_quote(text: str, expected: list[tuple[str, str]]) -> None:
+def test_files_under_a_path(text: str, expected: list[tuple[str, str]]) -> None:
     parsed = parse(text, BASE.__contains__)
     assert [(edit.path, edit.op) for edit in parsed.edits] == [
         (path, Write(written, quoting=True)) for path, written in expected
@@ -232,7 +220,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         pytest.param("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths-above"),
         pytest.param("```py:src/a.py (new)\nx\n```", UNREADABLE, 1, id="info-and-more"),
         pytest.param("x\nEND FILE", UNREADABLE, 2, id="stray-end"),
-        pytest.param("```suggestion:-0+1\nx\n```", UNREADABLE, 1, id="suggestion"),
         pytest.param(
             "```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5, id="lost-search"
         ),
@@ -248,34 +235,11 @@ def test_refusals(text: str, code: str, line: int) -> None:
     ("text", "code", "line"),
     [
         pytest.param("src/a.py\n```python\nx\n", TRUNCATED, 2, id="cut"),
-        pytest.param("src/a.py\n```py src/b.py\nx\n```", UNREADABLE, 2, id="two-paths"),
         pytest.param(f"src/a.py\n```\nx\n{SEARCH}```", UNREADABLE, 4, id="text-and-block"),
-        pytest.param(
-            "README.md\n```\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 2, id="bare-fence-inside"
-        ),
     ],
 )  # fmt: skip
 def test_refusals_where_it_may_quote(text: str, code: str, line: int) -> None:
-    assert refusal(text, read_quoting) == (code, line)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        pytest.param("```python\n# src/a.py\nx\n```", 1, id="comment-names-a-file"),
-        pytest.param("```python\n# n.py\nx\n```", 1, id="comment-without-a-directory"),
-        pytest.param("```py\n# src/n.py\nx\n```\n```\ny\n```", 1, id="comment-and-a-fence"),
-        pytest.param("See `src/n.py`.\n```py\nx\n```", 2, id="sentence-without-colon"),
-        pytest.param("- src/a.py\n- src/b.py\n\n```py\nx\n```", 4, id="list"),
-        pytest.param("```12:15:src/a.py\nx\n```", 1, id="citation"),
-        pytest.param("src/n.py\n```bash\npython src/n.py\n```", 2, id="command"),
-    ],
-)
-def test_a_response_of_nothing_but_quotations(text: str, line: int) -> None:
-    parsed = parse(text, BASE.__contains__)
-    (problem,) = parsed.problems
-    assert (problem.code, problem.line) == ("response.unreadable_edit", line)
-    assert parsed.edits == ()
+    assert refusal(text, read_under_path) == (code, line)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +267,7 @@ any_line = st.one_of(
 any_text = st.one_of(st.text(), st.lists(any_line, max_size=40).map("\n".join))
 
 
-@given(any_text, st.sampled_from([read, read_quoting]))
+@given(any_text, st.sampled_from([read, read_under_path]))
 def test_every_text_is_read_or_refused(text: str, form: Read) -> None:
     result = read_or_refused(text, form)
     if isinstance(result, Problem):
@@ -326,7 +290,7 @@ def test_what_is_written_in_a_longer_fence_is_read_again(text: str) -> None:
     assert said(f"FILE: README.md\n{fence}\n{text}{fence}\n") == [("README.md", text)]
 
 
-@pytest.mark.parametrize("form", [read, read_quoting])
+@pytest.mark.parametrize("form", [read, read_under_path])
 @pytest.mark.parametrize(
     "unit",
     [

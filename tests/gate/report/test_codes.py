@@ -16,7 +16,7 @@ DOCS = ROOT / "docs" / "report-codes.md"
 
 # The contract, letter by letter.
 CONTRACT = """
-response: no_edits unreadable_edit truncated incomplete too_large not_text
+response: no_edits unreadable_edit truncated incomplete beside too_large not_text
 frontmatter: unknown_key duplicate_key value target base
 path: invalid outside denied review not_found exists not_a_file new_directory filtered
 file: unreadable binary encoding

@@ -75,8 +75,6 @@ class ApiAnswer:
     model: str | None = None
     cwd: str | None = None
     """The directory that the agent was in."""
-    ran: tuple[tuple[int, str], ...] = ()
-    """The scripts that the agent ran, with their lines."""
     unreadable: Unopened | None = None
     out_of_sight: tuple[tuple[int, str], ...] = ()
     """Other agents that worked for this one, with the lines of the calls, whose own calls are not

@@ -55,7 +55,6 @@ _LOOKERS = frozenset({"Explore", "Plan"})
 _TALK = _AGENTS | {"ExitPlanMode", "SendMessage", "LSP"}
 """Tools of Claude Code that change no file, whatever their words look like."""
 _FAILED_WORDS = "<tool_use_error>"
-_SHELL = Pattern(r"bash|shell|terminal|command|exec", re.IGNORECASE)
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
 
@@ -246,27 +245,11 @@ class _Stream:
         if self.session and not (self.ended or self.cut):
             return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
         parts = [told for part in self.parts if (told := self._told(part))]
-        if back := _taken_back(parts):
-            return ApiAnswer((), unreadable=back)
         cwd = self.cwd if self.session else None
-        ran, out_of_sight = self._ran(), self._out_of_sight()
         parts = [part for part in parts if not (self.session and _is_talk(part))]
         return ApiAnswer(
-            tuple(joined(parts)), self.cut, self.model, cwd, ran, out_of_sight=out_of_sight
+            tuple(joined(parts)), self.cut, self.model, cwd, out_of_sight=self._out_of_sight()
         )
-
-    def _ran(self) -> tuple[tuple[int, str], ...]:
-        """The scripts that were run, those that failed among them."""
-        calls = (
-            part for part in self.parts if isinstance(part, ToolCall) and _SHELL.search(part.name)
-        )
-        scripts = (
-            (call.at[0], script)
-            for call in calls
-            if self.session and call.id not in self.denied
-            if (script := call.arguments.text("command", "cmd")) is not None
-        )
-        return tuple(scripts)
 
     def _out_of_sight(self) -> tuple[tuple[int, str], ...]:
         """The other agents that may have changed files, and whose own calls are not here."""
@@ -326,48 +309,6 @@ def cut(line: int, how: str) -> Unopened:
 
 def _unreadable(node: Node, message: str, hint: str) -> Unopened:
     return Unopened(node.line, message, hint)
-
-
-_TAKES_BACK = Pattern(
-    r"\bgit(?:\s+-[cC]\s+\S+)*\s+(?:restore\b(?!\s+--staged\b)|reset\b[^;&|\n]*\s--(?:hard|merge|keep)\b"
-    r"|stash(?!\s+(?:list|show|drop|clear)\b)|clean\b[^;&|\n]*\s-\w*f"
-    r"|checkout\b(?P<what>[^;&|\n]*))"
-)
-"""Commands that undo what stands in a work tree."""
-_TEXTS = frozenset({"content", "oldstring", "newstring", "oldstr", "newstr", "filetext", "edits"})
-
-
-def _taken_back(parts: Iterable[ApiPart]) -> Unopened | None:
-    """The refusal of a session whose command may undo edits that were made before it."""
-    edited: list[str] = []
-    for part in parts:
-        if isinstance(part, ApiText) or not isinstance(part.arguments.value, dict):
-            continue
-        members = {_plain(key): node.value for key, node in part.arguments.value.items()}
-        command = members.get("command")
-        match = _TAKES_BACK.search(command) if isinstance(command, str) else None
-        if match and edited and _names_edited(match["what"], edited):
-            shown = match[0].strip()[:60]
-            message = f"the command `{shown}` in this stream may take back edits made before it"
-            hint = "send the edits that are meant, alone, or the diff of the work tree"
-            return Unopened(part.at[0], message, hint)
-        if members.keys() & _TEXTS:
-            edited += [path for key in _PATHS if isinstance(path := members.get(key), str)]
-    return None
-
-
-def _names_edited(what: str | None, edited: Iterable[str]) -> bool:
-    """Whether what `git checkout` is told to check out, if it is that, may be an edited path."""
-    if what is None:
-        return True
-    words = what.split()
-    return "--" in words or any(
-        path.endswith(f"/{word.rstrip('/')}")
-        or f"/{word.strip('/')}/" in path
-        or word in (".", path)
-        for word in words
-        for path in edited
-    )
 
 
 def _plain(key: str) -> str:

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
 
-from patchq.core.formats import v4a
+from patchq.core.formats import account, v4a
 from patchq.core.formats.format import Document, Format, Sign, UnreadableEdit
 from patchq.core.formats.json.members import (
     NEW,
@@ -37,11 +38,10 @@ from patchq.core.formats.json.members import (
 )
 from patchq.core.formats.json.values import speaks_of_edits
 from patchq.core.formats.marks.lines import BEGIN_PATCH
-from patchq.core.formats.marks.paths import is_path
-from patchq.core.formats.marks.shell import ShellChange, changes_of
+from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Op, ReplaceText, Write
-from patchq.core.model.values import Edit
+from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
 from patchq.core.text.patterns import Pattern
 
@@ -87,6 +87,7 @@ _SERVER = Pattern(r".*(?:__|[.:/])")
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
 PATCHES = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
 _BESIDE_PATCH = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
+_SHELLS = ("bash", "sh", "zsh", "cmd", "powershell", "pwsh", "/bin/bash", "/bin/sh")
 _BEGIN = Pattern(rf"^[ \t]*{re.escape(BEGIN_PATCH)}", re.MULTILINE)
 _MOVES = Pattern(r"\b(?:cd|pushd)\s")
 _HINT_PATCH = (
@@ -289,19 +290,16 @@ def patch_of(arguments: Node, place: JsonPlace) -> list[Edit] | None:
         raise place.error(arguments, message, error.problem.hint or _HINT_PATCH) from None
 
 
-def shell_changes(arguments: Node, place: JsonPlace) -> list[ShellChange]:
-    """What the shell's command that a call holds would change."""
-    found = list[ShellChange]()
+def commands(arguments: Node, place: JsonPlace) -> Iterator[ShownPlace]:
+    """Yield the lines that change files of the shell's command that a call holds."""
     for key, node in arguments.value.items():
         words = node.plain()
         if plain_key(key) not in PATCHES or not words:
             continue
         if isinstance(words, list) and all(isinstance(word, str) for word in words):
-            words = shlex.join(words)
+            words = words[-1] if words[0] in _SHELLS else shlex.join(words)
         if isinstance(words, str):
-            line = place.at(node)[0]
-            found += [replace(change, line=line) for change in changes_of(words)]
-    return found
+            yield from account.commands(words, place.at(node)[0], KnownPaths.of(place.known))
 
 
 def _patch_texts(arguments: Node) -> list[str]:

@@ -45,8 +45,7 @@ from patchq.core.formats.json.values import (
 )
 from patchq.core.formats.marks.lines import Fence, fence, line_above, next_line
 from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info
-from patchq.core.formats.marks.shell import ShellChange
-from patchq.core.model.values import Edit
+from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
 
 _TYPES = frozenset({*TYPES, "insert_before", "insert_after", "replace", "delete"})
@@ -187,13 +186,13 @@ class _JsonReader:
     stated: dict[int, Stated] = field(default_factory=dict)
     first_of_object: int = 0
     summary: str | None = None
-    shell: list[ShellChange] = field(default_factory=list)
+    shown: list[ShownPlace] = field(default_factory=list)
 
     def piece(self, top: int | None, end: int) -> Piece | None:
-        if not (self.edits or self.shell):
+        if not (self.edits or self.shown):
             return None
-        edits, shell = tuple(self.edits), tuple(self.shell)
-        return Piece(edits, end, top, self.summary, stated=self.stated, shell=shell)
+        edits, shown = tuple(self.edits), tuple(self.shown)
+        return Piece(edits, end, top, self.summary, stated=self.stated, shown=shown)
 
     def value(self, node: Node, place: JsonPlace) -> None:
         """One value: an object, or a list of them."""
@@ -230,7 +229,7 @@ class _JsonReader:
             edits = edit_calls.of_call(call.name, arguments, place)
         if is_object:
             self.add(edits, arguments, place)
-            self.shell += () if edits else edit_calls.shell_changes(arguments, place)
+            self.shown += () if edits else edit_calls.commands(arguments, place)
 
     def object(self, node: Node, place: JsonPlace) -> None:
         """An object that is no named call."""

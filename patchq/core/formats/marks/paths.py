@@ -226,12 +226,6 @@ def word_line(line: str) -> str | None:
     return text if single and (ticked or text == line.strip()) else None
 
 
-def path_of_sentence(line: str, known: Known) -> str | None:
-    """The only path in backticks on a line of prose, or None."""
-    named = paths_named(line, known)
-    return named[0] if len(named) == 1 else None
-
-
 def paths_named(line: str, known: Known) -> list[str]:
     """The distinct paths in backticks on a line of prose."""
     if "`" not in line:

@@ -15,8 +15,7 @@ knows which edits are the draft, unless the tag is known to hold what an answer 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.model.frozen import frozen
@@ -114,8 +113,7 @@ def may_tag(text: str) -> bool:
     """Whether a tag may close anywhere in a text."""
     angle = "<" in text and ("</" in text or "<|" in text)
     square = "[" in text and "[/" in text
-    other = "◁/" in text or _BARE_FINAL in text or ("&" in text and "&lt;/" in text)
-    return angle or square or other or (">" in text and "-->" in text)
+    return angle or square or "◁/" in text
 
 
 def thought_on(line: str) -> Tag | None:
@@ -182,64 +180,18 @@ def blank_channels(lines: list[str], start: int) -> int:
     return end
 
 
-# ---------------------------------------------------------------- edits in tags
-
-
-def check_drafts(prose: Iterable[tuple[int, str]], edits: Sequence[int]) -> None:
-    """Raise `UnreadableEdit` where a pair of unknown tags in the prose (numbers and lines) holds
-    some of the edits, which begin on the lines `edits` (numbers), and others stand outside; or
-    where a thinking block ends behind an edit and begins nowhere."""
-    prose = list(prose)
-    if not edits or not _may_part(prose, edits):
-        return
-    opened: dict[tuple[str, str], list[int]] = {}
-    edits = sorted(edits)
-    for number, line in _without_pairs(prose):
-        if _BARE_FINAL in line and edits[0] < number:
-            raise stray(number - 1)
+def stray_end(prose: Iterable[tuple[int, str]]) -> int | None:
+    """Return the line (number) on which thinking ends that begins nowhere in the prose."""
+    opened: dict[tuple[str, str], int] = {}
+    for number, line in prose:
         for tag in tags_on(line):
-            places = opened.setdefault(tag.pairs_as, [])
-            if not tag.closes:
-                places.append(number)
+            if not tag.thinks:
                 continue
-            before = bisect_right(edits, number)
-            if places:
-                first = places.pop()
-                inside = before - bisect_right(edits, first - 1)
-                if tag.name not in _WRAPPERS and 0 < inside < len(edits):
-                    raise _draft(first, number, line[tag.start : tag.end])
-            elif before and tag.thinks:
-                raise stray(number - 1)
-
-
-def _may_part(prose: Sequence[tuple[int, str]], edits: Sequence[int]) -> bool:
-    """Whether tags in lines (number, text) may stand on both sides of an edit, or speak of
-    thoughts."""
-    first = next((number for number, line in prose if _TAGGED.search(line)), None)
-    if first is None:
-        return any(_BARE_FINAL in line for _, line in prose)
-    last = next(number for number, line in reversed(prose) if _TAGGED.search(line))
-    if any(first <= at <= last for at in edits):
-        return True
-    text = "\n".join([line for _, line in prose]).lower()
-    return any(word in text for word in (*_THOUGHTS, _BARE_FINAL))
-
-
-def _without_pairs(prose: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines that hold tags, but for pairs that a line holds, which no edit stands in."""
-    numbered = list(prose)
-    lines = [
-        line.replace("&lt;", "<").replace("&gt;", ">") if "&lt;" in line else line
-        for _, line in numbered
-    ]
-    text = "\n".join(lines)
-    for _ in range(0 if _BARE_FINAL in text else _DEPTH):
-        text, count = _PAIR.subn("<>", text)
-        if not count:
-            break
-    for (number, _), line in zip(numbered, text.split("\n"), strict=False):
-        if _LEFT.search(line) or _BARE_FINAL in line:
-            yield number, line
+            count = opened.get(tag.pairs_as, 0) + (-1 if tag.closes else 1)
+            if count < 0:
+                return number
+            opened[tag.pairs_as] = count
+    return None
 
 
 def stray(i: int) -> UnreadableEdit:
@@ -248,13 +200,4 @@ def stray(i: int) -> UnreadableEdit:
         i,
         "a thinking block ends here that begins nowhere, so what stands before it may be a draft",
         _ALONE,
-    )
-
-
-def _draft(first: int, last: int, tag: str) -> UnreadableEdit:
-    return UnreadableEdit(
-        first - 1,
-        f"some edits stand between here and {tag!r} on line {last}, others outside: nobody can "
-        "tell which of them are a draft",
-        "send only the edits that are meant, without tags round them",
     )

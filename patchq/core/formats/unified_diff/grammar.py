@@ -40,7 +40,7 @@ from patchq.core.formats.marks.lines import (
     line_above,
     next_line,
 )
-from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info, path_of_sentence
+from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info
 from patchq.core.formats.unified_diff.files import (
     NAME,
     FileReader,
@@ -251,11 +251,8 @@ def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int
     above = line_above(doc.lines, i, doc.low)
     if mark is None and above >= doc.low and is_fence(doc.lines[above]):
         above = line_above(doc.lines, above, doc.low)
-    if above >= doc.low:
-        if path := path_line(doc.lines[above], doc.known):
-            return as_meant(path, doc.known), above
-        if path := path_of_sentence(doc.lines[above], doc.known):
-            return as_meant(path, doc.known), None
+    if above >= doc.low and (path := path_line(doc.lines[above], doc.known)):
+        return as_meant(path, doc.known), above
     return doc.default_path, None
 
 

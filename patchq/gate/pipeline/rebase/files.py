@@ -84,17 +84,6 @@ class Move:
         tip = self.tip[:12]
         return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
 
-    def changed_lines(self, path: str) -> list[Lines]:
-        """The lines of a file that the branch has changed."""
-        if path not in self.changes:
-            return []
-        base, tip = (self.repo.tree(commit) for commit in (self.base, self.tip))
-        was, now = base.entry(path), tip.entry(path)
-        if now is None or now.kind != "file":
-            return []
-        before = base.read(path) if was is not None and was.kind == "file" else b""
-        return [(first, end) for _, _, first, end in line_hunks(before, tip.read(path))]
-
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
         """Whether no path of the batch changed, nor anything that a new file could meet."""
         return all(

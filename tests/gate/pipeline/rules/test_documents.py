@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Files, quotations and talk (docs/formats.md, Whole files): what a fence under a path is."""
+"""Files and talk (docs/formats.md, Whole files): what a fence under a path is."""
 
 from __future__ import annotations
 
@@ -151,13 +151,7 @@ FORMS = {"block": EDIT, "call": CALL, "v4a": V4A, "diff": DIFF, "pair": PAIR, "w
 
 HOWS = {
     "colon": "`````markdown:docs/how.md\n{}`````\n",
-    "info": "`````markdown docs/how.md\n{}`````\n",
-    "path line": "docs/how.md\n`````markdown\n{}`````\n",
-    "heading": "### docs/how.md\n\n`````md\n{}`````\n",
-    "label": "File: docs/how.md\n`````\n{}`````\n",
     "FILE": "FILE: docs/how.md\n`````md\n{}`````\n",
-    "sentence": "Create `docs/how.md`:\n\n`````md\n{}`````\n",
-    "tildes": "docs/how.md\n~~~~~md\n{}~~~~~\n",
 }
 DOCUMENTS = [
     Row(f"{form}, {how}", BASE, text.format(page(edits)), {"docs/how.md": page(edits)})
@@ -197,12 +191,6 @@ SHOWN = [
     Row("a diff", BASE, f"src/app.py\n````\nSo:\n{DIFF}````\n", codes=UNREADABLE),
     Row("a pair", BASE, f"src/app.py\n````\nSo:\n{PAIR}````\n", codes=UNREADABLE),
     Row(
-        "only in a further fence",
-        BASE,
-        f"````md:docs/how.md\n```\n{EDIT}```\n````\n",
-        codes=UNREADABLE,
-    ),
-    Row(
         "a document beside edits",
         BASE,
         f"docs/how.md\n`````md\n{page(EDIT)}`````\n\n{EDIT}",
@@ -238,32 +226,6 @@ FILES = [
     Row("FILE, unfenced", BASE, f"FILE: src/app.py\n{NEW_APP}END FILE\n", DONE),
     Row("path line, replaced", BASE, f"src/app.py\n```python\n{NEW_APP}```\n", DONE),
     Row("path line, new", BASE, f"src/new.py\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("bold", BASE, f"**src/new.py**\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("heading", BASE, f"## `src/new.py`\n\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("a number", BASE, f"1. src/new.py\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("with a note", BASE, f"`src/new.py` (new file)\n```\n{PY}```\n", {"src/new.py": PY}),
-    Row("info", BASE, f"```python src/new.py\n{PY}```\n", {"src/new.py": PY}),
-    Row("info alone", BASE, f"```src/new.py\n{PY}```\n", {"src/new.py": PY}),
-    Row("sentence", BASE, f"Create `src/new.py`:\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("bare", BASE, f"Create src/new.py with this:\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row("bold in it", BASE, f"Create **src/new.py**:\n```py\n{PY}```\n", {"src/new.py": PY}),
-    Row("bold all", BASE, f"**Create src/new.py:**\n```py\n{PY}```\n", {"src/new.py": PY}),
-    Row(
-        "two lines", BASE, f"Create `src/new.py` with\nthis text:\n```py\n{PY}```\n",
-        {"src/new.py": PY},
-    ),
-    Row(
-        "two sentences", BASE, f"See `src/app.py`. Create `src/new.py`:\n```py\n{PY}```\n",
-        {"src/new.py": PY},
-    ),
-    Row("Chinese", BASE, f"创建 `src/new.py`：\n```python\n{PY}```\n", {"src/new.py": PY}),
-    Row(
-        "comment", BASE, f"```python\n# src/new.py\n{PY}```\n", {"src/new.py": f"# src/new.py\n{PY}"}
-    ),
-    Row(
-        "comment of slashes", BASE, "So:\n\n```js\n// lib/new.js\nf()\n```\n",
-        {"lib/new.js": "// lib/new.js\nf()\n"},
-    ),
     Row(
         "two files", BASE, f"src/new.py\n```py\n{PY}```\n\nsrc/app.py\n```py\n{NEW_APP}```\n",
         {"src/new.py": PY, **DONE},
@@ -287,68 +249,21 @@ FILES = [
     Row("makefile", BASE, "```make:build.mk\nall:\n\techo\n```\n", {"build.mk": "all:\n\techo\n"}),
     Row("crlf", BASE, f"src/new.py\n```py\n{PY}```\n".replace("\n", "\r\n"), {"src/new.py": PY}),
     Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
-    Row("whole_files beside edits", BASE, f"---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n\n{EDIT}", {"src/util.js": "let b\n", **DONE}),
     Row("whole_files, plain text", {**BASE, "a.lock": "a\nb\n"}, "---\nwhole_files: true\n---\na.lock\n```text\nc\n```\n", {"a.lock": "c\n"}),
-    Row("whole_files, a log", {**BASE, "a.lock": "a\nb\n"}, "---\nwhole_files: true\n---\na.lock\n```log\nc\n```\n", codes=UNREADABLE),
-    Row("whole_files, a sentence", BASE, "---\nwhole_files: true\n---\nNow `src/util.js`:\n```js\nlet b\n```\n", codes=UNREADABLE),
-    Row("whole_files, a command", BASE, "---\nwhole_files: true\n---\nsrc/app.py\n```sh\npython src/app.py\n```\n", codes=UNREADABLE),
     Row("a sentence with a path, and the info", BASE, f"Here is `src/app.py`:\n{WHOLE}", DONE),
-    Row("two paths", BASE, f"src/app.py\n```py src/new.py\n{PY}```\n", codes=UNREADABLE),
+    *(Row(f"no form: {name}", BASE, f"{above}\n```python{info}\n{PY}```\n", codes=("response.no_edits",)) for name, above, info in (
+        ("a heading", "### src/new.py", ""), ("bold", "**src/new.py**", ""), ("a list", "1. src/new.py", ""),
+        ("a sentence", "Create `src/new.py`:", ""), ("the info", "", " src/new.py"), ("a comment", "So:", "\n# src/new.py"),
+    )),
+    Row("an unlikely name", BASE, "os.path\n```html\n<p>\n```\n", {"os.path": "<p>\n"}, warnings=("response.beside",)),
+    Row("a new path beside edits", BASE, f"src/new.py\n```py\n{PY}```\n\n{EDIT}", codes=UNREADABLE, says=("may be the new file",)),
+    Row("an old path beside edits", BASE, f"src/util.js\n```js\nlet b\n```\n\n{EDIT}", DONE, warnings=("response.beside",)),
+    Row("two paths", BASE, f"src/app.py\n```py:src/new.py\n{PY}```\n", codes=UNREADABLE),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", FILES, ids=lambda row: row.name)
 def test_files_are_written(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
-# ---------------------------------------------------------------- quotations beside edits
-
-INNER = "def run(name):\n    value = name.strip()\n    return value\n"
-QUOTED = {
-    "path line": "src/app.py\n```python\n{}```\n",
-    "heading": "### `src/app.py`\n\n```python\n{}```\n",
-    "info": "```python src/app.py\n{}```\n",
-    "label": "File: src/app.py\n```\n{}```\n",
-    "sentence": "Now it reads, in `src/app.py`:\n\n```python\n{}```\n",
-    "sentence without colon": "This is in `src/app.py`.\n\n```python\n{}```\n",
-    "comment": "```python\n# src/app.py\n{}```\n",
-    "citation": "```4:6:src/app.py\n{}```\n",
-    "list": "- src/app.py\n\n```python\n{}```\n",
-}
-OTHER = "src/util.js\n<<<<<<< SEARCH\nexport const a = 1\n=======\nexport const a = 2\n>>>>>>> REPLACE\n"
-TWO = {"src/util.js": "export const a = 2\n"}
-INDENTED = "".join(f"    {line}\n" for line in INNER.splitlines())
-QUOTATIONS = [
-    *(
-        Row(f"{how}: lines, {where}", BASE, order.format(text.format(INNER), OTHER), TWO)
-        for how, text in QUOTED.items()
-        for where, order in {"before": "{}\n{}", "behind": "{1}\n{0}"}.items()
-    ),
-    *(Row(f"{how}: all", BASE, f"{text.format(APP)}\n{OTHER}", TWO) for how, text in QUOTED.items()),
-    Row("indented", BASE, f"{QUOTED['path line'].format(INDENTED)}\n{OTHER}", TWO),
-    Row("its beginning", BASE, f"{QUOTED['path line'].format(APP[:30])}\n{OTHER}", codes=UNREADABLE),
-    Row("its beginning, edited", BASE, f"{QUOTED['path line'].format(APP[:26])}\n{EDIT}", codes=UNREADABLE),
-    Row("its first line, edited", BASE, f"src/app.py\n```py\nimport os\n```\n\n{EDIT}", DONE),
-    Row("its first line", BASE, f"src/app.py\n```py\nimport os\n```\n\n{OTHER}", codes=UNREADABLE),
-    Row("the result", BASE, f"{EDIT}\nNow `src/app.py` has:\n```py\ndef stop():\n    return 0\n```\n", DONE),
-    Row("other lines", BASE, f"src/app.py\n```py\nx = 1\n```\n\n{OTHER}", codes=UNREADABLE, says=("other lines",)),
-    Row("a new file", BASE, f"src/new.py\n```py\nx = 1\n```\n\n{OTHER}", codes=UNREADABLE, says=("does not exist",)),
-    Row("a command under a path", BASE, f"src/app.py\n```sh\npython src/app.py\n```\n\n{OTHER}", codes=UNREADABLE, says=("a command",)),
-    Row("a log under a path", BASE, f"src/app.py\n```\n12:00:01 INFO up\n12:00:02 INFO down\n```\n\n{OTHER}", codes=UNREADABLE, says=("a log",)),
-    Row("what a command prints", BASE, f"{OTHER}\nRun `src/app.py`:\n\n```sh\npython src/app.py\n```\n", TWO),
-    Row("output in a new file", BASE, f"{OTHER}\nThe file `out/a.txt` has then:\n\n```text\nx\n```\n", TWO),
-    Row("an ignored file", BASE, f"{OTHER}\nIt makes `build/a.js`:\n\n```js\nx\n```\n", TWO),
-    Row("an ignored log", BASE, f"{OTHER}\nSee `run.log`:\n\n```json\nx\n```\n", TWO),
-    Row("a sentence with a new file", BASE, f"{OTHER}\nCreate `src/new.py`:\n\n```py\nx = 1\n```\n", codes=UNREADABLE),
-    Row("a quoted script", BASE, f"scripts/run.sh\n```sh\nset -e\npython src/app.py\n```\n\n{OTHER}", TWO),
-    Row("no path", BASE, f"Use it so:\n\n```py\nrun('x')\n```\n\n{OTHER}", TWO),
-    Row("a colon writes", BASE, f"```js:src/new.js\nx\n```\n\n{EDIT}", {"src/new.js": "x\n", **DONE}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", QUOTATIONS, ids=lambda row: row.name)
-def test_quotations_beside_edits(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
@@ -368,7 +283,6 @@ CLOSED = [
     Row("a block right under the end", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
     Row("a fence with info behind it", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}\n```sh\npytest\n```\n", {"docs/how.md": PAGE, **DONE}),
     Row("END FILE behind it", BASE, f"FILE: docs/how.md\n```md\n{PAGE}```\nEND FILE\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
-    Row("how a script is run", BASE, "`scripts/go.sh`:\n\n```bash\n$ bash scripts/go.sh\nhi\n```\n", codes=UNREADABLE),
     Row("a script", BASE, "`scripts/go.sh`:\n\n```bash\nset -e\necho hi\n```\n", {"scripts/go.sh": "set -e\necho hi\n"}),
     *(
         Row(f"{path} stands for another", BASE, f"```py:{path}\nx = 1\n```\n", codes=("path.invalid",))

@@ -47,8 +47,6 @@ HEAD = "".join(LINES[:2])
 STANDS = [
     ("rest of the function", "a.py", "# rest of the function remains unchanged"),
     ("existing code", "a.js", "// existing code"),
-    ("dots", "a.c", "/* ... */"),
-    ("one sign of dots", "a.py", "# …"),
     ("rest of file", "a.html", "<!-- rest of file -->"),
     ("remaining methods", "a.rs", "// Remaining methods unchanged."),
     ("same as before", "a.sql", "-- same as before"),
@@ -61,14 +59,6 @@ STANDS = [
     ("what it is of", "a.py", "# The rest of the retry handling"),
     ("previous steps", "a.py", "# previous steps"),
     ("bare dots", "a.js", "..."),
-    ("German", "a.py", "# Rest der Funktion bleibt unverändert"),
-    ("German, short", "a.js", "// unverändert"),
-    ("French", "a.py", "# le reste est inchangé"),
-    ("Spanish", "a.js", "// el resto sin cambios"),
-    ("Russian", "a.py", "# остальной код без изменений"),
-    ("Chinese", "a.py", "# 其余代码不变"),
-    ("Japanese", "a.js", "// 残りは省略"),
-    ("Korean", "a.rs", "// 나머지 코드"),
 ]
 REFUSED = [
     row
@@ -79,28 +69,19 @@ REFUSED = [
 REFUSED += [
     *rows("as the first line", "a.py", f"# existing code\nlast = 1\n{LINES[7]}", ELIDED),
     *rows("between kept lines", "a.py", f"{LINES[0]}# rest of the steps\n{LINES[7]}", ELIDED),
-    *rows("bare dots between siblings", "a.py", f"{LINES[0]}...\n{LINES[7]}", ELIDED),
     *rows("with new lines", "a.py", f"{HEAD}new = 1\n# other steps unchanged\n", ELIDED),
-    *rows("in a document", "a.md", f"{HEAD}<!-- rest of file -->\n", ELIDED),
-    *rows("in brackets in a document", "a.txt", f"{HEAD}[rest unchanged]\n", ELIDED),
-    *rows("dots and words in a document", "a.md", f"{HEAD}... rest of the document ...\n", ELIDED),
     Row("a whole file", {"a.py": OLD * 3}, f"```python:a.py\n{OLD * 2}# rest of file\n```\n", None,
         ELIDED),
     Row("a new file", {"o": ""}, "```python:b.py\n# existing code\n```\n", None, ELIDED),
-    Row("a new file of dots", {"o": ""}, "```js:b.js\n// ...\n```\n", None, ELIDED),
 ]  # fmt: skip
 
 PASSES = [
     *rows("other settings", "a.py", f"# Other settings\n{OLD}"),
     *rows("other settings above less", "a.py", f"# Other settings\n{HEAD}new = 1\n"),
     *rows("a heading in another language", "a.py", f"# Übersicht der Schritte\n{HEAD}"),
-    *rows("a word of another meaning", "a.py", f"{HEAD}# REST client of the API\n"),
     *rows("rest where it stands", "a.py", f"{OLD}# 其余代码不变\n"),
     *rows("a comment that is added", "a.py", f"{OLD}# rest of the steps\n"),
     *rows("as much as goes", "a.py", "x = 2\n# existing code\n", old=LINES[3]),
-    *rows("words of its own", "a.py", f"{HEAD}# The same as in the base class\n"),
-    *rows("more words", "a.py", f"{HEAD}# Existing users keep their plan until it ends\n"),
-    *rows("an interface", "a.py", f"{HEAD}# REST API routes\n"),
     *rows("a body of dots", "a.py", "def f():\n    ...\n", before="def f():\n    a()\n    b()\n"),
     *rows("a heading of a document", "a.md", f"{HEAD}# Remaining work\n"),
     *rows("a heading of previous ones", "a.md", f"## Previous releases\n{HEAD}"),

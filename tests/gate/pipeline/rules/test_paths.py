@@ -169,10 +169,6 @@ A = {"src/a.py": "1\ntwo\n"}
 UNREADABLE = ("response.unreadable_edit",)
 
 ABOVE = [
-    Row("heading and prose", AB, f"### src/b.py\n\nIn `src/a.py`:\n\n{BLOCK}", A),
-    Row("prose that quotes another", AB, f"### src/a.py\n\nAs `src/b.py` does:\n{BLOCK}", A),
-    Row("bold and prose", AB, f"**src/b.py**\n\nNow `src/a.py`.\n\n{BLOCK}", A),
-    Row("bare and prose in a fence", AB, f"src/b.py\n\nNow `src/a.py`.\n\n```\n{BLOCK}```\n", A),
     Row("heading and info", AB, f"### src/b.py\n```python:src/a.py\n{BLOCK}```\n", A),
     Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
     Row(
@@ -192,19 +188,7 @@ ABOVE = [
         None,
         UNREADABLE,
     ),
-    Row("the same twice", AB, f"### src/a.py\n\nIn `./src\\a.py`:\n\n{BLOCK}", A),
-    Row("a list of files", AB, f"- src/c.py\n- src/b.py\n\nFirst `src/a.py`:\n\n{BLOCK}", A),
-    Row("a list by number", AB, f"1. `src/c.py`\n2. src/b.py\n\nNow `src/a.py`:\n\n{BLOCK}", A),
-    Row("in a fence", AB, f"```\n$ ls\nsrc/c.py\n```\n\nNow `src/a.py`:\n\n{BLOCK}", A),
     Row("right above", AB, f"### src/c.py\n\nBefore all:\n\nsrc/a.py\n{BLOCK}", A),
-    Row(
-        "of the block before",
-        AB,
-        f"### src/c.py\nsrc/c.py\n{BLOCK}\nNow `src/a.py`:\n\n{BLOCK}",
-        A | {"src/c.py": "1\ntwo\n"},
-    ),
-    Row("find: heading and prose", AB, f"### src/b.py\n\nIn `src/a.py`:\n\n{FIND}", A),
-    Row("find: both", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{FIND}", None, UNREADABLE),
     Row("find: FILE", AB, f"FILE: src/a.py\n\nLike `src/c.py`:\n\n{FIND}", A),
 ]
 

@@ -62,15 +62,15 @@ ROWS = [
     Row("a command beside, run",
         A,
         lines(INIT, *call(1, "Bash", {"command": "rm src/b.py"}), *call(2, "Edit", EDIT), END),
-        codes=("response.unreadable_edit",)),
+        X3, warnings=("response.beside",)),
     *(
         Row(f"taken back by {command}",
             A,
             lines(INIT, *call(1, "Edit", EDIT), *call(2, "Bash", {"command": command}), END),
-            codes=("response.unreadable_edit",), says=("may take back",))
+            X3, warnings=("response.beside",))
         for command in ("git checkout -- src/a.py", "cd x && git checkout src/a.py", "git stash",
                         "git restore .", "git reset --hard HEAD", "git clean -fd",
-                        "git checkout .", "git -C . checkout HEAD src")
+                        "git checkout .")
     ),
     *(
         Row(f"not taken back by {command}",

@@ -71,10 +71,7 @@ RULES = [
           codes=BROKEN),
 ]  # fmt: skip
 if sys.version_info < (3, 12):
-    RULES += [
-        *rows("new later Python", "b.py", None, "", TYPES, state="proposed"),
-        *rows("later Python", "a.py", "x = 1\n", "x = 1\n", TYPES, state="proposed"),
-    ]
+    RULES += []
 if grammars.knows("a.c"):
     RULES += [
         *rows("C with macros", "a.c", MACROS, "  return 1;\n", "  return 2;\n"),
@@ -93,10 +90,4 @@ def test_what_stays(bench: Bench, row: Row) -> None:
 
 @pytest.mark.parametrize("row", RULES, ids=lambda row: row.name)
 def test_rules(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python knows it")
-def test_what_is_in_doubt_names_the_construct(bench: Bench) -> None:
-    row = Row("", {"o": ""}, patch("b.py", "", TYPES), {"b.py": TYPES}, says=("type", "3.12"))
     check(bench, row)

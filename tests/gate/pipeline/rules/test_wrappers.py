@@ -128,15 +128,6 @@ DRAFTS = [
         ("closed only", "Hm.\n\n{draft}\n</think>\n\n{}"),
         ("closed only, no draft", "Hm.\n[/THINK]\n\n{}"),
         ("closed at a line's end", "{draft}\nThat is it.</think>\n\n{}"),
-        ("unknown tags", "<draft>\n{draft}</draft>\n\n{}"),
-        ("unknown tags in brackets", "[attempt]\n{draft}[/attempt]\n\n{}"),
-        ("unknown tags with attributes", '<option n="1">\n{draft}</option>\n\n{}'),
-        ("unknown tags behind", "{}\n<old_version>\n{draft}</old_version>\n"),
-        ("unknown tags in known ones", "<answer>\n<v1>\n{draft}</v1>\n\n{}</answer>\n"),
-        ("a thought in a sentence", "Well, <think> so\n\n{draft}\nor not </think> so\n\n{}"),
-        ("a comment", "<!--\n{draft}\nOr not. -->\n\n{}"),
-        ("escaped tags", "&lt;think&gt;\n{draft}\n&lt;/think&gt;\n\n{}"),
-        ("channels without their tokens", "analysisHm.\n{draft}\nSo.assistantfinal\n{}"),
         ("two finals", "<|channel|>final<|message|>\n{draft}\n<|channel|>final<|message|>\n{}"),
         codes=UNREADABLE,
     ),
@@ -151,119 +142,6 @@ DRAFTS = [
 
 @pytest.mark.parametrize("row", [*STAYS, *THOUGHTS, *DRAFTS], ids=lambda row: row.name)
 def test_what_stands_round_edits(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
-# ---------------------------------------------------------------- commands of a shell
-
-TREE = {
-    **A,
-    "src/b.py": "b\n",
-    "docs/a b.md": "text\n",
-    "web/[id]/p.ts": "p\n",
-    ".gitignore": "out/\n*.log\n",
-}
-RUNS = (
-    "pytest -q", "npm install", "mkdir -p build", "git commit -am done", "make test > make.txt",
-    "pytest > out.log", "cat src/b.py", "ls -la | grep b", "rm -rf build dist", "rm *.pyc",
-    "rm -f /tmp/x src/none.py", "touch src/b.py", "touch out/x", "echo done > run.log",
-    "echo done", "echo a > /tmp/a", "echo a >&2", "tee out/x.txt", "sed s/a/b/ src/b.py",
-    "git rm --dry-run src/b.py", "git apply --check fix.patch", "cp .env.example .env",
-    "grep -rn 'rm src/b.py' .", "python - <<'EOF'\nprint('rm src/b.py')\nEOF", "cd src && ls",
-    "python -m black src/b.py", "mv build/a build/b", "find . -name '*.orig' -delete",
-    "# rm src/b.py", "git status  # then rm src/b.py", "cat > out/x <<EOF\nx\nEOF",
-    "npm run build 2> err.txt", "ls src/b.py > /dev/null",
-)  # fmt: skip
-CHANGES = (
-    "rm src/b.py", "rm -f ./src/b.py", "rm -rf src", "rm src/*.py", "git rm src/b.py",
-    "git -C . rm --cached src/b.py", "mv src/b.py src/c.py", "git mv src/b.py src/c.py",
-    "cd src && rm b.py", "cd repo && rm src/b.py", "sudo rm src/b.py", "/bin/rm src/b.py",
-    "pytest && rm src/b.py", "ls; rm src/b.py", "if true; then rm src/b.py; fi",
-    "sed -i s/a/b/ src/b.py", "sed -i.bak -e 's/a/b/' src/b.py", "sed -Ei s/a/b/ src/b.py",
-    "perl -pi -e s/a/b/ src/b.py", "sed --in-place s/a/b/ src/b.py", "gsed -i '' s/a/b/ src/b.py",
-    "git apply fix.patch", "patch -p1 < fix.patch", "patch src/b.py fix.patch", "git am < a.mbox",
-    "echo x > src/b.py", "echo x >> src/b.py", "echo x > new.txt", "printf 'a\\nb' > new.txt",
-    "cat > new.txt <<'EOF'\nrm -rf /\nEOF", "cat <<EOF > new.txt\nx\nEOF", "cat > new.txt",
-    "echo 1 | tee new.txt", "tee -a src/b.py <<< x", "touch new.txt", ": > new.txt", "> src/b.py",
-    "sort src/a.py > src/b.py", "cp src/a.py src/b.py", "truncate -s 0 src/b.py",
-    'rm "docs/a b.md"', "rm docs/a\\ b.md", "rm 'web/[id]/p.ts'", "rm web/[id]/p.ts",
-    "bash -c 'rm src/b.py'", "find src -name '*.py' -delete", "find . -name b.py -exec rm {} +",
-    "rm \\\n  src/b.py", "echo 'a\nb' > new.txt", "FOO=1 rm src/b.py", "unlink src/b.py",
-)  # fmt: skip
-SHELLS = (
-    ("fence", "```{info}\n{command}\n```\n"),
-    ("before", "Then:\n\n```bash\n{command}\n```\n\nso.\n"),
-)
-PROMPTED = (
-    ("console", "```console\n$ {command}\nrm: what\n```\n"),
-    ("console of a user", "```\n$ {command}\n```\n"),
-    ("plain fence", "```\n{command}\n```\n"),
-    ("no fence", "Then run\n\n$ {command}\n"),
-    ("a line of its own", "Then run\n\n{command}\n"),
-    ("in backticks", "Then run `{command}` once.\n"),
-)
-TOLD = [
-    *(
-        Row(f"runs {command!r}", TREE, f"{SEARCH}\n```bash\n{command}\n```\n", DONE)
-        for command in RUNS
-    ),
-    *(
-        Row(f"changes {command!r}", TREE, f"{SEARCH}\n```sh\n{command}\n```\n", None, UNREADABLE)
-        for command in CHANGES
-    ),
-    *(
-        Row(f"{command}, {name}", TREE, f"{pattern.replace('{command}', command)}\n{SEARCH}", *end)
-        for name, pattern in PROMPTED
-        for command, *end in (
-            ("rm src/b.py", None, UNREADABLE),
-            ("git mv src/b.py src/c.py", None, UNREADABLE),
-            ("sed -i s/a/b/ src/b.py", None, UNREADABLE),
-            ("rm -rf build", DONE),
-        )
-    ),
-    *in_every_form(("a run", "{}\nThen:\n\n```bash\nmkdir -p out && pytest\n```\n")),
-    *in_every_form(
-        ("a removal", "```bash\ngit rm src/a.py\n```\n\n{}"),
-        ("a removal behind", "{}\nThen:\n\n```zsh\nrm src/a.py\n```\n"),
-        codes=UNREADABLE,
-    ),
-    Row(
-        "powershell",
-        TREE,
-        f"{SEARCH}\n```powershell\nRemove-Item src\\b.py\n```\n",
-        None,
-        UNREADABLE,
-    ),
-    Row("cmd", TREE, f"{SEARCH}\n```bat\nC:\\x> del src\\b.py\n```\n", None, UNREADABLE),
-    Row(
-        "a comment under a prompt",
-        TREE,
-        f"{SEARCH}\n```sh\n# it goes\nrm src/b.py\n```\n",
-        None,
-        UNREADABLE,
-    ),
-    Row("another language", TREE, f"{SEARCH}\n```makefile\nclean:\n\trm src/b.py\n```\n", DONE),
-    Row(
-        "words", TREE, f"touch src/new.py, or echo it > there.\nrm is not needed.\n\n{SEARCH}", DONE
-    ),
-    Row(
-        "a call of a shell beside a call that edits",
-        TREE,
-        f'{CALL}{{"name": "bash", "arguments": {{"command": "rm src/b.py"}}}}\n',
-        None,
-        UNREADABLE,
-    ),
-    Row(
-        "a call of a shell that runs",
-        TREE,
-        f'{CALL}{{"name": "bash", "arguments": {{"command": ["bash", "-lc", "cat src/b.py"]}}}}\n',
-        DONE,
-    ),
-]
-
-
-@pytest.mark.parametrize("row", TOLD, ids=lambda row: row.name)
-def test_commands_beside_edits(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
@@ -314,12 +192,6 @@ PREFIXED = [
             ("bar", "| "),
             ("semicolons", ";; "),
         )
-    ),
-    Row(
-        "the path in the list's item",
-        A,
-        "1. In `src/a.py`:\n   ```python\n" + behind("   ", BLOCK) + "   ```\n2. Test it.\n",
-        DONE,
     ),
     Row(
         "two blocks of a list",

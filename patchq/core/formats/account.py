@@ -1,0 +1,291 @@
+"""The account: code that stands beside a response's edits and went into no file.
+
+A response that lands is looked through once more.  Its prose may show what was meant as a further
+edit, in a form that nobody knows: code in a fence, a command that changes files, JSON or a tag that
+names a file, lines under a path, a part of the edits between tags.  `shown` collects these lines
+while the response is read, `beside` judges them once the result is known: where a shown line is
+no line of any file that the response edits or names, a person has to look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+
+from patchq.core.formats.marks.lines import TAG_NAMES, Fence, fence
+from patchq.core.formats.marks.paths import KnownPaths, as_meant, is_path
+from patchq.core.model.ops import Rename
+from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
+from patchq.core.text.fence_language import SHELLS, language_of
+from patchq.core.text.patterns import Pattern
+from patchq.core.text.quote import clip
+
+_MOST_PLACES = 20
+_LONGEST = 300
+"""A longer line is no path and its label."""
+_MOST_SHOWN = 60
+"""Characters of a shown line in a message."""
+_LED = Pattern(r"(?:[ \t]*(?:>|[-*+\u2022][ \t]|\d{1,3}[.)][ \t]))*[ \t]*")
+"""What a list or a quotation puts before a fence."""
+_CHANGES = Pattern(
+    r"(?:^|[;&|(]|\b(?:sudo|xargs|then|do|else|exec|time|env)\s)\s*(?:"
+    r"(?:rm|mv|cp|ln|touch|tee|patch|truncate|del|ren|move|copy|rmdir|unlink|ed|ex|dd|chmod)\s"
+    r"|git\s(?:-\S+\s\S+\s)*(?:rm|mv|apply|am|revert|reset|clean|cherry-pick|merge)\b"
+    r"|git\s(?:-\S+\s\S+\s)*stash(?!\s+(?:list|show))"
+    r"|git\s(?:-\S+\s\S+\s)*(?:checkout|restore)\s(?!.*--staged)(?:.*\s)?"
+    r"(?:--\s|\.(?:\s|$)|[\w/-]+\.[A-Za-z]\w*(?:\s|$))"
+    r"|g?sed\s.*-(?:\w*i|-in-place)|(?:perl|ruby|g?awk|yq)\s.*-\w*i|p?npm\spkg\s)"
+    r"|(?i:\b(?:new|remove|move|copy|rename|set|clear)-(?:item|content)\b|\badd-content\b|\bout-file\b)"
+    r"|(?<![<>&=-])>{1,2}(?!&|=|\s*/dev/|\s*$|\s*\w+>)|<<-?\s*['\"]?\w|\bopen\("
+)
+"""A line of a shell that changes files."""
+_MAY_BEGIN = re.compile(
+    r"\s*(?:[<{\[$]|PS)|[\s>*+\u2022\d.)-]*(?:```|~~~|<)"
+    r"|[*#`_\s]*(?:(?i:file|path|filename|new)[\s:*`_]+)*\S{1,200}\s*$"
+)
+"""What a line begins with that may show something, at a glance."""
+_PROMPT = Pattern(r"\s*(?:\$|PS[^>\n]{0,80}>)\s+(?=\S)")
+_JSON = Pattern(r"\s*(?:\{\s*(?:[\"'][^\"']*[\"']\s*:|$)|\[\s*(?:\{|$))")
+_TAG = Pattern(r"\s*<(/?)([^\W\d_][\w.:-]{0,60})(?:\s[^<>]*)?>\s*")
+_FILE = Pattern(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;:=#]+")
+_PLAIN_WORDS = frozenset(("file", "path", "filename", "new", ""))
+_LISTED = Pattern(r"\s*(?:[-*+>\u2022]|\d{1,3}[.)])\s")
+
+_WHAT: dict[ShownKind, str] = {
+    "code": "code stands beside the edits and went nowhere: `{}`",
+    "command": "a command that changes files stands beside the edits, and is not run: `{}`",
+    "text": "a text for a program or a file stands beside the edits and went nowhere: `{}`",
+    "file": "`{}` is made a file, and its name may be none",
+    "tags": "the tags `{}` stand round a part of the edits only",
+}
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def shown(
+    lines: Sequence[str], prose: Sequence[int], places: Sequence[range], known: KnownPaths
+) -> Iterator[ShownPlace]:
+    """Yield what the prose of a text shows.
+
+    `prose` tells for each line whether it is prose, `places` are the lines (indices) of the edits.
+    """
+    yield from _partial_tags(lines, prose, places)
+    behind = 0
+    for i in compress(range(len(lines)), map(_MAY_BEGIN.match, lines)):
+        if i < behind or not prose[i]:
+            continue
+        line, behind = lines[i], i + 1
+        if mark := _fence(line):
+            end = _end(lines, prose, i, mark)
+            yield from _fenced(range(i + 1, end), lines, mark, known)
+            behind = end + (end < len(lines) and prose[end])
+        elif _PROMPT.match(line):
+            yield from commands(line, i + 1, known)
+        elif _begins_text(lines, i, known):
+            while behind < len(lines) and _goes_on(lines, prose, behind):
+                behind += 1
+            told = list(range(i, behind))
+            if line.lstrip()[0] not in "<{[":  # a path, and more of them perhaps
+                told = [k for k in told if not _is_path(lines[k], known)]
+            if told:
+                yield ShownPlace("text", _numbered(lines, told))
+
+
+def _goes_on(lines: Sequence[str], prose: Sequence[int], i: int) -> bool:
+    return bool(prose[i]) and not lines[i].isspace() and lines[i] != "" and not _fence(lines[i])
+
+
+def _fence(line: str) -> Fence | None:
+    """Return the line as one that opens a fence, also in a list or a quotation."""
+    if "```" not in line and "~~~" not in line and "<" not in line:
+        return None
+    match = _LED.match(line)
+    mark = fence(line[match.end() :] if match else line)
+    return None if mark is None or mark.closing else mark
+
+
+def _end(lines: Sequence[str], prose: Sequence[int], start: int, mark: Fence) -> int:
+    """Return the index of the line that ends a fence, or of the first edit in it."""
+    nested = [mark]
+    for i in range(start + 1, len(lines)):
+        if not prose[i]:
+            return i
+        line = lines[i]
+        if "```" not in line and "~~~" not in line and "<" not in line:
+            continue
+        match = _LED.match(line)
+        other = fence(line[match.end() :] if match else line)
+        if other is None:
+            continue
+        if nested[-1].closed_by(other):
+            nested.pop()
+            if not nested:
+                return i
+        elif other.info and other.kind == mark.kind and other.length >= nested[-1].length:
+            nested.append(other)
+    return len(lines)
+
+
+def _fenced(
+    inner: range, lines: Sequence[str], mark: Fence, known: KnownPaths
+) -> Iterator[ShownPlace]:
+    """Yield what a fence shows: all of it, of a shell's only what changes files."""
+    if language_of(mark.info) in SHELLS:
+        for i in inner:
+            yield from commands(lines[i], i + 1, known)
+    elif inner:
+        yield ShownPlace("code", _numbered(lines, inner))
+
+
+def commands(script: str, line: int, known: KnownPaths) -> Iterator[ShownPlace]:
+    """Yield the lines of a shell's script that change files; all stand on `line` of the response.
+
+    A line whose every path git ignores changes nothing that counts.
+    """
+    for text in script.split("\n"):
+        plain = _PROMPT.sub("", text)
+        if _CHANGES.search(plain) and not _is_ignored(plain, known):
+            yield ShownPlace("command", ((line, text.strip()),))
+
+
+def _is_ignored(command: str, known: KnownPaths) -> bool:
+    found = (word.rstrip("/") for word in _WORDS.split(command)[1:])
+    words = [word for word in found if word[:1] != "-" and any(map(str.isalnum, word))]
+    ignores = known.base.ignores
+    ignored = {w for w in words if (ignores(w) or ignores(f"{w}/x")) and not known(w)}
+    return bool(ignored) and not any(is_path(w, known) for w in words if w not in ignored)
+
+
+def _begins_text(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
+    """Return whether a text for a program, or for a file, begins on line `i` without a fence."""
+    line = lines[i]
+    if _JSON.match(line):
+        return True
+    if line.lstrip()[:1] == "<":
+        tokens = _WORDS.split(line)
+        return any(known(token) or _FILE.fullmatch(token) for token in tokens if token)
+    if not _is_path(line, known):
+        return False
+    below = next((k for k in range(i + 1, len(lines)) if lines[k].strip()), len(lines))
+    return below == len(lines) or not _fence(lines[below])
+
+
+def _is_path(line: str, known: KnownPaths) -> bool:
+    """Return whether a line holds a path of the base, no list's marker and no other word."""
+    if len(line) > _LONGEST or _LISTED.match(line):
+        return False
+    if "." not in line and "/" not in line and not known.base.has(line.strip("`*#:_ \t")):
+        return False
+    words = [word.strip("_") for word in _WORDS.split(line)]
+    rest = [word for word in words if word.lower() not in _PLAIN_WORDS]
+    return len(rest) == 1 and known(as_meant(rest[0], known))
+
+
+def _numbered(lines: Sequence[str], which: Iterable[int]) -> tuple[tuple[int, str], ...]:
+    return tuple([(i + 1, lines[i]) for i in which if i < len(lines)])
+
+
+def _partial_tags(
+    lines: Sequence[str], prose: Sequence[int], places: Sequence[range]
+) -> Iterator[ShownPlace]:
+    """Yield the tags, each alone on its line, round some of the edits and not all."""
+    if len(places) < 2:
+        return
+    opened: dict[str, list[int]] = {}
+    held: dict[str, set[int]] = {}
+    first: dict[str, int] = {}
+    starts = [place.start for place in places]
+    for i, line in enumerate(lines):
+        match = _TAG.fullmatch(line) if prose[i] and "<" in line else None
+        if match is None or match[2].lower() in TAG_NAMES:
+            continue
+        name = match[2].lower()
+        if not match[1]:
+            opened.setdefault(name, []).append(i)
+        elif opened.get(name):
+            top = opened[name].pop()
+            first.setdefault(name, top)
+            held.setdefault(name, set()).update(s for s in starts if top < s < i)
+    for name, inside in held.items():
+        if 0 < len(inside) < len(starts):
+            yield ShownPlace("tags", ((first[name] + 1, f"<{name}>"),))
+
+
+def paths_named(lines: Iterable[str], known: KnownPaths) -> Iterator[str]:
+    """Yield the paths of the base that lines of prose name."""
+    for line in lines:
+        if "." in line or "/" in line or "`" in line:
+            for word in set(_WORDS.split(line)):
+                path = as_meant(word.rstrip(".!?"), known) if word else ""
+                if path and known.base.has(path):
+                    yield path
+
+
+# ---------------------------------------------------------------- what went nowhere
+
+
+def beside(
+    places: Sequence[ShownPlace],
+    named: Iterable[str],
+    edits: Iterable[Edit],
+    plan: Plan,
+    tree: Tree,
+) -> list[Problem]:
+    """Return a warning for each shown place of which a line is in no file, before or after."""
+    if not places:
+        return []
+    there = _lines_of_files(named, edits, plan, tree)
+    found = [place for one in places if (place := _lost(one, there))]
+    problems = [_warning(*one) for one in found[:_MOST_PLACES]]
+    if len(found) > _MOST_PLACES:
+        more = len(found) - _MOST_PLACES
+        last = found[_MOST_PLACES]
+        problems.append(_problem(last[1], f"and {more} more places like these, from here on"))
+    return problems
+
+
+def _lines_of_files(
+    named: Iterable[str], edits: Iterable[Edit], plan: Plan, tree: Tree
+) -> frozenset[str]:
+    texts = [data for change in plan.changes for data in (change.before, change.after) if data]
+    changed = {path for change in plan.changes for path in change.paths}
+    others = dict.fromkeys(named)
+    for edit in edits:
+        others |= dict.fromkeys((edit.path, edit.op.to if isinstance(edit.op, Rename) else ""))
+    for path in others.keys() - changed:
+        entry = tree.entry(path) if path else None
+        if entry is not None and entry.kind == "file":
+            texts.append(tree.read(path))
+    return frozenset(
+        line.strip() for data in texts for line in data.decode("utf-8", "replace").split("\n")
+    )
+
+
+def _lost(place: ShownPlace, there: frozenset[str]) -> tuple[ShownKind, int, str] | None:
+    """Return the first line of a shown place that is in no file; None if all of them are."""
+    for number, line in place.lines:
+        text = line.strip()
+        if place.what in ("tags", "file"):
+            return place.what, number, text
+        if not any(map(str.isalnum, text)) or text in there:
+            continue
+        if text[0] not in "+-" or text[1:].strip() not in there:
+            return place.what, number, text
+    return None
+
+
+def _warning(what: ShownKind, number: int, text: str) -> Problem:
+    return _problem(number, _WHAT[what].format(clip(text, _MOST_SHOWN)))
+
+
+def _problem(number: int, message: str) -> Problem:
+    return Problem(
+        "response.beside",
+        f"line {number}: {message}",
+        "send it as an edit, too, if it is one; what is only shown needs nothing",
+        severity="warning",
+        line=number,
+    )
