@@ -70,6 +70,7 @@ def replay(args: argparse.Namespace, room: Path, command: Sequence[str]) -> Coun
     (repo / ".patchq/inbox").mkdir(parents=True)
     (repo / ".patchq.yaml").write_text(
         "version: 1\ntarget: main\nmode: auto\ntargets: ['pair-*']\nvalidate: {syntax: false}\n"
+        "paths: {review: ['!*']}\n"
     )
     facts = Facts(repo, home)
     try:

@@ -21,7 +21,7 @@ FILES: dict[str, bytes | str] = {
 }
 ONE = "5626abf0f72e58d7a153368ba57db4c673c0e171"
 """The id of a file that holds `one`."""
-CONFIG = "version: 1\nmode: auto\ntarget: main\n"
+CONFIG = "version: 1\nmode: auto\ntarget: main\npaths: {review: ['!*']}\n"
 
 
 @pytest.fixture
