@@ -80,7 +80,7 @@ TOLD = (
     (
         block(".github/workflows/ci.yml", "on: push\n", "on: [push]\n"),
         "proposed",
-        (("path.review", None, "continuous integration runs it"),),
+        (("path.review", None, "a tool may run it by itself: it is hidden"),),
     ),
     (
         block("a.py", "    return 1\n", f'    return "{TOKEN}"\n'),
@@ -106,7 +106,7 @@ def told(value: Any) -> list[tuple[str, str | None]]:
 def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
-    (repo / ".patchq.yaml").write_text("version: 1\npaths: {deny: [secret/], review: ['!*']}\n")
+    (repo / ".patchq.yaml").write_text("version: 1\npaths: {deny: [secret/]}\n")
     for text in OTHERS:
         patchq("apply", "-", cwd=repo, stdin=text)
     before = trees(repo)
