@@ -31,7 +31,7 @@ from bench.console import command_line, say, trial_options
 from bench.git import BenchError, environment, find_command, git
 from tests.helpers.gitrepo import write_config
 
-_CONFIG = "version: 1\ntarget: main\nmode: auto\n"
+_CONFIG = "version: 1\ntarget: main\nmode: auto\npaths: {review: ['!*']}\n"
 _LINES = 60
 _VERDICT = re.compile(r"^remote: (applied|proposed|rejected|duplicate|held) +(\S+)", re.MULTILINE)
 _HANDED_IN = re.compile(r"^remote: handed in as (\S+)", re.MULTILINE)

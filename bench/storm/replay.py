@@ -26,7 +26,6 @@ from bench.storm.pairs import Pair, move_on, pairs
 from bench.storm.people import drop
 from bench.storm.phrase import phrase
 from bench.storm.rule import Judge
-from tests.helpers.gitrepo import write_config
 
 
 def verdict(judge: Judge, pair: Pair, report: dict[str, object] | None) -> tuple[str, str]:
@@ -71,7 +70,8 @@ def replay(args: argparse.Namespace, room: Path, command: Sequence[str]) -> Coun
     (repo / ".patchq/inbox").mkdir(parents=True)
     write_config(
         repo,
-        "version: 1\ntarget: main\nmode: auto\ntargets: ['pair-*']\nvalidate: {syntax: false}\n",
+        "version: 1\ntarget: main\nmode: auto\ntargets: ['pair-*']\nvalidate: {syntax: false}\n"
+        "paths: {review: ['!*']}\n",
     )
     facts = Facts(repo, home)
     try:

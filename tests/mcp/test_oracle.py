@@ -80,7 +80,7 @@ TOLD = (
     (
         block(".github/workflows/ci.yml", "on: push\n", "on: [push]\n"),
         "proposed",
-        (("path.review", None, "continuous integration runs it"),),
+        (("path.review", None, "a tool may run it by itself: it is hidden"),),
     ),
     (
         block("a.py", "    return 1\n", f'    return "{TOKEN}"\n'),
