@@ -238,8 +238,10 @@ def test_f15_inbox_that_is_replaced_holds_intake(repo: Path, how: str) -> None:
         else:
             inbox.symlink_to(outside)
         wait_for(
-            lambda: holds_the_queue(repo, daemon)
-            and f"{inbox} is {how}, not a directory" in log.read_text()
+            lambda: (
+                holds_the_queue(repo, daemon)
+                and f"{inbox} is {how}, not a directory" in log.read_text()
+            )
         )
         time.sleep(BREATH_SECONDS)  # it looks again and again
         (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
