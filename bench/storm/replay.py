@@ -26,6 +26,7 @@ from bench.storm.pairs import Pair, move_on, pairs
 from bench.storm.people import drop
 from bench.storm.phrase import phrase
 from bench.storm.rule import Judge
+from tests.helpers.gitrepo import write_config
 
 
 def verdict(judge: Judge, pair: Pair, report: dict[str, object] | None) -> tuple[str, str]:

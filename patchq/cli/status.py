@@ -124,6 +124,7 @@ def overview(
             {"what": found.what, "why": found.message, "cure": found.cure}
             for found in (
                 *_rules(ground),
+                *beside.replaced_inbox(ground.queue_root),
                 *beside.ended(ground.queue_root),
                 *beside.short(ground.repo.commondir, ground.queue_root),
                 *(beside.work_trees(ground.repo) if ground.branches.remote is None else ()),

@@ -70,7 +70,8 @@ def fault(what: str, error: Exception) -> Fault:
 def unreadable(what: str, error: Exception) -> Fault:
     """The fault of reading objects: the disk's, or of these alone."""
     found = fault(what, error)
-    why = "it is missing" if isinstance(error, KeyError) else str(error)
+    named = what.rpartition(" ")[2]  # libgit2 often begins with the object that `what` names
+    why = "it is missing" if isinstance(error, KeyError) else str(error).removeprefix(f"{named}: ")
     return found if isinstance(found, DiskFault) else ObjectDamaged(f"{what}: {why}", FSCK)
 
 

@@ -14,7 +14,9 @@ import stat
 import time
 from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
 
+from patchq.core.model.errors import DiskFault
 from patchq.core.model.frozen import frozen
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem
@@ -42,6 +44,8 @@ _KINDS = {
 CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
 """What opening says when the entry became another one, or its owner holds a lease on it."""
 
+_NO_DIRECTORY = FileNotFoundError, NotADirectoryError
+
 Mark = tuple[int, int, int, int]
 """Inode, size, mtime and ctime: what changes when a file does."""
 
@@ -52,6 +56,22 @@ def ignored(name: str) -> bool:
 
 def mark(status: os.stat_result) -> Mark:
     return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def replaced(inbox: Path) -> DiskFault | None:
+    """Return the fault if something other than a directory stands there."""
+    try:
+        mode = os.lstat(inbox).st_mode
+    except OSError:
+        return None
+    if stat.S_ISDIR(mode):
+        return None
+    return DiskFault(
+        f"{inbox} is {_KINDS.get(stat.S_IFMT(mode), 'a file')}, not a directory, so no response "
+        "is taken in",
+        f"put the directory back, or make a new one: mv '{inbox}' '{inbox.parent.parent}/'; "
+        f"mkdir '{inbox}'",
+    )
 
 
 class Inbox:
@@ -81,7 +101,7 @@ class Inbox:
         try:
             with os.scandir(self.folder.fd) as entries:
                 return sum(not ignored(entry.name) for entry in entries)
-        except FileNotFoundError:
+        except _NO_DIRECTORY:
             return 0
 
     def unsettled(self) -> float | None:
@@ -112,8 +132,8 @@ class Inbox:
         try:
             with os.scandir(self.folder.fd) as entries:
                 ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_age, entries)))
-        except FileNotFoundError:
-            pass  # somebody is about to make the directory anew
+        except _NO_DIRECTORY:
+            pass  # somebody is about to make it anew, or `replaced` says what stands there
         self._waiting = deque(name for _, name in ages)
         names = set(self._waiting) if self._unsettled else ()
         self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}

@@ -172,7 +172,7 @@ class Folder:
         """Of what has the name, a link itself; None when there is nothing, or no directory."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def holds(self, name: str) -> bool:

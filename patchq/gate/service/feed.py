@@ -24,7 +24,7 @@ from patchq.gate.pipeline.world import World
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.troubles import Troubles
-from patchq.gate.service.serve import Control, by_tip, reloaded
+from patchq.gate.service.serve import Control, Intake, by_tip, reloaded, why_held
 from patchq.gate.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -56,7 +56,7 @@ def feed(
     control.ring = doorbell.ring
     listen(doorbell.ring)
     upkeep.ready()
-    feeder, rest, pause = Feeder(world, entries, tell), Event(), 0.0
+    feeder, rest, pause, intake = Feeder(world, entries, tell), Event(), 0.0, Intake()
     feeder.begin()
     try:
         while not control.stop:
@@ -67,7 +67,7 @@ def feed(
                 upkeep.world = feeder.world = reloaded(feeder.world, load)
                 upkeep.ready()
             upkeep.world = feeder.world = by_tip(feeder.world)
-            if feeder.world.judged_by.trouble:
+            if intake.is_held(feeder.world):
                 doorbell.wait(_LONGEST_REST)
                 continue
             try:
@@ -112,6 +112,8 @@ def feed_once(
     while not control.stop:
         progress()
         upkeep.bound()
+        if fault := why_held(feeder.world):
+            raise fault
         if feeder.turn():
             continue
         pause = world.queue.unsettled()

@@ -31,7 +31,7 @@ from patchq.gate.queue import QueueEngine
 from patchq.gate.review import errands
 from patchq.gate.service.followers import Followers, ProposingQueue
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
-from patchq.gate.service.serve import Control, by_tip, reloaded
+from patchq.gate.service.serve import Control, Intake, by_tip, reloaded
 from patchq.gate.service.upkeep import Manager
 
 _LOG = logging.getLogger("patchq")
@@ -79,13 +79,13 @@ def serve_lanes(
     control.ring, control.cut_short = queue.ring, world.stop.set
     desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
-    rest, searched, begun = _FIRST_REST, 0.0, False
+    rest, searched, begun, intake = _FIRST_REST, 0.0, False, Intake()
     rounds, upkeep, followers = Rounds(), _Upkeep(world.repo), Followers()
     try:
         while not control.stop:
             manager.alive()
             desk.world = world = _renewed(world, queue, control, load, manager)
-            if world.judged_by.trouble:
+            if intake.is_held(world):
                 queue.wait(LOOK_SECONDS)
                 continue
             try:

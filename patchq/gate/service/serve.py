@@ -24,6 +24,7 @@ from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.world import World
 from patchq.gate.queue.hand import STOP_NOW, activities, told
+from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import restack
 from patchq.gate.review.heads import Heads
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
@@ -108,7 +109,8 @@ def serve(
     world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
     _say_what_is_out_of_reach(world, doorbell.warning)
     upkeep.ready()
-    rounds, followers, heads, recovered = Rounds(), _Followers(), Heads(), False
+    rounds, followers, heads, intake = Rounds(), _Followers(), Heads(), Intake()
+    recovered = False
     try:
         while not control.stop:
             upkeep.turn()
@@ -119,7 +121,7 @@ def serve(
                 upkeep.ready()
             upkeep.world = desk.world = world = by_tip(world)
             try:
-                if world.judged_by.trouble:
+                if intake.is_held(world):
                     doorbell.wait(LOOK_SECONDS)
                     continue
                 if not recovered:
@@ -146,6 +148,29 @@ def serve(
         desk.close()
         doorbell.close()
         upkeep.close()
+
+
+def why_held(world: World) -> Fault | None:
+    """Return why no response may be taken in now, if there is a reason."""
+    return world.judged_by.trouble or replaced(world.queue_root / "inbox")
+
+
+class Intake:
+    """Intake of responses by one process; the log says when it is held and when it goes on."""
+
+    def __init__(self) -> None:
+        self._reason = ""
+
+    def is_held(self, world: World) -> bool:
+        fault = why_held(world)
+        reason = fault.message if fault else ""
+        if reason != self._reason:
+            self._reason = reason
+            if fault:
+                _LOG.error("%s: %s", reason, fault.hint)
+            else:
+                _LOG.info("responses are taken in again")
+        return fault is not None
 
 
 def _say_what_is_out_of_reach(world: World, inbox: str | None) -> None:
@@ -281,8 +306,8 @@ def drain(
             progress()
             upkeep.bound()
             desk.world = world = by_tip(world)
-            if world.judged_by.trouble:
-                raise world.judged_by.trouble
+            if fault := why_held(world):
+                raise fault
             if worker.turn(world, tell):
                 continue
             pause = world.queue.unsettled()

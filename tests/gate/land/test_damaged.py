@@ -81,7 +81,9 @@ def test_others_go_on(
     harm(file)
     bad, good = run(repo, bad=text, good=GOOD)
     assert (bad["state"], codes(bad)) == ("held", [("repository.damaged", "warning")])
-    assert file.parent.name + file.name in bad["problems"][0]["message"]
+    (problem,) = bad["problems"]
+    words = f"{problem['message']} {problem['hint']}"
+    assert words.count(file.parent.name + file.name) == 1, words
     assert good["state"] == ("applied" if mode == "auto" else "proposed")
     (held,) = patchq("--json", "status", cwd=repo).json()["held"]
     assert (held["id"], held["code"]) == ("bad", "repository.damaged")

@@ -222,6 +222,39 @@ def test_f15_inbox_that_is_made_anew(repo: Path) -> None:
             assert ask(repo, new_file(number), f"r{number}") == "proposed"
 
 
+@pytest.mark.parametrize("how", ["a symbolic link", "a file"])
+def test_f15_inbox_that_is_replaced_holds_intake(repo: Path, how: str) -> None:
+    configure(repo, "queue: {watch: poll, poll_seconds: 0.05}\n")
+    inbox, log, outside = (
+        repo / ".patchq/inbox",
+        repo.with_name("repo.log"),
+        repo.parent / "outside",
+    )
+    outside.mkdir()
+    (outside / "foreign.md").write_text(new_file(9))
+    with watching(repo) as daemon:
+        assert ask(repo, new_file(1), "r1") == "proposed"
+        inbox.rename(repo / ".patchq/old")
+        if how == "a file":
+            inbox.touch()
+        else:
+            inbox.symlink_to(outside)
+        wait_for(
+            lambda: (
+                holds_the_queue(repo, daemon)
+                and f"{inbox} is {how}, not a directory" in log.read_text()
+            )
+        )
+        time.sleep(BREATH_SECONDS)  # it looks again and again
+        (trouble,) = patchq("--json", "status", cwd=repo).json()["troubles"]
+        assert trouble["why"].startswith(f"{inbox} is {how}, not a directory")
+        subprocess.run(trouble["cure"].partition(": ")[2], shell=True, check=True)
+        assert ask(repo, new_file(2), "r2") == "proposed"
+        assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
+    assert log.read_text().count(f"is {how}, not a directory") == 1
+    assert [path.name for path in outside.iterdir()] == ["foreign.md"]
+
+
 def test_f14_hundreds_at_once(repo: Path) -> None:
     configure(repo, "mode: auto\ntarget: trunk\n")
     git("branch", "trunk", cwd=repo)

@@ -1,6 +1,6 @@
-"""What stands beside the queue and keeps something from working, for `status` too: work trees out
-of reach, landed batches that git passed over, disks without room, the fault that ended the work,
-and what processes noted (`queue.troubles`)."""
+"""What stands beside the queue and keeps something from working, for `status` too: what took the
+inbox's place, work trees out of reach, landed batches that git passed over, disks without room, the
+fault that ended the work, and what processes noted (`queue.troubles`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from patchq.gate.git import files, records
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.reffiles import gaps
 from patchq.gate.git.repository import Repository
+from patchq.gate.queue.inbox import replaced
 from patchq.gate.queue.lock import last_words, lock_owner
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report.message import trailers
@@ -29,6 +30,12 @@ def ended(root: Path) -> Iterator[Finding]:
             at = datetime.fromtimestamp(fault["at"], UTC).isoformat(timespec="seconds")
             message = f"the work ended at {at} of {fault['code']}: {fault['message']}"
             yield Finding("daemon.ended", "todo", message, fault["hint"] or "start it again")
+
+
+def replaced_inbox(root: Path) -> Iterator[Finding]:
+    """What stands in the inbox's place and keeps responses out."""
+    if fault := replaced(root / "inbox"):
+        yield Finding("queue.there", "fatal", fault.message, fault.hint or "")
 
 
 def short(*places: Path) -> Iterator[Finding]:
