@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from patchq.cli import arguments
 from patchq.core.resolve.anchors import ranked

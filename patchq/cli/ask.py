@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.cli import arguments, handover, opening, output, prompt
 from patchq.core.model.names import REQUEST, batch_id

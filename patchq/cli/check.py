@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put

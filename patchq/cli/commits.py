@@ -6,9 +6,10 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq.cli import opening
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.pipeline.world import World
 from patchq.gate.report.message import subject
 from patchq.gate.report.secrecy import batch_id
@@ -16,8 +17,7 @@ from patchq.gate.review import handed_in, ranges
 from patchq.gate.review.ranges import Range
 
 
-@frozen
-class HandedIn:
+class HandedIn(Struct, frozen=True):
     """A response made of commits, and the name of its batch."""
 
     data: bytes

@@ -10,8 +10,10 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from select import select
+
+from msgspec.structs import replace
 
 from patchq.cli import check
 from patchq.cli.arguments import edit_ids

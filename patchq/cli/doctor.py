@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from patchq.cli import arguments, output, places
 from patchq.core.model.errors import Fault, UsageError

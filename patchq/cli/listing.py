@@ -12,9 +12,10 @@ from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 
+from msgspec import Struct
+
 from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import BatchDocument, Moment, Report
 from patchq.core.text.quote import visible
 from patchq.gate.pipeline.ground import Ground
@@ -91,8 +92,7 @@ FILTERS = (
 )
 
 
-@frozen
-class Filter:
+class Filter(Struct, frozen=True):
     """Which batches are wanted, but for their state; `by` is the order."""
 
     agent: str | None = None

@@ -6,16 +6,17 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from grp import getgrnam
 from pathlib import Path
 from urllib.parse import unquote
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.cli import output
 from patchq.core.model.errors import ObjectDamaged, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config
@@ -35,8 +36,7 @@ DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
-@frozen
-class Site:
+class Site(Struct, frozen=True):
     """A repository, with the places of its queue and of the rules that count in it."""
 
     repo: Repository

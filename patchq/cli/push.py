@@ -14,10 +14,11 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
 from types import FrameType
+
+from msgspec.structs import replace
 
 from patchq.cli import check, opening, output, places, submit
 from patchq.cli.places import Site

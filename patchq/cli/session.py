@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from patchq.cli import confirm, output, places
 from patchq.core.model.errors import Fault, disk_fault

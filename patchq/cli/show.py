@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec import to_builtins
 
 from patchq.cli import arguments, batches, listing, output, places, screen, split
 from patchq.cli.screen import Line
@@ -35,7 +36,7 @@ def run(args: Namespace) -> int:
     if args.split:
         files, changes = comparison.rows_of(ground, report)
         if args.json:
-            return output.emit(args, {"id": report["id"], "files": [asdict(one) for one in files]})
+            return output.emit(args, {"id": report["id"], "files": to_builtins(files)})
         if files:
             screen.show(split.lines(files, changes), ground.repo)
         else:

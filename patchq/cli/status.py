@@ -5,9 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import asdict
 
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter

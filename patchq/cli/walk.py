@@ -11,10 +11,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 
+from msgspec import Struct
+
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
@@ -52,8 +53,7 @@ def _line(question: str) -> str:
     return line.rstrip("\n")
 
 
-@frozen(slots=False)
-class Walk:
+class Walk(Struct, frozen=True, dict=True):
     """Goes through what waits."""
 
     args: Namespace

@@ -7,9 +7,10 @@ import os
 import socket
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from patchq.cli import arguments, cluster, output, places
 from patchq.cli.places import Site

@@ -7,7 +7,9 @@ who wants it raised calls `raise_for_refusal`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from patchq.core import formats as forms
 from patchq.core.formats import account
@@ -31,10 +33,11 @@ from patchq.core.resolve.readings import RUNGS
 from patchq.core.text import retry, unified
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What edits may do, and how exactly they have to quote.  Frozen; make another with other
-    values by `dataclasses.replace`.  Raises `ValueError` for a value that means nothing."""
+class Rules(Struct, frozen=True, kw_only=True):
+    """Limits on what edits may do, and on how loosely they may quote.
+
+    Raises `ValueError` for a value that means nothing.
+    """
 
     levels: tuple[str, ...] = RUNGS
     """How a quote may differ from the file, in the order in which that is tried."""
@@ -63,8 +66,7 @@ class Rules:
                 raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What became of a response: the new contents, or why there are none."""
 
     changes: tuple[FileChange, ...] = ()

@@ -30,7 +30,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text.line_diff import line_diff
 
 _LEAST_WORDS = 3
@@ -64,8 +65,7 @@ def words(text: str) -> list[str]:
 # ---------------------------------------------------------------- the snippet
 
 
-@frozen
-class MissedQuote:
+class MissedQuote(Struct, frozen=True):
     """The quote that stands nowhere, the line (0-based) that is nearest if one was named, and
     whether the format quotes whole lines."""
 
@@ -278,8 +278,7 @@ def _applied(olds: Sequence[str], blocks: Sequence[Block], start: int, end: int)
 # ---------------------------------------------------------------- the replacement, on the same line
 
 
-@frozen
-class _Read:
+class _Read(Struct, frozen=True):
     """A text as its words and signs, the blanks before each, and those behind the last."""
 
     gaps: list[str]

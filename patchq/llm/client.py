@@ -11,23 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.values import Problem
 
 NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
 """The stop reasons of an answer that is whole."""
 
 
-@frozen
-class Message:
+class Message(Struct, frozen=True):
     """One turn of a conversation."""
 
     role: Literal["system", "user", "assistant"]
     text: str
 
 
-@frozen
-class Answer:
+class Answer(Struct, frozen=True):
     """What the model said, why it stopped (as the server names it), and which model it was."""
 
     text: str

@@ -28,12 +28,13 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.ops import (
     InContext,
     Occurrences,
@@ -79,8 +80,7 @@ _RULES = Message(
 )
 
 
-@frozen
-class PlannedBatch:
+class PlannedBatch(Struct, frozen=True):
     """Edits of the base `tree`, and the plan that they come to; `declared` as in `batch.plan`."""
 
     edits: Sequence[Edit]
@@ -96,8 +96,7 @@ class PlannedBatch:
         return replace(self, edits=updated, plan=plan)
 
 
-@frozen
-class Repair:
+class Repair(Struct, frozen=True):
     """A batch that can be applied now, and what was corrected for that."""
 
     batch: PlannedBatch
@@ -182,8 +181,7 @@ def read(answer: str, key: str) -> str | None:
 # ---------------------------------------------------------------- quotes that stand nowhere
 
 
-@frozen
-class Miss:
+class Miss(Struct, frozen=True):
     """An edit to ask about: its two halves, and the file as text with `\\n` for line ends."""
 
     edit: Edit

@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Literal
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.frozen import frozen
 from patchq.core.resolve.anchors import Ranked, parts, ranked
 from patchq.core.text.quote import inline
 
@@ -45,8 +46,7 @@ _OF_ANY_SIZE: Mapping[str, Form] = {
 """Forms that a file is asked for in whatever its size."""
 
 
-@frozen
-class ShownFile:
+class ShownFile(Struct, frozen=True):
     """A file to show, with `\\n` for line ends; `text` is None for one that is to be created.
     `line` (1-based) is where the change is to be, if that is known; `reach` is how many lines
     before and behind it are looked at, None for all."""
@@ -57,8 +57,7 @@ class ShownFile:
     reach: int | None = None
 
 
-@frozen
-class Task:
+class Task(Struct, frozen=True):
     """What a model is asked to do; `tests` are shown and not to be changed, and `reference` is a
     patch that shows what is meant, made for another state of the files."""
 
@@ -72,8 +71,7 @@ class Task:
     reference: str = ""
 
 
-@frozen
-class Prompt:
+class Prompt(Struct, frozen=True):
     """The text to send, the form that it asks for, and for each file that has an edit script the
     anchors to choose from."""
 

@@ -24,16 +24,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from patchq.core import formats
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.front_matter import Split
 from patchq.core.formats.envelope.header import read_header
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import nearest
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.core.text import yamlio
@@ -49,8 +50,7 @@ _LONGEST_TASK = 64 * 1024
 _LONGEST_REFERENCE = 1024 * 1024
 
 
-@frozen
-class RequestedFile:
+class RequestedFile(Struct, frozen=True):
     """A file to change: `line` (1-based) is where, and `reach` how many lines before and behind it
     the model is shown, if they are named."""
 
@@ -59,8 +59,7 @@ class RequestedFile:
     reach: int | None = None
 
 
-@frozen
-class Request:
+class Request(Struct, frozen=True):
     """What is asked for."""
 
     files: tuple[RequestedFile, ...] = ()
@@ -202,8 +201,7 @@ _READ: dict[str, Callable[[yamlio.Node], Any]] = {
 _LEAST_BUDGET = 4_000
 
 
-@frozen
-class Query:
+class Query(Struct, frozen=True):
     """What to ask for: a task, or a prompt that is sent as it stands; and what patchq says of the
     response.  `max_attempts` is how often it is asked again in diff mode."""
 
@@ -217,8 +215,7 @@ class Query:
     known: frozenset[str] = frozenset()
 
 
-@frozen
-class Reply:
+class Reply(Struct, frozen=True):
     """The response, None if there is none, and what is told of it."""
 
     data: bytes | None

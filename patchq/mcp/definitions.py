@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.mcp import arguments
 from patchq.mcp.arguments import Arguments, PromptAnswer, StatusAnswer, VerdictAnswer
 from patchq.mcp.tools import ToolAnswer, Tools
@@ -18,8 +19,7 @@ commit that you read as `base`. `check` tells at no cost what would become of yo
 submit again with `retries` set to the refused id. `proposed` is a success: a person reviews it."""
 
 
-@frozen
-class Definition:
+class Definition(Struct, frozen=True):
     """One tool."""
 
     name: str

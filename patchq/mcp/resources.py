@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.mcp import arguments
 from patchq.mcp.arguments import AnswerArguments, ReportArguments, StatusArguments
 from patchq.mcp.tools import Tools
@@ -23,8 +24,7 @@ REPORT = f"{SCHEME}reports/"
 FORMAT = f"{SCHEME}formats/"
 
 
-@frozen
-class OfferedPrompt:
+class OfferedPrompt(Struct, frozen=True):
     """A prompt, with its arguments and what each is; the first one has to be given."""
 
     name: str

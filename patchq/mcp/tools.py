@@ -6,7 +6,6 @@ import hmac
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -15,13 +14,14 @@ from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.cli import batches, check, deciding, output, status, submit, wait
 from patchq.cli.door import Door
 from patchq.cli.listing import Filter
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import (
     STOPPED,
     WAITING,
@@ -78,8 +78,7 @@ _NO_DAEMON = (
 T = TypeVar("T")
 
 
-@frozen
-class ToolAnswer:
+class ToolAnswer(Struct, frozen=True):
     """What a tool gives: for programs, for a model to read, and whether it is a refusal."""
 
     value: Mapping[str, Any]
@@ -87,8 +86,7 @@ class ToolAnswer:
     refused: bool = False
 
 
-@frozen
-class Dropped:
+class Dropped(Struct, frozen=True):
     """A response in the inbox."""
 
     id: str

@@ -9,9 +9,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from patchq.cli import deciding
 from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import EditEntry
 from patchq.core.model.values import Problem
 from patchq.gate.pipeline.world import World
@@ -23,8 +24,7 @@ Fields = Sequence[tuple[str, str]]
 """A form's names and values, in its order."""
 
 
-@frozen
-class FormResult:
+class FormResult(Struct, frozen=True):
     """Why nothing was done, or what the choice of edits would do."""
 
     problems: tuple[Problem, ...] = ()
@@ -33,8 +33,7 @@ class FormResult:
     choice: Preview | None = None
 
 
-@frozen
-class Preview:
+class Preview(Struct, frozen=True):
     """The edits that would land, those brought back, and those left out without being named, each
     with the one that it needs."""
 

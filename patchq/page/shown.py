@@ -13,8 +13,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
-from patchq.core.model.frozen import frozen
 from patchq.core.text.quote import visible
 
 PAGES = {
@@ -27,8 +27,7 @@ PAGES = {
 """Where the navigation leads."""
 
 
-@frozen
-class Shown:
+class Shown(Struct, frozen=True):
     """A page: its template, its title, and the values that the template prints."""
 
     template: str

@@ -196,7 +196,11 @@ print(sorted(never & sys.modules.keys()))
 
 
 def test_it_works_with_its_own_dependencies_alone(tmp_path: Path) -> None:
-    for name, path in (("patchq", ROOT / "patchq"), ("rapidfuzz", _package("rapidfuzz"))):
+    for name, path in (
+        ("patchq", ROOT / "patchq"),
+        ("msgspec", _package("msgspec")),
+        ("rapidfuzz", _package("rapidfuzz")),
+    ):
         (tmp_path / name).symlink_to(path)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{ALONE}"
     run = subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit, Plan
@@ -45,4 +45,4 @@ def result(data: bytes | str, *ops: Op, declared: bool = False, path: str = PATH
 
 def stating(edit: Edit, **said: object) -> Edit:
     """The edit with further statements (confidence, depends_on, fallback_of)."""
-    return replace(edit, **said)  # type: ignore[arg-type]
+    return replace(edit, **said)

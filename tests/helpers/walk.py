@@ -7,7 +7,6 @@ run (tokens, commits, times) is replaced by words in capitals.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -18,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from msgspec import NODEFAULT, Struct
 
 from tests.helpers.gitrepo import write_config
 from tests.helpers.pages import ARCHITECTURE, ROOT, rewrite
@@ -109,11 +110,17 @@ def _record(repo: Path) -> dict[str, Any]:
 def _shown(value: Any, indent: str = "") -> str:
     """A value as Python would write it, without the fields that have their defaults."""
     inner = indent + "    "
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
+        defaults = {
+            name: getattr(default, "factory", lambda default=default: default)()
+            for name, default in zip(
+                reversed(value.__struct_fields__), reversed(value.__struct_defaults__), strict=False
+            )
+        }
         pairs = [
-            f"{field.name}={_shown(part, inner)}"
-            for field in dataclasses.fields(value)
-            if (part := getattr(value, field.name)) != _default(field)
+            f"{name}={_shown(part, inner)}"
+            for name in value.__struct_fields__
+            if (part := getattr(value, name)) != defaults.get(name, NODEFAULT)
         ]
         return _wrapped(f"{type(value).__name__}(", pairs, ")", indent)
     if isinstance(value, Mapping):
@@ -127,12 +134,6 @@ def _shown(value: Any, indent: str = "") -> str:
     if isinstance(value, (str, bytes)) and len(value) > 90:
         return f"{value[:60]!r} … {value[-25:]!r}"
     return repr(value)
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
 
 
 def _wrapped(opened: str, parts: list[str], closed: str, indent: str) -> str:

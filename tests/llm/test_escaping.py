@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
 from patchq.core.model.values import Correction, Edit, Problem

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from patchq.core.formats.registry import FORMATS
 from patchq.llm.prompts import ShownFile, Task, aimed, build, is_large_file
@@ -22,7 +22,7 @@ LARGE = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(200))
 
 
 def task(*files: ShownFile, **more: object) -> Task:
-    return replace(Task("Do it", files, BASE), **more)  # type: ignore[arg-type]
+    return replace(Task("Do it", files, BASE), **more)
 
 
 SIZES = {

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from patchq.cli.instructions.text import NAME, SKILL_HEAD, TEXT
-from patchq.core.model.frozen import frozen
 
 GENERIC = "generic"
 
 
-@frozen
-class TextFile:
+class TextFile(Struct, frozen=True):
     """A text file with a part between two marks; `head` begins a new file."""
 
     path: str
     head: str = ""
 
 
-@frozen
-class ServerFile:
+class ServerFile(Struct, frozen=True):
     """A settings file that names the MCP server, as JSON or as TOML; `agent` is who submits."""
 
     path: str
@@ -28,8 +27,7 @@ class ServerFile:
         return {"command": "patchq", "args": ["mcp", "--agent", self.agent]}
 
 
-@frozen
-class Agent:
+class Agent(Struct, frozen=True):
     files: tuple[TextFile | ServerFile, ...]
     """Where it looks."""
     traces: tuple[str, ...] = ()

@@ -11,11 +11,12 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq.cli.instructions import merging
 from patchq.cli.instructions.agents import AGENTS, ALWAYS, ServerFile, TextFile
 from patchq.cli.instructions.text import NAME, TEXT
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import nearest
 from patchq.gate.git import files, sharing
 
@@ -25,8 +26,7 @@ _IMPORTS = (b"@AGENTS.md", b"@./AGENTS.md")
 """Lines by which CLAUDE.md and GEMINI.md take in what AGENTS.md says."""
 
 
-@frozen
-class Installation:
+class Installation(Struct, frozen=True):
     """One file as it is to be; `path` is as the agent names it, `place` where it really is."""
 
     path: str

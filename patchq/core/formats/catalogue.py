@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from msgspec import Struct
+
 from patchq.core.formats.format import Document, Format, Opening, Read, Sign
 from patchq.core.formats.marks.blocks import may_mark
 from patchq.core.formats.marks.carried import prefix_of
 from patchq.core.formats.marks.lines import TAG_NAMES, Fence, fence
 from patchq.core.formats.marks.tags import Tag, opens_channel, thought_on
-from patchq.core.model.frozen import frozen
 
 _OWN = ("```", "~~~", "<", "\\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
@@ -30,8 +31,7 @@ _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign("an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|file_text)>")
 
 
-@frozen
-class Beginning:
+class Beginning(Struct, frozen=True):
     """What may begin on a line."""
 
     reads: tuple[Read, ...] = ()

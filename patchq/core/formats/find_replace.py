@@ -26,7 +26,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.formats.format import (
     Document,
@@ -58,7 +60,6 @@ from patchq.core.formats.marks.paths import (
     path_line,
     path_of_info,
 )
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 from patchq.core.text.patterns import Pattern
@@ -93,8 +94,7 @@ _LISTED = Pattern(r"\s*[-*+>]\s")
 _SECTION = Pattern(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
 
 
-@frozen
-class _Half:
+class _Half(Struct, frozen=True):
     """A half's lines, the index of the last of them, or of the closing fence, and its fence."""
 
     lines: tuple[str, ...]
@@ -246,8 +246,7 @@ def _uncertain(i: int) -> UnreadableEdit:
 # ---------------------------------------------------------------- what stands above
 
 
-@frozen
-class BlockHeading:
+class BlockHeading(Struct, frozen=True):
     """What stands above a block; `start` is the index of its CHANGE line, else of its label, and
     `top` the index of the line that names the path, if it stands higher."""
 

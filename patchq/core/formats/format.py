@@ -27,12 +27,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.formats.marks.lines import Fence, OpenFences
 from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import Edit, Problem, ShownPlace
 from patchq.core.text.patterns import Pattern
 
@@ -126,8 +128,7 @@ class Memory(dict[type, Any]):
 # ---------------------------------------------------------------- what it returns, or raises
 
 
-@frozen
-class Stated:
+class Stated(Struct, frozen=True):
     """The ids that an edit's object names; `group` tells the lists of a response apart."""
 
     cascades: tuple[str, ...] = ()
@@ -135,8 +136,7 @@ class Stated:
     group: int = 0
 
 
-@frozen
-class FenceUnderPath:
+class FenceUnderPath(Struct, frozen=True):
     """A fence under a line that is a path and nothing else; `at` are its lines (1-based).
 
     It is a file in a response without other edits.  `flaw` is what refuses it as one.
@@ -151,8 +151,7 @@ class FenceUnderPath:
     flaw: UnreadableEdit | None = None
 
 
-@frozen
-class Piece:
+class Piece(Struct, frozen=True):
     """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
     one), and the index of the first line behind them.  `top` is the index of the first line that
     belongs to it, where a heading above it does."""
@@ -166,7 +165,7 @@ class Piece:
     """The lines (indices) from `top` on that are prose all the same."""
     author: str | None = None
     """Who wrote the change, `Name <address>`, where a mail's head says so."""
-    stated: Mapping[int, Stated] = field(default_factory=dict)
+    stated: Mapping[int, Stated] = {}
     """What the edits, by their index, say of each other."""
     shown: tuple[ShownPlace, ...] = ()
     """The lines of shell calls that change files."""
@@ -225,8 +224,7 @@ def written_as(format: str) -> Iterator[None]:
 Read = Callable[[Document, int], Piece | None]
 
 
-@frozen
-class Opening:
+class Opening(Struct, frozen=True):
     """Lines on which a format may begin, and how it is read from there."""
 
     read: Read
@@ -241,8 +239,7 @@ class Opening:
     """Whether line `i` was read before, in vain: asked in each place, before `read`."""
 
 
-@frozen
-class FenceOpening:
+class FenceOpening(Struct, frozen=True):
     """Fence lines on which a format may begin."""
 
     read: Read
@@ -253,8 +250,7 @@ class FenceOpening:
     a fence whose language names the format, 2 for one that nothing else may stand in."""
 
 
-@frozen
-class Sign:
+class Sign(Struct, frozen=True):
     """What tells, in lines that nobody has taken, that an edit was meant."""
 
     what: str
@@ -272,8 +268,7 @@ class Sign:
 _EXAMPLE = Pattern(r"path/to/\w+\.\w+")
 
 
-@frozen
-class Format:
+class Format(Struct, frozen=True):
     """One form in which edits are written."""
 
     name: str

@@ -7,7 +7,8 @@ prefix before the path of a new file is told by the other paths of the response.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.formats import unified_diff
 from patchq.core.formats.format import UnreadableEdit

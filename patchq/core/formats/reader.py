@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import compress
+
+from msgspec.structs import replace
 
 from patchq.core.formats import account
 from patchq.core.formats.catalogue import NOTHING, Beginning, Beginnings, Catalogue, Signs

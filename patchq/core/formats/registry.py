@@ -6,7 +6,8 @@ A new format is one more line in `FORMATS`; see `format`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.core.formats.catalogue import Catalogue

@@ -9,8 +9,9 @@ refers to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+
+from msgspec.structs import replace
 
 from patchq.core.formats.format import Stated, UnreadableEdit
 from patchq.core.model.ops import CONTEXTUAL, INDEXED

@@ -29,6 +29,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from patchq.core.formats.format import Document, Format, Opening, Piece, UnreadableEdit
 from patchq.core.formats.marks.blocks import (
     Block,
@@ -49,7 +51,6 @@ from patchq.core.formats.marks.paths import (
     word_line,
 )
 from patchq.core.formats.marks.runs import alike_behind
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
 from patchq.core.text.grammars import is_code
@@ -249,8 +250,7 @@ def _deletion(block: Block) -> DeleteFile:
 # ---------------------------------------------------------------- what stands above
 
 
-@frozen
-class LinesAbove:
+class LinesAbove(Struct, frozen=True):
     """The indices of what stands above a block; the fences from the marker upwards, two at most."""
 
     inner: int | None = None
@@ -262,8 +262,7 @@ class LinesAbove:
         return tuple([i for i in (self.inner, self.outer) if i is not None])
 
 
-@frozen
-class Heading:
+class Heading(Struct, frozen=True):
     """`path` is None if nothing above the block names one."""
 
     path: str | None

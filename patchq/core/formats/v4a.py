@@ -22,10 +22,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from patchq.core.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.core.formats.marks.lines import halves, is_blank, joined, line_above, next_line
 from patchq.core.formats.marks.paths import as_meant, undress
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.core.model.values import Edit
 from patchq.core.text.patterns import Pattern
@@ -73,8 +74,7 @@ PatchLine = tuple[int, str, str]
 """A line's index, the line, and the word of the marker that it is, or ""."""
 
 
-@frozen
-class _PatchMarker:
+class _PatchMarker(Struct, frozen=True):
     word: str
     path: str
     indented: bool

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 REQUEST = ".request.yaml"
 """How the names of requests end."""
@@ -41,8 +41,7 @@ _SHORT_NAMES = (
 )
 
 
-@frozen
-class PathFlaw:
+class PathFlaw(Struct, frozen=True):
     """Why a path cannot be used; `reason` is a clause that follows the path in a sentence."""
 
     code: Literal["path.invalid", "path.outside"]

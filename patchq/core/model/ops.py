@@ -5,10 +5,9 @@ Texts are `str` as the response has them; which bytes they mean is decided when 
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 CONTEXTUAL = "contextual"
 INDEXED = "indexed"
@@ -17,8 +16,7 @@ DIFF = "unified_diff"
 """The form whose paths are those of the base, whatever else the batch renames."""
 
 
-@frozen
-class Replace:
+class Replace(Struct, frozen=True):
     """Put the whole lines `new` where the lines `old` stand, each line ended by a newline (an empty
     text is no line)."""
 
@@ -26,18 +24,25 @@ class Replace:
     new: str
 
 
-@frozen
-class Create:
+class Create(Struct, frozen=True, eq=False):
     """Make a new file that holds `text`; `quoting` says that the path stands in a form that names
     files that there are as well."""
 
     text: str
-    quoting: bool = field(default=False, compare=False)
+    quoting: bool = False
     executable: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        # The form in which the path stood is no part of what is done.
+        if not isinstance(other, Create):
+            return False
+        return (self.text, self.executable) == (other.text, other.executable)
 
-@frozen
-class DeleteFile:
+    def __hash__(self) -> int:
+        return hash((self.text, self.executable))
+
+
+class DeleteFile(Struct, frozen=True):
     """Remove the file; `old` is its text, whole lines, where the response quotes it, and `before`
     the id (hex) of what it holds, where the response says that.  With `link` it is a symbolic
     link."""
@@ -47,15 +52,13 @@ class DeleteFile:
     link: bool = False
 
 
-@frozen
-class Rename:
+class Rename(Struct, frozen=True):
     """Give the file the path `to`."""
 
     to: str
 
 
-@frozen
-class ReplaceText:
+class ReplaceText(Struct, frozen=True):
     """Put `new` where the characters `old` stand, in `count` places; None: in every one.
 
     `stated` says whether the response states the count itself.  With `takes_line_end` an empty
@@ -69,8 +72,7 @@ class ReplaceText:
     takes_line_end: bool = False
 
 
-@frozen
-class Occurrences:
+class Occurrences(Struct, frozen=True):
     """Put `new` in place of the occurrences `at` (1-based, left to right, without overlap) of the
     characters `target`; behind them if `insert`.  None: of the only one."""
 
@@ -80,8 +82,7 @@ class Occurrences:
     insert: bool = False
 
 
-@frozen
-class InContext:
+class InContext(Struct, frozen=True):
     """Put `new` in place of `target` where it stands between `before` and `after`; in `every` such
     place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
 
@@ -93,8 +94,7 @@ class InContext:
     window: tuple[int, int] | None = None
 
 
-@frozen
-class InParagraph:
+class InParagraph(Struct, frozen=True):
     """Put `new` in place of `target` in the paragraphs that satisfy `predicate`, at most `distance`
     characters from one of its literals; without a target, in place of the `sentences` sentences
     that hold a literal."""
@@ -108,8 +108,7 @@ class InParagraph:
     window: tuple[int, int] | None = None
 
 
-@frozen
-class Anchored:
+class Anchored(Struct, frozen=True):
     """Insert or replace at an anchor: the line `selected` (indentation and trailing blanks aside),
     or the definition of `name`.  `candidates` are those that the response was to choose from."""
 
@@ -125,16 +124,14 @@ class Anchored:
     candidates: tuple[str, ...] | None = None
 
 
-@frozen
-class InsertAt:
+class InsertAt(Struct, frozen=True):
     """Insert `text`, whole lines, behind line `line` (0: before the first)."""
 
     line: int
     text: str
 
 
-@frozen
-class PatchHunk:
+class PatchHunk(Struct, frozen=True):
     """One hunk of a diff or chunk of a V4A patch: the lines `old` become the lines `new`.
 
     `line` is the stated first line of `old` (1-based), a hint; `scopes` are lines behind each other
@@ -152,8 +149,7 @@ class PatchHunk:
     bare: tuple[str, str] | None = None
 
 
-@frozen
-class Write:
+class Write(Struct, frozen=True):
     """Make the file hold `text`, whether it exists or not; `quoting` says that the form may also
     be a mere excerpt, so an existing file is replaced only if it keeps most of its lines."""
 
@@ -161,16 +157,14 @@ class Write:
     quoting: bool = False
 
 
-@frozen
-class Delta:
+class Delta(Struct, frozen=True):
     """Bytes told by what a file holds: git's instructions, and the id of what they make of it."""
 
     data: bytes
     after: str
 
 
-@frozen
-class WriteBytes:
+class WriteBytes(Struct, frozen=True):
     """Make the file hold `data`; `before` is the id (hex) of what it holds until then, None for a
     new file, which may be `executable`.  With `link` it is a symbolic link, and the data is where
     it leads; if it is `turned`, a file was there before that, or a link before a file."""
@@ -187,8 +181,7 @@ class WriteBytes:
         return self.link != self.turned
 
 
-@frozen
-class SetMode:
+class SetMode(Struct, frozen=True):
     """Make the file executable, or plain."""
 
     executable: bool

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 _TOKEN = re.compile(
     r"(?P<sign>&&|\|\||!|\(|\))"
@@ -36,8 +36,7 @@ class Literal(str):
     __slots__ = ()
 
 
-@frozen
-class Predicate:
+class Predicate(Struct, frozen=True):
     """A predicate in postfix order: literals, and the signs `!`, `&&` and `||`."""
 
     steps: tuple[str, ...]

@@ -7,10 +7,12 @@ inclusive, as people count them; offsets are 0-based bytes and half-open, as sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, field
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct, field
+from msgspec.structs import asdict, force_setattr
+
 from patchq.core.model.listing import Listing
 from patchq.core.model.ops import Op
 
@@ -28,8 +30,7 @@ Origin = Literal["declared", "inferred", "tip"]
 # ---------------------------------------------------------------- what a response says
 
 
-@frozen
-class Source:
+class Source(Struct, frozen=True):
     """The response file as it was taken: its own name, the sha256 (hex) and size of its bytes."""
 
     name: str
@@ -37,8 +38,7 @@ class Source:
     size: int
 
 
-@frozen
-class Header:
+class Header(Struct, frozen=True):
     """What the front matter says; `None` and empty mean: not said."""
 
     id: str | None = None
@@ -57,8 +57,7 @@ class Header:
     """Whether front matter stands there and is empty: what looks like it behind it is text."""
 
 
-@frozen
-class Envelope:
+class Envelope(Struct, frozen=True):
     """An opened response: the header, and the text that holds the edits.
 
     `first_line` is the line of the response on which `text` begins.
@@ -69,8 +68,7 @@ class Envelope:
     first_line: int = 1
 
 
-@frozen
-class Edit:
+class Edit(Struct, frozen=True):
     """One edit as it stands in the response; `at` are its first and last line there."""
 
     id: str
@@ -120,16 +118,14 @@ ShownKind = Literal["code", "command", "text", "file", "tags"]
 of an unlikely name, and a part of the edits between tags."""
 
 
-@frozen
-class ShownPlace:
+class ShownPlace(Struct, frozen=True):
     """Lines of a response's prose that may have been meant as an edit; numbers and texts."""
 
     what: ShownKind
     lines: tuple[tuple[int, str], ...]
 
 
-@frozen
-class Parsed:
+class Parsed(Struct, frozen=True):
     """All that a response's text says: its edits in their order, and the prose around them."""
 
     edits: tuple[Edit, ...] = ()
@@ -150,8 +146,7 @@ class Parsed:
 EntryKind = Literal["file", "link", "tree", "submodule"]
 
 
-@frozen
-class Entry:
+class Entry(Struct, frozen=True):
     """What stands at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
 
     kind: EntryKind
@@ -185,8 +180,7 @@ class Tree(Protocol):
 # ---------------------------------------------------------------- what becomes of it
 
 
-@frozen
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A place that an edit may have meant; `disambiguate` is text to add to the quote."""
 
     path: str
@@ -196,8 +190,7 @@ class Candidate:
     disambiguate: str | None = None
 
 
-@frozen
-class Collision:
+class Collision(Struct, frozen=True):
     """What an edit collides with; unknown parts are None."""
 
     batch: str | None = None
@@ -208,8 +201,7 @@ class Collision:
     lines: tuple[int, int] | None = None
 
 
-@frozen
-class Problem:
+class Problem(Struct, frozen=True):
     """One thing to tell; an `error` refuses the whole batch.  `line` is a line of the base's file,
     or of the response where there is no `path`."""
 
@@ -231,11 +223,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         if len(self.message) > 4000:
-            object.__setattr__(self, "message", self.message[:4000] + " …")
+            force_setattr(self, "message", self.message[:4000] + " …")
 
 
-@frozen
-class Hunk:
+class Hunk(Struct, frozen=True):
     """Put `new` in place of the bytes `start:end` of a text."""
 
     start: int
@@ -251,8 +242,7 @@ LineHunk = tuple[int, int, int, int]
 """`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
 
 
-@frozen
-class EditOutcome:
+class EditOutcome(Struct, frozen=True):
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
 
     id: str
@@ -269,8 +259,7 @@ class EditOutcome:
     description: str | None = None
 
 
-@frozen
-class FileChange:
+class FileChange(Struct, frozen=True, eq=False):
     """One path's change from base to result; None for `before` is a creation, for `after` a
     deletion.  A rename is the deletion of `renamed_from` together with this change.  What a link
     holds is where it leads."""
@@ -282,13 +271,20 @@ class FileChange:
     renamed_from: str | None = None
     was_executable: bool | None = None
     """Whether it was, where that changes; None where it does not, or is not known."""
-    hunks: tuple[LineHunk, ...] | None = field(default=None, compare=False)
+    hunks: tuple[LineHunk, ...] | None = None
     """The changed runs of lines, in order, with an unchanged line between any two; None where they
     are not known without a diff."""
     link: bool = False
     """Whether it is a symbolic link, or was one before it went."""
     was_link: bool | None = None
     """Whether it was one, where that changes; None where it does not."""
+
+    def __eq__(self, other: object) -> bool:
+        # The same change may be known with its hunks and without.
+        return isinstance(other, FileChange) and _but_hunks(self) == _but_hunks(other)
+
+    def __hash__(self) -> int:
+        return hash(_but_hunks(self))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -301,8 +297,10 @@ class FileChange:
         return self.link if self.was_link is None else self.was_link
 
 
-@frozen
-class Plan:
+_but_hunks = attrgetter(*(name for name in FileChange.__struct_fields__ if name != "hunks"))
+
+
+class Plan(Struct, frozen=True):
     """What a batch does to the tree, decided and not yet done."""
 
     changes: tuple[FileChange, ...] = ()
@@ -316,16 +314,14 @@ class Plan:
         return any(p.severity == "error" for p in self.problems)
 
 
-@frozen
-class Base:
+class Base(Struct, frozen=True):
     """The commit (hex) that a batch was resolved on, and how it was found."""
 
     commit: str
     how: Origin
 
 
-@frozen
-class HookRun:
+class HookRun(Struct, frozen=True):
     """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
     that it took, and the end of what it said."""
 
@@ -336,8 +332,7 @@ class HookRun:
     output: str = ""
 
 
-@frozen
-class Correction:
+class Correction(Struct, frozen=True):
     """What half of an edit was corrected so that the edit could be applied, and by what."""
 
     edit: str
@@ -345,8 +340,7 @@ class Correction:
     by: Literal["program", "model"]
 
 
-@frozen
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One question to a model: its form, and the stop reason or `llm.*` code of its end."""
 
     n: int
@@ -354,8 +348,7 @@ class Attempt:
     stop: str
 
 
-@frozen
-class Generation:
+class Generation(Struct, frozen=True):
     """What came of asking a model for a response, as it is kept beside the claim until the verdict.
 
     The attempts; what refuses the request, if anything does; the prompt to send by hand where
@@ -395,16 +388,14 @@ class Generation:
         )
 
 
-@frozen
-class RulesOrigin:
+class RulesOrigin(Struct, frozen=True):
     """The file whose rules judged a batch: where it is, and the id that git gives it."""
 
     source: str
     blob: str | None
 
 
-@frozen
-class ResponseVerdict:
+class ResponseVerdict(Struct, frozen=True):
     """What is decided on one response, as the pipeline and the report both know it; `timings` are
     milliseconds, by stage."""
 
@@ -424,16 +415,14 @@ class ResponseVerdict:
     rules: RulesOrigin | None = None
 
 
-@frozen
-class StandsOn:
+class StandsOn(Struct, frozen=True):
     """The batch on whose proposal another one's branch is built, and the commit of it (hex)."""
 
     batch: str
     commit: str
 
 
-@frozen
-class Outcome(ResponseVerdict):
+class Outcome(ResponseVerdict, frozen=True):
     """Everything that a report tells of one response; see `report.py` for the JSON."""
 
     agent: str | None = None

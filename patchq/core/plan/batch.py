@@ -8,8 +8,9 @@ which of them it needs.  Nothing is written; all problems are found, not only th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from patchq.core.model.ops import (
     DIFF,

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
 from patchq.core.model.values import Edit, FileChange, Hunk, Plan, Problem

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain
 from operator import add, attrgetter
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.values import Hunk
 from patchq.core.plan.patches import MOST_NAMED, Footprint, Joint, Patch, agreed, joined, names_of
 from patchq.core.plan.written import WrittenLines, begins_line
@@ -31,8 +32,7 @@ _RUN = 64
 _Meaning = tuple[object, tuple[Hunk, ...]]
 
 
-@frozen
-class _Island:
+class _Island(Struct, frozen=True):
     """A stretch of the base that is under footprints, which agree wherever they overlap."""
 
     start: int

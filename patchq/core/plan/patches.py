@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.values import Edit, Hunk
 from patchq.core.resolve.ladder import Found
 
@@ -15,8 +16,7 @@ MOST_NAMED = 50
 """Of more edits than these that another one needs, those go unnamed that the named ones need."""
 
 
-@frozen
-class Footprint:
+class Footprint(Struct, frozen=True):
     """What one edit has claimed of the base: `hunks`, at least one, in a run of lines that it
     quotes, and so the hull `start:end` round them.  `meaning` is equal for edits that mean one;
     `joined` says that it stands for several, and that its hunk lacks the bytes."""
@@ -41,8 +41,7 @@ def footprints(edit: Edit, found: Found, meaning: object) -> list[Footprint]:
     return [Footprint(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
 
-@frozen
-class Joint:
+class Joint(Struct, frozen=True):
     """What several edits wrote that met: the text has the bytes, `size` of them; whether they begin
     and end with the end of a line; and what they claim of the base."""
 
@@ -52,8 +51,7 @@ class Joint:
     ends: bool
 
 
-@frozen
-class Patch:
+class Patch(Struct, frozen=True):
     """One replacement of the base's bytes, and the edits that it comes from; the hunk of several
     that met has no bytes of its own."""
 

@@ -13,10 +13,11 @@ read once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from patchq.core.model.ops import (
     InContext,
     InParagraph,
@@ -40,8 +41,7 @@ _ALL_OR_ONE = (InContext, InParagraph)
 Order = Literal["base", "sequence"]
 
 
-@frozen
-class BatchReading:
+class BatchReading(Struct, frozen=True):
     """What a batch comes to in one order.
 
     `meets` says that the other order may give something else.  `followed` are the edits that stand

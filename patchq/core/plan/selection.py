@@ -8,8 +8,9 @@ may turn out to be one by its span, those come last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from patchq.core.model.ops import CONTEXTUAL, Occurrences, Op, halves
 from patchq.core.model.values import Edit, EditOutcome, EditState, Hunk, Problem

@@ -19,7 +19,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.values import FileChange, Problem
 from patchq.core.text import grammars, jsonish, yamlio
 from patchq.core.text.patterns import Pattern
@@ -33,8 +34,7 @@ _MOST_DOTS = 100
 """More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 
 
-@frozen
-class Flaw:
+class Flaw(Struct, frozen=True):
     """The line that cannot be read, and why; `doubt` says why it may be right all the same."""
 
     line: int

@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from unicodedata import normalize
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.look_alikes import look, told_apart
 from patchq.core.model.names import check_path, collision_key, nearest
 from patchq.core.model.values import Candidate, Entry, FileChange, Problem, Tree
@@ -33,8 +34,7 @@ _WHAT = {
 }  # fmt: skip
 
 
-@frozen
-class Rules:
+class Rules(Struct, frozen=True):
     """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
 
     rungs: tuple[str, ...]

@@ -19,10 +19,11 @@ import ast
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.ops import Anchored
 from patchq.core.resolve.ladder import Found, Missed, Rewrite, inserted
 from patchq.core.resolve.readings import Lines, lines_of, stripped
@@ -145,8 +146,7 @@ _REACH = 10
 """Lines beside the target line that are candidates themselves; without a target all of them."""
 
 
-@frozen
-class Part:
+class Part(Struct, frozen=True):
     """Lines `start:end` (0-based, half-open) of a file that belong together.
 
     For a definition `start` is its first decorator's line, `header:body` are its header's lines.
@@ -212,8 +212,7 @@ def _lines_of_node(node: ast.stmt | ast.expr) -> tuple[int, int]:
     return node.lineno - 1, node.end_lineno or node.lineno
 
 
-@frozen
-class Ranked:
+class Ranked(Struct, frozen=True):
     """One candidate; `line` is its text without indentation, `lineno` and `end_lineno` are 1-based
     and inclusive, `count` says how often the line occurs."""
 

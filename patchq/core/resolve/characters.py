@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
@@ -30,8 +31,7 @@ _WORD = re.compile(rb"[\w\x80-\xff]{2}")
 CharacterOp = ReplaceText | Occurrences | InContext
 
 
-@frozen
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What an edit asks for: `fresh` for `target` where it stands between `before` and `after`, at
     which of the places."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Unreadable
-from patchq.core.model.frozen import frozen
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Tree
 from patchq.core.resolve.effort import BYTES_A_STEP, Effort
@@ -17,8 +18,7 @@ _MOST_BYTES = 16 << 20
 _PER_FILE = 8
 
 
-@frozen
-class Sweep:
+class Sweep(Struct, frozen=True):
     """Where some lines stand in another file, if anywhere; `everywhere`: all files were looked
     into; else `reach` says, as the end of a clause, how far that went."""
 

@@ -19,7 +19,8 @@ from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import overload
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.ops import PatchHunk, Replace
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, Standing, inserted
@@ -62,8 +63,7 @@ def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
     ]
 
 
-@frozen
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     """One way in which a hunk may stand: it begins on line `start`, and changes `first:last`."""
 
     start: int

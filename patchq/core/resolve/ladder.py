@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.ops import Replace
 from patchq.core.model.values import Hunk
 from patchq.core.resolve.readings import (
@@ -45,8 +46,7 @@ from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
 
 
-@frozen
-class Found:
+class Found(Struct, frozen=True):
     """The edit's one place: the quoted lines `start:end` (0-based), and what to write there: the
     hunks of each run of lines that it quotes without a gap.
 
@@ -67,8 +67,7 @@ class Found:
 Why = Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
 
 
-@frozen
-class Missed:
+class Missed(Struct, frozen=True):
     """No certain place; `places` are the several that it may be."""
 
     why: Why
@@ -123,8 +122,7 @@ def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
     return Hunk(starts[start + a0], starts[start + a1], data)
 
 
-@frozen
-class Standing:
+class Standing(Struct, frozen=True):
     """The ways in which a quote stands at the first step at which it does; the steps before have
     `passed` in vain."""
 

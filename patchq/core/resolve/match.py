@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.ops import (
     Anchored,
     InContext,
@@ -26,8 +27,7 @@ PartOp = (
 )
 
 
-@frozen
-class Hints:
+class Hints(Struct, frozen=True):
     """What may decide besides the quote: the file's path, and whether stated lines are believed."""
 
     rungs: Sequence[str]

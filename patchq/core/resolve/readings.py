@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cache
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text.lines import BLANKS, Normalise, plain_typography
 
 RUNGS = (
@@ -38,8 +39,7 @@ def stripped(lines: Lines) -> Lines:
     return [line.strip(BLANKS) for line in lines]
 
 
-@frozen
-class Level:
+class Level(Struct, frozen=True):
     """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
 
     rung: str
@@ -81,8 +81,7 @@ def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | Non
     return normalise if ends or trailing or typography else None
 
 
-@frozen
-class Quote:
+class Quote(Struct, frozen=True):
     """The two halves of an edit as lines without `\n`, as they were written or rewritten.
 
     `rung` is the rewriting rung that made it, or None for the text as it stands.  `flaw` says why

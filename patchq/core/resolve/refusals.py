@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.names import nearest
 from patchq.core.model.ops import (
     Anchored,
@@ -50,8 +51,7 @@ Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
 
 
-@frozen
-class Scene:
+class Scene(Struct, frozen=True):
     """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
     of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all
     of it only as far as the `effort` reaches."""

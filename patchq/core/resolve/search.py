@@ -18,7 +18,8 @@ from functools import cache
 from itertools import islice, repeat
 from typing import TypeVar, overload
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.resolve.readings import Level, Lines, Quote, has_text, pieces
 from patchq.core.text.lines import Normalise, Text
 
@@ -29,8 +30,7 @@ _CHECKED_ONE_BY_ONE = 64
 _INDENTATION = b" \t"
 
 
-@frozen
-class Shift:
+class Shift(Struct, frozen=True):
     """The indentation that the text has more (`added`) or less (`removed`) than the quote."""
 
     added: bytes = b""
@@ -40,8 +40,7 @@ class Shift:
 NO_SHIFT = Shift()
 
 
-@frozen
-class Spot:
+class Spot(Struct, frozen=True):
     """What was found: the bytes `start:end` of `Text.whole`, or such lines (0-based, half-open)."""
 
     start: int
@@ -51,8 +50,7 @@ class Spot:
 S = TypeVar("S", bound=Spot)
 
 
-@frozen
-class Place(Spot):
+class Place(Spot, frozen=True):
     """Lines that are read as the quote's `old` and `new`."""
 
     old: Lines
@@ -288,8 +286,7 @@ def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
 # ---------------------------------------------------------------- lines left out
 
 
-@frozen
-class _Piece:
+class _Piece(Struct, frozen=True):
     old: Lines
     new: Lines
     starts: list[int]

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 Kind = Literal["function_definition", "class_definition", "import_statement", "decorator"]
 
@@ -62,8 +62,7 @@ _BEFORE = ("decorator", "attribute_item")
 MAX_DEPTH = 400
 
 
-@frozen
-class Named:
+class Named(Struct, frozen=True):
     """A definition, import or decorator: its lines `start:end`, those of its header
     `header:body`; 0-based and half-open."""
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text.patterns import Pattern
 
 MAX_DEPTH = 100
@@ -38,8 +39,7 @@ class JsonError(ValueError):
         super().__init__(message)
 
 
-@frozen
-class Node:
+class Node(Struct, frozen=True):
     """A value and the first and last line (1-based) on which it stands.
 
     `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text import binary_patch

@@ -15,7 +15,8 @@ from collections import abc
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text.patterns import Pattern
 
 if TYPE_CHECKING:  # most responses hold no YAML, so it is imported with the first text of it
@@ -48,8 +49,7 @@ class YamlError(ValueError):
         self.column = column
 
 
-@frozen
-class Scalar:
+class Scalar(Struct, frozen=True):
     """`text` as written (quotes resolved) and the value that it has when nothing is known of it."""
 
     line: int
@@ -58,15 +58,13 @@ class Scalar:
     value: str | int | float | bool | None
 
 
-@frozen
-class Sequence:
+class Sequence(Struct, frozen=True):
     line: int
     column: int
     items: tuple[Node, ...]
 
 
-@frozen
-class Mapping:
+class Mapping(Struct, frozen=True):
     """`entries` in their order; a key that stands twice is there twice, see `duplicates`."""
 
     line: int
@@ -106,8 +104,7 @@ class Misfit(Exception):
     """A value of the wrong kind; the argument says what was expected."""
 
 
-@frozen
-class EntryFlaw:
+class EntryFlaw(Struct, frozen=True):
     """An entry that cannot be used: its key stands in line `first` already, its value is not what
     was `expected`, or, without either, nobody knows the key."""
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text import yamlio
 from patchq.core.text.yamlio import Misfit, Node, Scalar
 
@@ -37,8 +38,7 @@ def wrong(node: Node, at: str, expected: str) -> Flaw:
     return node.line, node.column, at or "the file", f"expected {expected}, got {got}"
 
 
-@frozen
-class Plain:
+class Plain(Struct, frozen=True):
     """One value: `take` gives it or raises `Misfit` with what was expected."""
 
     take: Callable[[Node], Any]
@@ -54,8 +54,7 @@ class Plain:
         return dict(self.told)
 
 
-@frozen
-class ListOf:
+class ListOf(Struct, frozen=True):
     """A list, as a tuple; one whose items are all commented out is an empty one.  `check` says what
     is expected of it as a whole, where it is not that."""
 

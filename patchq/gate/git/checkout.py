@@ -19,7 +19,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, object_id
@@ -38,8 +39,7 @@ _HEAD_STATES = {
 }
 
 
-@frozen
-class Checkout:
+class Checkout(Struct, frozen=True):
     """A work tree whose HEAD is `branch` (short name), with its own git directory."""
 
     repo: Repository

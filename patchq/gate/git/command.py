@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec import Struct
+
 from patchq.core.model.errors import RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.faults import failure
 from patchq.gate.git.sharing import childrens_umask
 
@@ -60,8 +61,7 @@ def sealed_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), **_NOBODYS, **_PLAIN}
 
 
-@frozen
-class Git:
+class Git(Struct, frozen=True):
     """How git is started: with `environment` (None: as this process has it), `options` before its
     words, in `directory`, by the words of a `launcher`, for `seconds` at most.  Its faults name
     the `place`."""

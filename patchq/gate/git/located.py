@@ -11,15 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.checkout import workdir_of
 from patchq.gate.git.reffiles import heads
 from patchq.gate.git.repository import Repository
 
 
-@frozen
-class Whereabouts:
+class Whereabouts(Struct, frozen=True):
     """Where an absolute path leads: the `path` below the root of a work tree, or None, with the
     `reason` as a clause that follows the path in a sentence; both for a path that git ignores."""
 
@@ -27,8 +26,7 @@ class Whereabouts:
     reason: str = ""
 
 
-@frozen
-class _WorkTree:
+class _WorkTree(Struct, frozen=True):
     root: str
     """Its real path."""
     stands: bool

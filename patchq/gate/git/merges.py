@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pygit2
+from msgspec import Struct
+from msgspec.structs import replace
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption
 
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.git.command import (
     Git,
@@ -76,8 +76,7 @@ def touching(
     return found
 
 
-@frozen
-class Merged:
+class Merged(Struct, frozen=True):
     """A merge's tree (hex), or None where it has conflicts; `beyond_lines` says that some are about
     more than the lines of one file: a rename, a deletion, a directory."""
 

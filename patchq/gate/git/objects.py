@@ -15,8 +15,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, TypedDict
 
+from msgspec import Struct
+
 from patchq.core.model.errors import RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import FileChange
 
 FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
@@ -46,8 +47,7 @@ Items = Mapping[bytes, bytes]
 """A tree's entries by their names, each as it stands in the object."""
 
 
-@frozen
-class CommitInfo:
+class CommitInfo(Struct, frozen=True):
     """One commit of a history; `author` is `Name <email>`."""
 
     oid: str
@@ -55,8 +55,7 @@ class CommitInfo:
     author: str
 
 
-@frozen
-class Identity:
+class Identity(Struct, frozen=True):
     """Who and when: `when` in seconds since the epoch, `offset` from UTC in minutes."""
 
     name: str

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from struct import pack as packed
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 _MOST_DEPTH = 50
 """Of differences of differences, as git has it: each has to be undone to read the last."""
@@ -28,8 +28,7 @@ _MOST_COPIED, _MOST_INSERTED = 1 << 16, 127
 _FAR = 1 << 31
 
 
-@frozen
-class New:
+class New(Struct, frozen=True):
     """An object that is to be written: git's kind, content, and the id (hex) of what it was made
     of, if that is known; it need not be written too."""
 

@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.gate.git import files, records
 from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.gate.git.objects import Identity
@@ -38,8 +39,7 @@ _PACKED = (records.OWN, records.BRANCHES)
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
-@frozen
-class Staged:
+class Staged(Struct, frozen=True):
     """A value for refs, written and not yet flushed.  It serves any number of swaps, which share
     its inode, as git never writes a ref in place; `drop` ends it."""
 

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import cast
 
 import pygit2
+from msgspec import Struct
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
 from patchq.core.model.errors import ObjectDamaged, RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
@@ -454,8 +454,7 @@ class Repository:
         return root
 
 
-@frozen
-class CommitTree:
+class CommitTree(Struct, frozen=True):
     """A `model.Tree` that reads only the directories on the way to a path."""
 
     repo: Repository

@@ -23,8 +23,9 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from patchq.core.model.errors import CannotSign, Fault, disk_fault
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.command import Git, complaint, plain_environment
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ _CURE = "make the key usable by the user that runs patchq (`patchq doctor` tries
 _CURE += "`commit.sign: false`; what waits goes on by itself"
 
 
-@frozen
-class Settings:
+class Settings(Struct, frozen=True):
     """What git's configuration says of signatures."""
 
     wanted: bool = False

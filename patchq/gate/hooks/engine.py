@@ -15,8 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Cancelled, DiskFault, HookFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import HookPlan, Report
 from patchq.core.model.values import HookRun
 from patchq.gate.hooks import sight
@@ -49,8 +50,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@frozen(slots=False)
-class HookInput:
+class HookInput(Struct, frozen=True, dict=True):
     """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
 
     id: str

@@ -36,8 +36,9 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.core.text.quote import decode, visible
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
@@ -52,8 +53,7 @@ NO_JAIL = "PATCHQ_NO_JAIL"
 """Set in the daemon's environment, hooks run as plain processes even where they could be jailed."""
 
 
-@frozen
-class Job:
+class Job(Struct, frozen=True):
     """One process to run: `argv` in the directory `where`, with `env` and nothing else.
 
     `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
@@ -75,8 +75,7 @@ class Job:
     network: bool = False
 
 
-@frozen
-class HookExit:
+class HookExit(Struct, frozen=True):
     """How a hook ended: the exit code (128 + n: by signal n; None: it was stopped after its time),
     the seconds that it took, and the end of its output, without hidden characters.  `jail` is a
     process that sees the files as the hook left them; None: all do."""
@@ -310,8 +309,7 @@ _CONFIG = """\
 """
 
 
-@frozen
-class Slot:
+class Slot(Struct, frozen=True):
     """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
 
     path: Path
@@ -361,8 +359,7 @@ def _shown(place: Path) -> dict[str, object]:
     return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
 
 
-@frozen
-class WarmTree:
+class WarmTree(Struct, frozen=True):
     """The work tree in a slot; `store` is the directory of the real repository's objects."""
 
     place: Path

@@ -10,10 +10,11 @@ import logging
 import os
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from errno import ENODATA
 from pathlib import Path
 from threading import Event, Lock
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Cancelled, Fault
 from patchq.core.model.report import Report, kind_of

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 _TOKEN = re.compile(
     r"""[ \t\r]+|\#[^\n]*|\\\n
@@ -32,8 +32,7 @@ _PASSES_ON = frozenset({"exec", "!", "time"})
 _CANNOT_START = (126, 127)
 
 
-@frozen
-class Called:
+class Called(Struct, frozen=True):
     """A program that the line calls by a word that is plain to see; `surely`: whenever the line
     runs and what stands before it goes well."""
 
@@ -41,8 +40,7 @@ class Called:
     surely: bool
 
 
-@frozen
-class ShellLine:
+class ShellLine(Struct, frozen=True):
     """What the line calls in its order; `plain` is false where that is not all."""
 
     called: tuple[Called, ...] = ()

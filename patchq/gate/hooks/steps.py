@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq import __version__
 from patchq.core.model.errors import HookFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.core.text.patterns import Pattern
 from patchq.gate.config.policy import matcher
@@ -40,8 +41,7 @@ _GIT_HOOKS = {
 """The repository's own: name -> stage, and whether it may change something (the message)."""
 
 
-@frozen
-class Step:
+class Step(Struct, frozen=True):
     """One hook, ready to be started."""
 
     id: str
@@ -76,8 +76,7 @@ class Step:
         return any(map(self.cares, paths))
 
 
-@frozen
-class Steps:
+class Steps(Struct, frozen=True):
     """All hooks of a configuration, each stage's in their order."""
 
     plan: tuple[Step, ...] = ()

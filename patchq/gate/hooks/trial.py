@@ -16,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.hooks import shell_line, shipped, sight
 from patchq.gate.hooks.jail import HookExit, Job, can_jail, no_jail, run
@@ -31,8 +32,7 @@ Flaw = tuple[tuple[str | int, ...], str]
 """The place of a key in the configuration, and what is wrong with it."""
 
 
-@frozen
-class Trial:
+class Trial(Struct, frozen=True):
     """Where hooks are tried: they see the repository of `gitdir`, whose configured paths are below
     `home`, and its `queue`, which need not be there."""
 
@@ -90,8 +90,7 @@ class Trial:
         )
 
 
-@frozen
-class _Start:
+class _Start(Struct, frozen=True):
     """How a program is started below `root`: by this PATH, with what it sees, jailed or not."""
 
     root: Path

@@ -6,11 +6,11 @@ import os
 import signal
 import stat
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from patchq.core.model.errors import HookFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import HookPlan
 from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.encoded import without_encoded
@@ -30,8 +30,7 @@ Fixed = Mapping[str, tuple[bytes, bool] | None]
 """What a hook made of files: content and whether executable, None where it removed one."""
 
 
-@frozen
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What a hook said; `problems` refuse the batch, `fixed` and `message` change it."""
 
     run: HookRun

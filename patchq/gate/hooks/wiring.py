@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import ConfigError
 from patchq.gate.config.schema import Config
@@ -116,8 +117,7 @@ SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 
 
-@frozen
-class HookFile:
+class HookFile(Struct, frozen=True):
     """One hook's file, which need not exist."""
 
     name: str
@@ -158,8 +158,7 @@ def _names() -> Iterator[str]:
     yield from (n for n in shipped.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
 
 
-@frozen
-class Shut:
+class Shut(Struct, frozen=True):
     """Why a push to refs/for/ hands in nothing, and what to do."""
 
     why: str

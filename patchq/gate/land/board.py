@@ -14,8 +14,9 @@ from pathlib import PurePosixPath
 from time import monotonic
 from weakref import WeakKeyDictionary, WeakSet
 
+from msgspec import Struct
+
 from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
@@ -33,8 +34,7 @@ EditLines = tuple[str, str, tuple[int, int] | None]
 """Id, path and lines (1-based, inclusive, of the base) of an edit."""
 
 
-@frozen
-class ProposedChange:
+class ProposedChange(Struct, frozen=True):
     """What a batch changes there, in the terms of its report: `lines` are 1-based and inclusive, of
     its base; None where it is the file as a whole.  An insertion has the line before it."""
 

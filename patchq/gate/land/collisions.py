@@ -16,11 +16,12 @@ touch a path of its own; what that changes in their reports is all that is read 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import ObjectDamaged
 from patchq.core.model.report import PENDING_CONFLICT, Report

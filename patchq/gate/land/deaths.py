@@ -20,10 +20,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from time import monotonic
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.core.model.values import Problem

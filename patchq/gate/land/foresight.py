@@ -7,7 +7,8 @@ had landed.  Where its edits have no place before that, only the files are known
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import ObjectDamaged
 from patchq.core.model.report import PENDING_CONFLICT

@@ -14,11 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import field, replace
 from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, parcels
@@ -33,8 +34,7 @@ from patchq.gate.report import document, page
 _LOG = logging.getLogger("patchq")
 
 
-@frozen
-class Publication:
+class Publication(Struct, frozen=True):
     """A decision with the report on it, as JSON and as a page."""
 
     decision: Decision
@@ -42,8 +42,7 @@ class Publication:
     page: str
 
 
-@frozen
-class Landed:
+class Landed(Struct, frozen=True):
     """What became of a group: the verdicts that are true now and wait for `publish`, and those to
     decide again since their branch, their work tree or a batch before them was changed by somebody
     else."""
@@ -179,8 +178,7 @@ def hold_on(decision: Decision, world: World) -> None:
         world.queue.hold(decision.claim, written.report, written.page)
 
 
-@frozen
-class _Landing:
+class _Landing(Struct, frozen=True):
     """A decision, and the commit of it that lands."""
 
     decision: Decision
@@ -218,8 +216,7 @@ def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> lis
     return made
 
 
-@frozen
-class _Row:
+class _Row(Struct, frozen=True):
     """The move of one branch, for one verdict or for several in a row.  Its value is written before
     the flush, so that the flush makes it durable."""
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Cancelled, CannotSign, Fault, ObjectDamaged
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import BatchDocument
 from patchq.core.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.core.text import unified
@@ -165,8 +167,7 @@ def group_size(world: World, usual: int) -> int:
     return 2 * processors()
 
 
-@frozen
-class Presubmit:
+class Presubmit(Struct, frozen=True):
     """What the hooks leave of a group: the decisions that go on, and those that were built on one
     which does not land as it was, and are to be decided again."""
 

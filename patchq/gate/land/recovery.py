@@ -15,7 +15,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.errors import ObjectDamaged, Unreachable

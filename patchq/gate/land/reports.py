@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from typing import Unpack
+
+from msgspec.structs import asdict
 
 from patchq.core.model.errors import Busy, DiskFault, UsageError
 from patchq.core.model.report import (

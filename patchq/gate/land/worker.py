@@ -10,10 +10,12 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import (
     CRASHED,

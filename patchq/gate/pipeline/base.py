@@ -12,8 +12,9 @@ is clean, must give the same tree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Rename, Write
 from patchq.core.model.values import Base, Edit, FileChange, Plan, Problem

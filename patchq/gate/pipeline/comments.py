@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from msgspec import Struct
+
 from patchq.core import formats
 from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import CHANGES, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import LineHunk, Problem
 from patchq.core.text.lines import split_lines
@@ -59,8 +60,7 @@ def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem
 # ---------------------------------------------------------------- from commit to commit
 
 
-@frozen(slots=False)
-class _Texts:
+class _Texts(Struct, frozen=True, dict=True):
     """The files of one repository, and what differs between two of them."""
 
     repo: Repository

@@ -12,7 +12,8 @@ what depends on it is refused like what depends on a discarded one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.report import LANDED, OVER, has_commit
 from patchq.core.model.values import Collision, Problem

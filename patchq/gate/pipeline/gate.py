@@ -9,10 +9,11 @@ what no response can say (submodules); that is refused as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from time import perf_counter
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.values import FileChange, Problem, Tree
 from patchq.core.plan import links, syntax, targets
 from patchq.core.text import unified
@@ -22,8 +23,7 @@ from patchq.gate.pipeline.world import World
 from patchq.gate.report import secrecy
 
 
-@frozen
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What is wrong with changes, errors or else warnings; their diff, and how long their syntax
     took (ms)."""
 

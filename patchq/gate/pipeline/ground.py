@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 from typing import cast
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.gate.config.schema import Config
 from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.home import Home
@@ -19,8 +20,7 @@ from patchq.gate.queue import QueueEngine
 _LOCAL = cast(Branches, None)
 
 
-@frozen(slots=False)
-class Ground:
+class Ground(Struct, frozen=True, dict=True):
     """One repository with its queue, under one configuration; `target` is the default branch."""
 
     repo: Repository
@@ -28,14 +28,14 @@ class Ground:
     queue_root: Path
     config: Config
     target: str
-    branches: Branches = field(kw_only=True, default=_LOCAL)
+    branches: Branches = _LOCAL
     """Those that batches land on; without any, the repository's own."""
-    judged_by: GateRules = field(kw_only=True, default=DEFAULTS)
+    judged_by: GateRules = DEFAULTS
     """Where the configuration is from."""
 
     def __post_init__(self) -> None:
         if self.branches is _LOCAL:
-            object.__setattr__(self, "branches", LocalBranches(self.repo))
+            force_setattr(self, "branches", LocalBranches(self.repo))
 
 
 def branches_of(

@@ -20,12 +20,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Busy
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import FileChange, Mode, State
 from patchq.core.text.patterns import Pattern
@@ -47,8 +48,7 @@ _COMMENT = "Comment"
 _LINE = Pattern(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
-@frozen
-class Note:
+class Note(Struct, frozen=True):
     """One decision; `commit` is the one that the note is on, `time` in ISO 8601."""
 
     commit: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault, ObjectDamaged, disk_fault
 from patchq.core.model.values import Base, Parsed, Problem, State

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import field, replace
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.model.errors import (
@@ -21,7 +23,6 @@ from patchq.core.model.errors import (
     Declined,
     ObjectDamaged,
 )
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import response_name
 from patchq.core.model.report import COMMITTED, ReviewEntry
 from patchq.core.model.values import (  # fmt: skip
@@ -48,8 +49,7 @@ from patchq.gate.queue import Claim, spool
 from patchq.gate.report import message, secrecy
 
 
-@frozen
-class CandidateCommit:
+class CandidateCommit(Struct, frozen=True):
     """A commit that can land; ids in hex.  Nothing reaches it yet."""
 
     target: str
@@ -62,8 +62,7 @@ class CandidateCommit:
     paths: tuple[str, ...]
 
 
-@frozen(slots=False, kw_only=True)
-class Decision(ResponseVerdict):
+class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
     """The verdict on one response: `state` is what it is once the `candidate`, if there is one, has
     landed.  What was not known when the decision fell is empty."""
 
@@ -136,7 +135,7 @@ class Decision(ResponseVerdict):
         waits = self.state == "proposed" and not self.choice.dry_run
         # What did not come to be is good as it is, and not applied.
         ready = (replace(e, state="ready") if e.state == "applied" else e for e in self.edits)
-        shared = {name: getattr(self, name) for name in ResponseVerdict.__dataclass_fields__}
+        shared = {name: getattr(self, name) for name in ResponseVerdict.__struct_fields__}
         shared["edits"] = self.edits if self.lands else tuple(ready)
         return Outcome(
             **shared,
@@ -163,8 +162,7 @@ _LOG = logging.getLogger("patchq")
 _NOBODY_ASKED = Generation()
 
 
-@frozen(kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """A response, and how it is taken; `id`, `header` and `envelope` are empty before it is opened.
 
     `warnings` and `timings` (milliseconds, by stage) grow from stage to stage.
@@ -196,8 +194,7 @@ class Response:
         return "review" if self.generation.mode == "review" else self.world.config.mode
 
 
-@frozen
-class Target:
+class Target(Struct, frozen=True):
     """The branch that a batch is for, and the commit (hex) that its commit is built on.
 
     That is the branch's tip, or the tip of the proposal `on` which the batch stands.
@@ -208,8 +205,7 @@ class Target:
     on: str | None = None
 
 
-@frozen
-class Resolved:
+class Resolved(Struct, frozen=True):
     """A response's edits, each with its place on the base, and what they make of the tree.
 
     `edits` has those that a choice leaves out as well; `parsed` has them as corrected.

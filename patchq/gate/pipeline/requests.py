@@ -16,8 +16,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from queue import Empty, SimpleQueue
+
+from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
 from patchq.core.model.report import Report

@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from hashlib import sha1
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
@@ -33,8 +34,7 @@ _KEPT = frozenset({"queue", "cluster", "review", "log"})
 """Keys that are read at start and at SIGHUP alone."""
 
 
-@frozen(slots=False)
-class GateRules:
+class GateRules(Struct, frozen=True, dict=True):
     """A configuration, the file that has it, and the home branch as far as that is known."""
 
     config: Config = Config()

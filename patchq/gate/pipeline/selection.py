@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import IDLE, EditEntry
 from patchq.core.model.values import Edit, EditOutcome
 from patchq.core.plan.files import outcome
@@ -15,8 +15,7 @@ Edits = Sequence[EditEntry]
 """The entries of a report's `edits`."""
 
 
-@frozen
-class Selection:
+class Selection(Struct, frozen=True):
     """The ids of the edits to take, and of those left out with the one that each needs and cannot
     have (None: it was left out by name)."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import LANDED, REPLACED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Envelope, Problem, State
 from patchq.gate.git import records
@@ -19,8 +20,7 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.ground import Ground
 
 
-@frozen
-class Below:
+class Below(Struct, frozen=True):
     """A proposal that another one stands on, or may, and the tip (hex) of its branch."""
 
     report: CommittedReport
@@ -31,8 +31,7 @@ class Below:
         return self.report["id"]
 
 
-@frozen
-class Stack:
+class Stack(Struct, frozen=True):
     """The proposals that one stands on, the nearest first, down to its target; `why` says what
     became of the next one, where there is nothing to stand on any more."""
 
@@ -44,8 +43,7 @@ class Stack:
         return tuple(one.id for one in self.below)
 
 
-@frozen
-class Footing:
+class Footing(Struct, frozen=True):
     """Where a proposal is to stand now: on a commit (hex) of the batch `on`, or of its target.
     Without a commit there is nothing that it could stand on, and `why` says so."""
 

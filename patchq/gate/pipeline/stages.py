@@ -7,10 +7,11 @@ verdict is known before the end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Literal
+
+from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats import account

@@ -15,8 +15,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+
 from patchq.core.model.errors import ObjectDamaged, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import batch_id, nearest
 from patchq.core.model.report import (
     COMMITTED,
@@ -58,8 +59,7 @@ _STATES: Mapping[str, State] = {
 }
 
 
-@frozen
-class Trace:
+class Trace(Struct, frozen=True):
     """A batch that git knows: the commit that its ref is on, and the note on that."""
 
     id: str
@@ -68,8 +68,7 @@ class Trace:
     note: Note | None = None
 
 
-@frozen
-class Sighting:
+class Sighting(Struct, frozen=True):
     """The state of a batch as the repository shows it, and how it came to it, for people."""
 
     state: State
@@ -272,8 +271,7 @@ def _changes(repo: Repository, parent: str, commit: str) -> Changes:
     return known[commit]
 
 
-@frozen
-class History:
+class History(Struct, frozen=True):
     """The commits between two: those that name batches in their trailers, by these batches' ids,
     each with the sources that it names; and the others."""
 

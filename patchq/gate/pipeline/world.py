@@ -1,7 +1,7 @@
 """What every stage of the pipeline may ask: the repository, the queue, and the rules.
 
 A world is composed once, and never changes: another configuration is another world, by
-`dataclasses.replace`.  What follows from the configuration is worked out when it is first asked
+`structs.replace`.  What follows from the configuration is worked out when it is first asked
 for, and lives as long as its world; what is to outlive that (hooks that run, answers of the model)
 is handed from one to the next.  A world belongs to one thread.
 
@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from threading import Event
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.core.model.values import Base, Edit, HookRun
 from patchq.core.plan.targets import Rules
@@ -43,8 +45,7 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
 NOBODY = ("patchq", "patchq@localhost")
 
 
-@frozen
-class Choice:
+class Choice(Struct, frozen=True):
     """How a person wants a response taken, where that differs from what it says itself."""
 
     edits: frozenset[str] | None = None
@@ -61,7 +62,7 @@ class Choice:
     """In a dry run: as if what it depends on had landed."""
     stands: bool = False
     """It may be proposed on top of what it depends on, whatever the mode is."""
-    left: Mapping[str, str | None] = field(default_factory=dict)
+    left: Mapping[str, str | None] = {}
     """Why others are left out: their ids, and the edit that each needs and cannot have."""
     retries: str | None = None
     """The batch that is tried again."""
@@ -93,8 +94,7 @@ def recorded(claim: Claim) -> Choice | None:
     return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
 
 
-@frozen(slots=False)
-class World(Ground):
+class World(Ground, frozen=True, dict=True, kw_only=True):
     """The ground, with everything that deciding on a response takes."""
 
     opened: ExitStack
@@ -234,14 +234,14 @@ def compose(ground: Ground) -> World:
         root,
         ground.config,
         ground.target,
-        opened,
-        engine,
-        notifier,
-        Cache(root / "answers"),
-        Stop(),
-        cut,
-        branches=ground.branches,
-        judged_by=ground.judged_by,
+        ground.branches,
+        ground.judged_by,
+        opened=opened,
+        engine=engine,
+        notifier=notifier,
+        answers=Cache(root / "answers"),
+        stop=Stop(),
+        cut=cut,
     )
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem, Source
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from patchq.gate.queue.register import Past
 
 
-@frozen
-class Claim:
+class Claim(Struct, frozen=True):
     """One response that this process has taken out of the inbox.
 
     `data` are the bytes as they were snapshotted: nothing that a writer does later changes them.

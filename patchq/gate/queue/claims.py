@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.names import REQUEST
 from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Source
@@ -30,8 +31,7 @@ from patchq.gate.queue.spool import Folder, Tokens, extension, read_up_to
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 
 
-@frozen
-class _Response:
+class _Response(Struct, frozen=True):
     """Where a claim's response stands in `active/` as it came; and what that file was when it was
     proved to be out of everybody's reach, or None where a copy of it counts."""
 

@@ -19,7 +19,8 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.names import REQUEST, batch_id, response_name
 from patchq.gate.queue import spool
 from patchq.gate.queue.inbox import ignored
@@ -38,8 +39,7 @@ _MOST_OPENED = 200
 _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
 
 
-@frozen
-class Activity:
+class Activity(Struct, frozen=True):
     """What is done with a batch, since when (seconds since the epoch); `hook` is the one that it
     waits for."""
 
@@ -99,8 +99,7 @@ class Hand:
             self._size = max(self._size, len(data))
 
 
-@frozen
-class Pending:
+class Pending(Struct, frozen=True):
     """A response without a verdict, by the id that it will get as far as that is known: it waits in
     the inbox, or is in hand; since when, and what is done with it."""
 

@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq.core.model.errors import DiskFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem
 from patchq.gate.git.files import (
@@ -198,8 +199,7 @@ def free_names(name: str, token: str) -> Iterator[str]:
     yield f"{short}-{token}{dot}{suffix}"
 
 
-@frozen
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The bytes of an entry at one moment, or why there are none; `size` is what it claims."""
 
     data: bytes

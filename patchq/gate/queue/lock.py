@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TypedDict
 from weakref import WeakSet
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Fault, QueueLocked
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.files import flock, opened
 from patchq.gate.queue.spool import disk_faults
 
@@ -28,8 +29,7 @@ _ASKED_SECONDS = 0.05
 """For as long as somebody who only asks may hold it."""
 
 
-@frozen
-class Owner:
+class Owner(Struct, frozen=True):
     """Who holds the lock, by its own word; `since` is in seconds since the epoch.  None: unknown,
     since the file was read in the moment before it was written."""
 

@@ -9,9 +9,11 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.core.model.report import Report

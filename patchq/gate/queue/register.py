@@ -27,7 +27,8 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from zlib import crc32
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.names import MAX_ID_BYTES
 from patchq.core.model.report import Report
 from patchq.core.model.values import State
@@ -44,8 +45,7 @@ _USELESS = 4
 """One line of so many may be of no use."""
 
 
-@frozen
-class Past:
+class Past(Struct, frozen=True):
     """What is left of a batch whose files are gone.  `at` is in seconds since the epoch, `other` is
     the batch that stands for it, `code` the first error that refused it."""
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from threading import get_native_id
 from typing import Any, ParamSpec, TypeVar, cast
 
+from msgspec import Struct
+
 from patchq.core.model.errors import DiskFault, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.core.model.report import ADDED, Report
 from patchq.core.text.patterns import Pattern
@@ -439,8 +440,7 @@ def digest(*parts: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@frozen
-class Shelf:
+class Shelf(Struct, frozen=True):
     """Small files in the directory `root`, made when it is needed, each named by a digest of what
     it is about.  Where it holds more than `most` files, the oldest go, until `rest` are left.
 

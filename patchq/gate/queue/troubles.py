@@ -11,20 +11,20 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from urllib.parse import quote
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from patchq.gate.git import files
 
 FOLDER = "troubles"
 _MOST_SAID = 400
 
 
-@frozen
-class Trouble:
+class Trouble(Struct, frozen=True):
     """What does not work, why, and what to do; `since` in seconds since the epoch, and `times` that
     it was met."""
 

@@ -17,8 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import EventKind, Report, kind_of
 from patchq.gate.git.files import boot
 from patchq.gate.queue import spool
@@ -34,8 +35,7 @@ _MOST_GOING_ON = 64
 _UNDECIDED = (None, "claimed", "held")
 
 
-@frozen
-class Listed:
+class Listed(Struct, frozen=True):
     """The verdicts that may not be told of: behind a place, or the last `most`, of the register in
     `base`, and what is `held`.  Of some ids, `going_on` gives those whose claims go on."""
 

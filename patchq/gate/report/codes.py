@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 
-@frozen
-class Code:
+class Code(Struct, frozen=True):
     """One code: why it comes, what the sender does about it, and its older name if it has one."""
 
     name: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.report import CommentEntry, Report, ReviewEntry
 from patchq.core.text.quote import excerpt, fence, inline
 
@@ -19,16 +20,14 @@ MAX_BYTES = 30 * 1024
 """Of the prompt; the comments themselves always stand in it."""
 
 
-@frozen
-class ShownLines:
+class ShownLines(Struct, frozen=True):
     """Lines of a file, the first of which has the number `first`."""
 
     first: int = 1
     lines: tuple[str, ...] = ()
 
 
-@frozen
-class CommentedLines:
+class CommentedLines(Struct, frozen=True):
     """The lines round what a comment speaks of, in the proposal and where an answer begins."""
 
     new: ShownLines = ShownLines()

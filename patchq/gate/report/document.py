@@ -13,12 +13,13 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
+
+from msgspec.structs import replace
 
 from patchq.core.model.report import (
     ADDED,
@@ -294,7 +295,7 @@ _LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
 
 
 _NAMES: Mapping[type[Any], tuple[str, ...]] = {
-    kind: tuple(field.name for field in fields(kind)) for kind in get_args(_Part)
+    kind: kind.__struct_fields__ for kind in get_args(_Part)
 }
 """The fields of the values that become entries."""
 _VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
 from patchq.core.model.report import CollisionEntry, EditEntry, ProblemEntry, Report

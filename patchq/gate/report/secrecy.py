@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -44,7 +43,7 @@ _BEGUN = Pattern(
 )
 """A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
 _UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
-_SAID = tuple(field.name for field in fields(Header))
+_SAID = Header.__struct_fields__
 _SUFFIX = Pattern(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 

@@ -12,14 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Fault, ObjectDamaged, RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
@@ -42,8 +43,7 @@ _MOST_THREADS = 8
 _EVERY_LINE = [(0, 1 << 40)]
 
 
-@frozen
-class Work:
+class Work(Struct, frozen=True):
     """What somebody has that the target has not: where it is, as the proposal that it would be, and
     of how many files it has been left out."""
 

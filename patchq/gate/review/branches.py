@@ -8,8 +8,9 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Fault, RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.gate.git import records
 from patchq.gate.pipeline.ground import Ground
@@ -18,8 +19,7 @@ FILE = "branches"
 """Where the queue keeps what was taken."""
 
 
-@frozen
-class Head:
+class Head(Struct, frozen=True):
     """What is known of a branch."""
 
     tip: str = ""

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import CommentEntry
 from patchq.core.text import yamlio
 
@@ -32,8 +33,7 @@ _KNOWN = frozenset(CommentEntry.__annotations__)
 """What a report's own comments have may be there, too: they can be handed in as they are."""
 
 
-@frozen
-class DraftComment:
+class DraftComment(Struct, frozen=True):
     """A comment that is not checked against a batch yet."""
 
     text: str

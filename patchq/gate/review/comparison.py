@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.git import records
@@ -40,8 +41,7 @@ def _behind(ground: Ground, report: Report) -> int | None:
         return None
 
 
-@frozen
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What the commit of a batch changes, and what changed in these files before that, since the
     base on which the report counts its edits' lines."""
 

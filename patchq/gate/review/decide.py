@@ -7,10 +7,11 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.names import response_name
 from patchq.core.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.core.model.values import Problem
@@ -34,8 +35,7 @@ _LOG = logging.getLogger("patchq")
 TRIES = 5
 
 
-@frozen
-class Decided:
+class Decided(Struct, frozen=True):
     """The report as it stands now, and why nothing was done, if so."""
 
     report: Report

@@ -15,12 +15,13 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import Problem, Source
 from patchq.gate.config.schema import Stage
 from patchq.gate.git import records
@@ -40,8 +41,7 @@ _TREE: tuple[Stage, ...] = ("pre-commit",)
 _BOTH = (*_PLAN, *_TREE)
 
 
-@frozen
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A problem, and the commit that has it; None for what is staged."""
 
     problem: Problem

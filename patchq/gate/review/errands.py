@@ -8,11 +8,12 @@ before it answered, finds that it is done, and answers with the report as it sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from patchq.core.model.errors import Fault, InDoubt, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun, Problem
 from patchq.gate.land import reports, worker
@@ -24,8 +25,7 @@ from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
 
-@frozen
-class Accept:
+class Accept(Struct, frozen=True):
     """Land a proposal: whole, or these of its edits, or all but those; or with what it stands on
     (`stack`).  `seen` is the commit of its branch that the person has looked at, if that is
     said, here and below."""
@@ -45,8 +45,7 @@ class Accept:
         return decide.accept(world, self.id, only, frozenset(self.without), self.seen)
 
 
-@frozen
-class Discard:
+class Discard(Struct, frozen=True):
     """Take a proposal or a held batch away, and say `why`."""
 
     verb: ClassVar = "discard"
@@ -59,8 +58,7 @@ class Discard:
         return decide.discard(world, self.id, self.seen, self.why)
 
 
-@frozen
-class SendBack:
+class SendBack(Struct, frozen=True):
     """Ask for changes of a proposal; `by` is who asks."""
 
     verb: ClassVar = "send-back"
@@ -74,8 +72,7 @@ class SendBack:
         return send_back.send_back(world, self.id, self.comments, self.seen, self.by)
 
 
-@frozen
-class Revert:
+class Revert(Struct, frozen=True):
     """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
 
     verb: ClassVar = "revert"
@@ -86,8 +83,7 @@ class Revert:
         return revert.revert(world, self.id, tell)
 
 
-@frozen
-class Supersede:
+class Supersede(Struct, frozen=True):
     """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
 
     verb: ClassVar = "supersede"
@@ -100,8 +96,7 @@ class Supersede:
         return Decided(_known(world, self.id))
 
 
-@frozen
-class KeepTold:
+class KeepTold(Struct, frozen=True):
     """Keep in its report what hooks said that were told of it by another worker."""
 
     verb: ClassVar = "keep-told"

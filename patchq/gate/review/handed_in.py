@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from unicodedata import category
+
+from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response

@@ -13,10 +13,11 @@ import json
 import logging
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from hashlib import sha256
 from math import inf
 from time import monotonic
+
+from msgspec.structs import asdict, replace
 
 from patchq.core.model.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.core.model.report import WAITING

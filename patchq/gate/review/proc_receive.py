@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 from unicodedata import category
 
+from msgspec import Struct
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.report.secrecy import batch_id
 
 NAMESPACE = "refs/for/"
@@ -29,8 +30,7 @@ _ELSEWHERE = {
 }
 
 
-@frozen
-class Command:
+class Command(Struct, frozen=True):
     """What is to become of one ref; the ids are in hex, and all zeros stand for nothing."""
 
     old: str
@@ -38,16 +38,14 @@ class Command:
     ref: str
 
 
-@frozen
-class Push:
+class Push(Struct, frozen=True):
     """What is pushed, with the options as they came."""
 
     commands: tuple[Command, ...]
     options: tuple[str, ...] = ()
 
 
-@frozen
-class Said:
+class Said(Struct, frozen=True):
     """What the options say: keys of the front matter, and for how long the pusher waits."""
 
     keys: dict[str, object]

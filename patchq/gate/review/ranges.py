@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
 from patchq.gate.git.repository import Repository
@@ -24,8 +25,7 @@ MOST_COMMITS = 1000
 """How many commits one range may hold."""
 
 
-@frozen
-class Range:
+class Range(Struct, frozen=True):
     """A change from the commit `base` to the commit `result`; `commits` are those between them, the
     oldest first, without `merges` of the target, unless there is nothing else.  All are ids in
     hex."""

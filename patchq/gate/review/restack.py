@@ -18,15 +18,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 from pathlib import PurePosixPath
 from time import monotonic
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.errors import Fault, ObjectDamaged, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import (
     CHANGES,
     IDLE,
@@ -195,8 +197,7 @@ def _touched(
     return near
 
 
-@frozen
-class _Step:
+class _Step(Struct, frozen=True):
     """What is to become of a proposal: its refs go to `commit`, its report to `updated`."""
 
     id: str

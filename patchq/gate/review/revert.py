@@ -11,7 +11,8 @@ holds for every batch.  What no response can say (submodules) is refused.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import CannotFollow, UsageError
 from patchq.core.model.names import batch_id

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from patchq.core.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
 from patchq.core.text.quote import visible
 from patchq.gate.report import diff_size
@@ -23,8 +24,7 @@ _ENOUGH = 3
 """So many reasons of one level make the next one."""
 
 
-@frozen
-class Reason:
+class Reason(Struct, frozen=True):
     """What adds to the risk: a code of the report or the name of the rule, and a sentence."""
 
     code: str
@@ -32,8 +32,7 @@ class Reason:
     text: str
 
 
-@frozen
-class Risk:
+class Risk(Struct, frozen=True):
     """A level and its reasons, the gravest first."""
 
     level: Level

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, zip_longest
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.report import IDLE, EditEntry, Report
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text.line_diff import line_diff
@@ -39,8 +40,7 @@ Place = tuple[int | None, int | None]
 """An old and a new line, 0-based; one of them may be none."""
 
 
-@frozen
-class Cell:
+class Cell(Struct, frozen=True):
     """One line of one side, counted from 1, without its end; `marks` are the characters (first and
     end) that the other side does not have."""
 
@@ -51,8 +51,7 @@ class Cell:
     """Whether it has a line end; only a file's last line may have none."""
 
 
-@frozen
-class Row:
+class Row(Struct, frozen=True):
     """A line of both sides, or of one of them; a `fold` stands for `hidden` rows, of which its
     cells, without text, have the first lines."""
 
@@ -64,8 +63,7 @@ class Row:
     hidden: int = 0
 
 
-@frozen
-class FileRows:
+class FileRows(Struct, frozen=True):
     """One file's change; `added` and `deleted` count lines, folded ones as well.  Of a binary file
     there are no rows."""
 
@@ -148,8 +146,7 @@ def _link(change: FileChange) -> str:
 # ---------------------------------------------------------------- rows
 
 
-@frozen
-class _Sides:
+class _Sides(Struct, frozen=True):
     """The lines of both sides of one file."""
 
     old: Sequence[bytes]

@@ -11,9 +11,10 @@ next finds that they have landed, as after a merge by hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.report import CommittedReport, Report, waits_for_its_agent
 from patchq.core.model.values import Problem
 from patchq.gate.git import records, refs
@@ -27,8 +28,7 @@ from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 
 
-@frozen
-class _Course:
+class _Course(Struct, frozen=True):
     """One proposal of the stack: its report, the tip of its branch, and how it lands."""
 
     report: CommittedReport

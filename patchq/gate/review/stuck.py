@@ -3,8 +3,9 @@ already."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from patchq.core.model.report import Report
 from patchq.core.model.values import Problem

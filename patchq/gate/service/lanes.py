@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault, InDoubt
 from patchq.core.model.report import WAITING, Report

@@ -9,10 +9,12 @@ import logging
 import signal
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic, sleep
 from types import FrameType
+
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault, Interrupted, Unreachable, UsageError
 from patchq.gate.config.schema import Config

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from random import Random
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, Replace, ReplaceText
 from patchq.core.model.values import FileChange, Plan

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.core.model.values import Edit, Plan

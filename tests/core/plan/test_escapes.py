@@ -2,9 +2,8 @@ r"""New text that is escaped although its quote is not: told from whether the re
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, Occurrences, Op, Replace, ReplaceText
 from patchq.core.model.values import Edit

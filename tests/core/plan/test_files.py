@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.ops import DeleteFile, Op, Replace, Write
 from tests.helpers.ops import batch, plan, result

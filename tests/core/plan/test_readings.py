@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Op, Rename, ReplaceText, Write
 from patchq.core.model.values import Edit, Plan

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
 from patchq.core.resolve import search

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import sleep
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.gate.config import config_file
 from patchq.gate.git.branches.local import LocalBranches

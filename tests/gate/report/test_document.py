@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.report import BaseEntry, Moment, RetryEntry, SizeEntry, SourceEntry
 from patchq.core.model.values import EditOutcome, Outcome, Problem, Source, State

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.report import HookEntry
 from patchq.core.model.values import Candidate, Collision, Problem, StandsOn, State

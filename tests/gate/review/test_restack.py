@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.errors import UsageError
 from patchq.core.model.report import has_commit

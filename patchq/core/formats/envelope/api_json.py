@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 
@@ -32,16 +33,14 @@ _ARGUMENTS = ("arguments", "input", "args", "parameters", "tool_input")
 _BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thoughtSignature"})
 
 
-@frozen
-class ApiText:
+class ApiText(Struct, frozen=True):
     """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
 
     text: str
     at: tuple[int, int]
 
 
-@frozen
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
     (whose lines are then the text's own); what else stands there is left as it is."""
 
@@ -56,8 +55,7 @@ class ToolCall:
 ApiPart = ApiText | ToolCall
 
 
-@frozen
-class Unopened:
+class Unopened(Struct, frozen=True):
     """Why an answer cannot be read, in line `line` of its text, and what to send instead."""
 
     line: int
@@ -66,8 +64,7 @@ class Unopened:
     code: str = "response.unreadable_edit"
 
 
-@frozen
-class ApiAnswer:
+class ApiAnswer(Struct, frozen=True):
     """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
 
     parts: tuple[ApiPart, ...]

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.formats.envelope.keys import KEYS, near
 from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, Fence, OpenFences, fence
 from patchq.core.formats.marks.paths import path_line, path_of_info
-from patchq.core.model.frozen import frozen
 from patchq.core.model.values import Problem
 from patchq.core.text.patterns import Pattern
 
@@ -57,8 +58,7 @@ _HINT_FIRST = (
 )
 
 
-@frozen
-class Split:
+class Split(Struct, frozen=True):
     """A response taken apart: the lines between the markers, which begin on line `block_line` and
     at the character `block_at`; and the text behind them, which begins on line `body_line`.
 
@@ -74,8 +74,7 @@ class Split:
     promised: str
 
 
-@frozen
-class _Line:
+class _Line(Struct, frozen=True):
     """A line without its end, its number, and where it begins and the next one does."""
 
     text: str
@@ -140,8 +139,7 @@ def _filled(lines: Iterator[_Line]) -> _Line | None:
     return next((line for line in lines if not line.blank), None)
 
 
-@frozen
-class _Block:
+class _Block(Struct, frozen=True):
     """The lines behind an opening marker, up to the closing one or to the first edit, if one begins
     before that."""
 

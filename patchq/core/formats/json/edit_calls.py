@@ -20,9 +20,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.formats import account, v4a
 from patchq.core.formats.format import Document, Format, Sign, UnreadableEdit
@@ -39,7 +41,6 @@ from patchq.core.formats.json.members import (
 from patchq.core.formats.json.values import speaks_of_edits
 from patchq.core.formats.marks.lines import BEGIN_PATCH
 from patchq.core.formats.marks.paths import KnownPaths, is_path
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Op, ReplaceText, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
@@ -96,8 +97,7 @@ _HINT_PATCH = (
 )
 
 
-@frozen
-class Tool:
+class Tool(Struct, frozen=True):
     """What a call's name tells of it."""
 
     words: frozenset[str] = frozenset()

@@ -9,7 +9,9 @@ prose.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from patchq.core.formats.envelope.api_json import ToolCall, call_of, calls_of
 from patchq.core.formats.format import (

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.json.values import speaks_of_edits
 from patchq.core.formats.marks.lines import BEGIN_PATCH
 from patchq.core.formats.marks.paths import Known, as_meant, is_path, undress
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit
 from patchq.core.text import jsonish
@@ -40,8 +41,7 @@ _SHORT = 40
 SEND_LIST = "send `edits` as a list of objects, one for every edit"
 
 
-@frozen
-class JsonPlace:
+class JsonPlace(Struct, frozen=True):
     """Where a value stands, for edits and errors: `first` is the line of the response that the
     value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""
 

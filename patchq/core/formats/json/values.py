@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
+from msgspec import Struct
+
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.lines import Fence, fence, next_line
-from patchq.core.model.frozen import frozen
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 from patchq.core.text.patterns import Pattern
@@ -115,8 +116,7 @@ def is_vain(doc: Document, i: int) -> bool:
 # ---------------------------------------------------------------- values
 
 
-@frozen
-class JsonValue:
+class JsonValue(Struct, frozen=True):
     """One value; lines are counted from the one on which it begins, which is 0."""
 
     node: Node
@@ -128,8 +128,7 @@ class JsonValue:
     """Whether it is known to be no edit."""
 
 
-@frozen
-class BrokenJson:
+class BrokenJson(Struct, frozen=True):
     """No value: what was wrong, on which line (counted from the value's, 0) and column (from 1)."""
 
     line: int
@@ -143,8 +142,7 @@ class BrokenJson:
     """So many lines were read to tell."""
 
 
-@frozen
-class JsonRun:
+class JsonRun(Struct, frozen=True):
     """Values one behind the other, with blank lines and commas between them at most."""
 
     values: tuple[tuple[int, JsonValue], ...]

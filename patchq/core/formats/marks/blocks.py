@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from msgspec import Struct
+
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.marks.lines import BEGIN_PATCH
-from patchq.core.model.frozen import frozen
 from patchq.core.text.patterns import Pattern
 
 _OPEN = Pattern(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
@@ -51,8 +52,7 @@ FenceSkip = Callable[[int], int | None]
 """For a line index where a fence inside the block's fence opens: the index where it ends."""
 
 
-@frozen
-class BlockMarker:
+class BlockMarker(Struct, frozen=True):
     """A marker line of a block: the sign that it repeats, how often, and its word."""
 
     kind: str
@@ -75,8 +75,7 @@ class BlockMarker:
         return f"{_PAIRS[self.kind] * self.length} {_ENDS[self.word][0]}"
 
 
-@frozen
-class Block:
+class Block(Struct, frozen=True):
     """Line indices of a block's markers, and what stands between them."""
 
     start: int

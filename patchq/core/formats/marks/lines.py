@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.text.patterns import Pattern
 
 Signed = tuple[str, str]
@@ -70,8 +71,7 @@ def halves(lines: Iterable[Signed]) -> tuple[str, str]:
 # ---------------------------------------------------------------- fences
 
 
-@frozen
-class Fence:
+class Fence(Struct, frozen=True):
     """One fence line: its kind (the character, or the tag's name), length and info."""
 
     kind: str

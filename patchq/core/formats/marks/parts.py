@@ -16,6 +16,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec import Struct
+
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.marks.blocks import opening
 from patchq.core.formats.marks.lines import (
@@ -28,7 +30,6 @@ from patchq.core.formats.marks.lines import (
     next_line,
 )
 from patchq.core.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
-from patchq.core.model.frozen import frozen
 from patchq.core.text.patterns import Pattern
 
 _FILE = Pattern(
@@ -79,24 +80,21 @@ def is_file_end(line: str) -> bool:
     return _FILE_END.fullmatch(line) is not None
 
 
-@frozen
-class FileLine:
+class FileLine(Struct, frozen=True):
     """A `FILE:` line in capitals; `dressed` as a heading or in bold."""
 
     rest: str
     dressed: bool
 
 
-@frozen
-class ChangeLine:
+class ChangeLine(Struct, frozen=True):
     """A `CHANGE` line; `shouted`: in capitals."""
 
     description: str
     shouted: bool
 
 
-@frozen
-class HalfLabel:
+class HalfLabel(Struct, frozen=True):
     """The label of a block's half; what is not `sure` may be prose."""
 
     finds: bool
@@ -194,8 +192,7 @@ def _stands_over_fence(lines: Sequence[str], index: int) -> bool:
 # ---------------------------------------------------------------- texts in fences
 
 
-@frozen
-class Fenced:
+class Fenced(Struct, frozen=True):
     """Line indices of a fence's two lines, and the lines between; `nests` says whether some of
     those are fence lines themselves."""
 

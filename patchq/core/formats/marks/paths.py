@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from msgspec import Struct
+
 from patchq.core.formats.marks.languages import is_language
-from patchq.core.model.frozen import frozen
 from patchq.core.text.patterns import Pattern
 
 Known = Callable[[str], bool]
@@ -60,8 +61,7 @@ _BACKSLASHES = Pattern(r"\\+")
 _BETWEEN_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
-@frozen
-class BasePaths:
+class BasePaths(Struct, frozen=True):
     """What can be asked of the base, and of the work trees, while a response is read."""
 
     has: Known

@@ -17,8 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from patchq.core.formats.format import UnreadableEdit
-from patchq.core.model.frozen import frozen
 from patchq.core.text.patterns import Pattern
 
 _THOUGHTS = (
@@ -71,8 +72,7 @@ _LAST = Pattern(r"<\|(?:end|return)\|>[ \t]*\Z")
 _ALONE = "send the answer alone, without the thinking before it"
 
 
-@frozen
-class Tag:
+class Tag(Struct, frozen=True):
     """A tag on a line: its shape and name, where it ends, and whether it closes."""
 
     shape: str

@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from patchq.core.formats.marks.lines import Signed, halves, is_blank, joined
 from patchq.core.formats.marks.paths import Known
 from patchq.core.formats.unified_diff.headers import (
@@ -28,7 +30,6 @@ from patchq.core.formats.unified_diff.headers import (
     is_pair,
     names_one_file,
 )
-from patchq.core.model.frozen import frozen
 from patchq.core.model.ops import (
     Create,
     DeleteFile,
@@ -58,8 +59,7 @@ _MODES = ("100644", _EXECUTABLE)
 NAME = "unified_diff"
 
 
-@frozen
-class HunkNumbers:
+class HunkNumbers(Struct, frozen=True):
     """A hunk header's numbers."""
 
     start: int
@@ -67,8 +67,7 @@ class HunkNumbers:
     new: int
 
 
-@frozen
-class HunkBody:
+class HunkBody(Struct, frozen=True):
     """A hunk's lines, and the index behind them; `exact` says that its counts hold."""
 
     lines: tuple[Signed, ...]
@@ -192,8 +191,7 @@ def _id_of(data: bytes, headers: Headers) -> str:
     return _NO_ID if headers.deletes and not data else binary_patch.blob_id(data)
 
 
-@frozen
-class _Hunk:
+class _Hunk(Struct, frozen=True):
     """`first` is the index of its first line, the header if it has one; `start` of its body."""
 
     first: int

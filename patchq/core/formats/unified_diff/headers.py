@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.lines import GIT, next_line
 from patchq.core.formats.marks.paths import (
@@ -24,7 +26,6 @@ from patchq.core.formats.marks.paths import (
     has_directory,
     is_path,
 )
-from patchq.core.model.frozen import frozen
 from patchq.core.text import binary_patch
 from patchq.core.text.patterns import Pattern
 
@@ -59,8 +60,7 @@ _MAX_HEADERS = 40
 _MAX_ENCODED = 10_000
 
 
-@frozen
-class DiffRegion:
+class DiffRegion(Struct, frozen=True):
     """The lines that a diff is read from; the first is line `offset` (an index) of the document.
 
     `fenced` says that no prose can follow in them.
@@ -351,8 +351,7 @@ def _alone(path: str, prefix: str, known: Known) -> str:
 # ---------------------------------------------------------------- mails
 
 
-@frozen
-class Mail:
+class Mail(Struct, frozen=True):
     """`author` is `Name <address>`; `end` is the index of the first line behind the headers."""
 
     author: str | None

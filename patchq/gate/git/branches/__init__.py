@@ -9,11 +9,11 @@ or nothing.  patchq's own records (`refs/patchq/`) stay in this repository eithe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct, field
+
 from patchq.core.model.errors import Fault
-from patchq.core.model.frozen import frozen
 
 if TYPE_CHECKING:
     from patchq.gate.git.checkout import Checkout
@@ -24,8 +24,7 @@ LONGEST_WAIT = 10.0
 """Seconds for which others may hold what is to move."""
 
 
-@frozen
-class BranchMove:
+class BranchMove(Struct, frozen=True):
     """A branch (short name) from `old` (None: there is none) to `new` (None: it goes).
 
     Moves of one branch follow each other in their order.  `new` is on disk, and durable once what
@@ -57,8 +56,7 @@ class BranchMove:
         return (*(commit for commit, _ in self.through), *last)
 
 
-@frozen
-class Moved:
+class Moved(Struct, frozen=True):
     """What became of a move: it was made; or it was not, for a `fault`, or, without one, since the
     branch or a work tree on it is not as it was, so that what is to land has to be decided anew."""
 

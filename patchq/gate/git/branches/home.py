@@ -12,9 +12,9 @@ import os
 from pathlib import Path
 
 import pygit2
+from msgspec import Struct
 
 from patchq.core.model.errors import RepositoryFault, UsageError
-from patchq.core.model.frozen import frozen
 from patchq.gate.git import files, records
 from patchq.gate.git.command import Git
 from patchq.gate.git.faults import misconfigured
@@ -26,8 +26,7 @@ _HEADS, _ORIGIN = "refs/heads/", f"{records.REMOTES}origin/"
 _ANOTHER = "name the branch whose rules count: patchq init --target BRANCH"
 
 
-@frozen
-class Home:
+class Home(Struct, frozen=True):
     """The home branch, and the remote that has it; without one, this repository has it."""
 
     branch: str

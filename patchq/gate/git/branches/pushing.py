@@ -13,12 +13,12 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import PurePath
 from typing import Literal
 
+from msgspec import Struct, field
+
 from patchq.core.model.errors import RepositoryFault
-from patchq.core.model.frozen import frozen
 from patchq.gate.git.command import QUIET, plain_environment
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.sharing import childrens_umask
@@ -65,8 +65,7 @@ def redacted(text: str) -> str:
     return _CREDENTIALS.sub(r"\1", text)
 
 
-@frozen
-class Done:
+class Done(Struct, frozen=True):
     """How git ended; `code` is None where it was ended since its time was up."""
 
     code: int | None
@@ -87,8 +86,7 @@ class Done:
         return redacted(told)[:_MOST_WORDS]
 
 
-@frozen
-class PushAnswer:
+class PushAnswer(Struct, frozen=True):
     """What a push came to, with the words for it."""
 
     kind: Kind

@@ -8,11 +8,12 @@ carried one; what it only quotes may have changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import replace
+
 from patchq.core.model.ops import (
     DIFF,
     InContext,
@@ -54,8 +55,7 @@ from patchq.gate.pipeline.rebase.lines import (
 _EXCERPT = 3
 
 
-@frozen(slots=False)
-class Move:
+class Move(Struct, frozen=True, dict=True):
     """From the commit (hex) that a batch was made for to the one that it shall land on."""
 
     repo: Repository
@@ -210,8 +210,7 @@ def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[s
     return replace(edit, state="already_applied") if edit.id in result else edit
 
 
-@frozen
-class _Placed:
+class _Placed(Struct, frozen=True):
     """An edit, with what became of it on its base and what would by itself on the tip."""
 
     edit: Edit

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.values import LineHunk
 from patchq.core.text.lines import split_lines
 
@@ -18,8 +19,7 @@ Lines = tuple[int, int]
 """First and end, 0-based and half-open."""
 
 
-@frozen
-class Touch:
+class Touch(Struct, frozen=True):
     """A change of the batch and one of the others that meet; both are runs of old lines, `now` is
     where the others' run stands today.  They are the `same` change, or only border on each other
     (`beside`), or contradict."""
@@ -31,8 +31,7 @@ class Touch:
     beside: bool
 
 
-@frozen
-class Carried:
+class Carried(Struct, frozen=True):
     """The new text, with every change made that the others have not made as well, and what stands
     against it."""
 

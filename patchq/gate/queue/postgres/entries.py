@@ -13,7 +13,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.queue import Claim, spool
@@ -24,8 +25,7 @@ _IDS = 1000
 _BYTES = 4 * 1024 * 1024
 
 
-@frozen
-class RowChange:
+class RowChange(Struct, frozen=True):
     """The report of a row as it is now: of a held batch, a verdict, or a later state."""
 
     number: int
@@ -35,8 +35,7 @@ class RowChange:
     change: int
 
 
-@frozen
-class RowResponse:
+class RowResponse(Struct, frozen=True):
     """A response in the database; of a request, what a model answered, if it has."""
 
     name: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from time import time
 from typing import Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from patchq.gate.queue.postgres.belonging import noted
 from patchq.gate.queue.postgres.database import Database, whereabouts
 from patchq.gate.queue.postgres.schema import VERSION
@@ -32,8 +33,7 @@ _WORKERS = """
 """
 
 
-@frozen
-class LaneState:
+class LaneState(Struct, frozen=True):
     """A lane: its owner in words, or None; how many responses are where; seconds since the owner's
     last beat, and since the oldest that waits came."""
 
@@ -46,8 +46,7 @@ class LaneState:
     oldest: float | None
 
 
-@frozen
-class WorkerState:
+class WorkerState(Struct, frozen=True):
     """A worker: seconds since it began, and since its last beat."""
 
     name: str
@@ -57,8 +56,7 @@ class WorkerState:
     beat: float
 
 
-@frozen
-class ClusterState:
+class ClusterState(Struct, frozen=True):
     """All of it; `database` has nothing secret, and `repository` is the commit with which the
     history of the one begins whose responses these are, where anybody has noted it; `ahead` are
     the seconds by which this machine's clock is ahead of the database's."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from patchq.core.model.errors import Busy, LaneLost
-from patchq.core.model.frozen import frozen
 from patchq.core.model.report import Report
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.postgres.database import Database
@@ -26,8 +27,7 @@ MINE_TO_END = """
 alive means to end."""
 
 
-@frozen
-class RowVerdict:
+class RowVerdict(Struct, frozen=True):
     """A claim with its report, and the page of that for people."""
 
     claim: Claim

@@ -11,13 +11,12 @@ import errno
 from pathlib import Path
 from typing import Literal
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
 
 Level = Literal["fatal", "todo", "weaker", "ok"]
 
 
-@frozen
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at: `what` names it for programs, as in `queue.space`.
 
     `fatal`: patchq cannot work so; `todo`: a person has to do something; `weaker`: it works, and a

@@ -8,7 +8,7 @@ is made up: what neither report nor git knows stays damage, with what a person c
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault
 from patchq.gate.pipeline.world import World

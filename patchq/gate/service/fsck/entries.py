@@ -18,12 +18,12 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.frozen import frozen
+from msgspec import Struct
+
 from patchq.gate.git import files, records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.linklock import leftovers
@@ -57,8 +57,7 @@ _VALUE = re.compile(rb"[0-9a-f]{40}\n?")
 _PACKED = re.compile(rb"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
 
 
-@frozen
-class Damage:
+class Damage(Struct, frozen=True):
     """One thing that is not as it should be.  `kind` names it for programs, `where` is a path, a
     ref or an id; `mend` rebuilds it, `cure` is for people where there is no `mend`."""
 
@@ -66,7 +65,7 @@ class Damage:
     where: str
     message: str
     cure: str | None = None
-    mend: Callable[[], object] | None = field(default=None, compare=False)
+    mend: Callable[[], object] | None = None
 
 
 # ------------------------------------------------------------- what stands in the queue
