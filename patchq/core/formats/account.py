@@ -18,7 +18,6 @@ from patchq.core.formats.marks.paths import KnownPaths, as_meant, is_path
 from patchq.core.model.ops import Rename
 from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
 from patchq.core.text.fence_language import SHELLS, language_of
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import clip
 
 _MOST_PLACES = 20
@@ -26,9 +25,9 @@ _LONGEST = 300
 """A longer line is no path and its label."""
 _MOST_SHOWN = 60
 """Characters of a shown line in a message."""
-_LED = Pattern(r"(?:[ \t]*(?:>|[-*+\u2022][ \t]|\d{1,3}[.)][ \t]))*[ \t]*")
+_LED = re.compile(r"(?:[ \t]*(?:>|[-*+\u2022][ \t]|\d{1,3}[.)][ \t]))*[ \t]*")
 """What a list or a quotation puts before a fence."""
-_CHANGES = Pattern(
+_CHANGES = re.compile(
     r"(?:^|[;&|(]|\b(?:sudo|xargs|then|do|else|exec|time|env)\s)\s*(?:"
     r"(?:rm|mv|cp|ln|touch|tee|patch|truncate|del|ren|move|copy|rmdir|unlink|ed|ex|dd|chmod)\s"
     r"|git\s(?:-\S+\s\S+\s)*(?:rm|mv|apply|am|revert|reset|clean|cherry-pick|merge)\b"
@@ -45,13 +44,13 @@ _MAY_BEGIN = re.compile(
     r"|[*#`_\s]*(?:(?i:file|path|filename|new)[\s:*`_]+)*\S{1,200}\s*$"
 )
 """What a line begins with that may show something, at a glance."""
-_PROMPT = Pattern(r"\s*(?:\$|PS[^>\n]{0,80}>)\s+(?=\S)")
-_JSON = Pattern(r"\s*(?:\{\s*(?:[\"'][^\"']*[\"']\s*:|$)|\[\s*(?:\{|$))")
-_TAG = Pattern(r"\s*<(/?)([^\W\d_][\w.:-]{0,60})(?:\s[^<>]*)?>\s*")
-_FILE = Pattern(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
-_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;:=#]+")
+_PROMPT = re.compile(r"\s*(?:\$|PS[^>\n]{0,80}>)\s+(?=\S)")
+_JSON = re.compile(r"\s*(?:\{\s*(?:[\"'][^\"']*[\"']\s*:|$)|\[\s*(?:\{|$))")
+_TAG = re.compile(r"\s*<(/?)([^\W\d_][\w.:-]{0,60})(?:\s[^<>]*)?>\s*")
+_FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
+_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;:=#]+")
 _PLAIN_WORDS = frozenset(("file", "path", "filename", "new", ""))
-_LISTED = Pattern(r"\s*(?:[-*+>\u2022]|\d{1,3}[.)])\s")
+_LISTED = re.compile(r"\s*(?:[-*+>\u2022]|\d{1,3}[.)])\s")
 
 _WHAT: dict[ShownKind, str] = {
     "code": "code stands beside the edits and went nowhere: `{}`",

@@ -62,7 +62,6 @@ from patchq.core.formats.marks.paths import (
 )
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
-from patchq.core.text.patterns import Pattern
 
 NAME = "find_replace"
 INSTRUCTIONS = """\
@@ -89,9 +88,9 @@ SEND_BOTH = (
     "send both halves of the change, `FIND:` and `REPLACE WITH:`, each with a fence under it"
 )
 _IN_A_FENCE = "put the lines of each half into a fence under its label"
-_RULE = Pattern(r"[-=*_ ]{3,}\s*")
-_LISTED = Pattern(r"\s*[-*+>]\s")
-_SECTION = Pattern(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
+_RULE = re.compile(r"[-=*_ ]{3,}\s*")
+_LISTED = re.compile(r"\s*[-*+>]\s")
+_SECTION = re.compile(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
 
 
 class _Half(Struct, frozen=True):

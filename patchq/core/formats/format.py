@@ -36,7 +36,6 @@ from msgspec.structs import replace
 from patchq.core.formats.marks.lines import Fence, OpenFences
 from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.core.model.values import Edit, Problem, ShownPlace
-from patchq.core.text.patterns import Pattern
 
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 
@@ -265,7 +264,7 @@ class Sign(Struct, frozen=True):
     """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
 
 
-_EXAMPLE = Pattern(r"path/to/\w+\.\w+")
+_EXAMPLE = re.compile(r"path/to/\w+\.\w+")
 
 
 class Format(Struct, frozen=True):

@@ -43,9 +43,8 @@ from patchq.core.formats.marks.tags import (
 )
 from patchq.core.model.ops import MAKING, Rename
 from patchq.core.model.values import Edit, Header, Problem, ShownPlace
-from patchq.core.text.patterns import Pattern
 
-_LISTED = Pattern(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
+_LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
 
 
 @dataclass
@@ -337,7 +336,7 @@ class _ResponseReader:
 # ---------------------------------------------------------------- a last look at the prose
 
 
-_ENTITY = Pattern(r"&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e);|\\([<>])", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e);|\\([<>])", re.IGNORECASE)
 _SIGNS = {"lt": "<", "<": "<", "60": "<", "3c": "<"}
 
 

@@ -29,7 +29,6 @@ from patchq.core.formats.marks.lines import halves, is_blank, joined, line_above
 from patchq.core.formats.marks.paths import as_meant, undress
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.core.model.values import Edit
-from patchq.core.text.patterns import Pattern
 
 NAME = "v4a"
 INSTRUCTIONS = """\
@@ -50,25 +49,25 @@ creates a file; `*** Delete File:` deletes one; `*** Move to:` with the new path
 `*** Update File:`, renames one. Never leave lines out with `...`.
 """
 
-_MARKER = Pattern(
+_MARKER = re.compile(
     r"([ \t]*)\*{3}[ \t]*(?:(Begin Patch|End Patch|End of File)\s*"
     r"|((?:Add|Delete|Update) File|Move to)[ \t]*:(.*))",
     re.IGNORECASE,
 )
-_SUSPECT = Pattern(
+_SUSPECT = re.compile(
     r"(?:[\s\u200b-\u200d\ufeff]|[*+>-]\s|\d+[.)]\s)*(?:"
     r"\*{2,5}\s*(?:Begin|End)\s*(?:of\s+)?(?:the\s+)?Patch\s*\**\s*$"
     r"|\*{3}\s*(?:(?:Add|Delete|Update|Move|Rename)\s+File|Move\s+to)\s*:)",
     re.IGNORECASE,
 )
-_HEREDOC = Pattern(r"<<-?[ \t]*(['\"\\]?)(\w+)")
-_CLOSERS = Pattern(r"[\"')\]};\s]*")
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)(\w+)")
+_CLOSERS = re.compile(r"[\"')\]};\s]*")
 _SECTIONS = ("add file", "delete file", "update file")
 _HEAD = 60
 """A marker stands within so many characters from the start of its line."""
-_SCOPE = Pattern(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
-_NUMBERS = Pattern(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
-_UNKNOWN = Pattern(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
+_SCOPE = re.compile(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
+_NUMBERS = re.compile(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
+_UNKNOWN = re.compile(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
 
 PatchLine = tuple[int, str, str]
 """A line's index, the line, and the word of the marker that it is, or ""."""

@@ -11,6 +11,7 @@ third one counts only in a response without any edit of another format.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from patchq.core.formats.format import (
@@ -59,7 +60,6 @@ from patchq.core.formats.marks.paths import (
 from patchq.core.model.ops import DeleteFile, Rename, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.fence_language import is_ending, language_of, may_hold, named_fence
-from patchq.core.text.patterns import Pattern
 
 NAME = "whole_file"
 INSTRUCTIONS = """\
@@ -74,14 +74,14 @@ Where the text holds fences itself, use a longer one. Leave nothing out: what is
 """
 
 _SEND_AGAIN = "send the whole response again; if it was cut, send fewer files at once"
-_DIFF = Pattern(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
-_NAMED = Pattern(r"[\w+#.-]*:[ \t]*\S")
-_CITES = Pattern(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
+_DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
+_NAMED = re.compile(r"[\w+#.-]*:[ \t]*\S")
+_CITES = re.compile(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
 """Infos with a colon that cite lines of a file, or belong to a review's suggestion."""
-_CROWDED = Pattern(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
-_UNSPACED = Pattern(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
+_CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
+_UNSPACED = re.compile(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 """Signs of a sentence in a language that sets no blanks between words."""
-_ALONE = Pattern(r"\s*(`?)([^\s`]+?)\1:?\s*")
+_ALONE = re.compile(r"\s*(`?)([^\s`]+?)\1:?\s*")
 """A line that is a path and nothing else: one pair of backticks and one colon aside."""
 
 

@@ -17,9 +17,8 @@ from patchq.core.model.values import Edit, Hunk, Problem
 from patchq.core.plan.targets import Rules
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
-from patchq.core.text.patterns import Pattern
 
-_SAYS = Pattern(
+_SAYS = re.compile(
     r"""
     (?: ^\s* (?: \#+ | //+ | /?\*+ | --+ | ;+ | <!-- | \{/\* | \(\* | \{- | %+
                | "(?!.*") | '(?!.*') )?       # a quote that is closed again is a string
@@ -29,7 +28,7 @@ _SAYS = Pattern(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_COMMENT = Pattern(
+_COMMENT = re.compile(
     r"""
     \s* (?: \#+(?!!) | //+!? | \{?/\*+ | \*+(?=\s) | --+(?=\s) | ;+ | <!-- | \(\* | \{- | %+
          | "(?!.*") | '(?!.*') | (?:rem|REM)(?=\s) )
@@ -38,7 +37,7 @@ _COMMENT = Pattern(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_WORD = Pattern(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
 _LEFT = frozenset(("rest", "remaining", "existing", "unchanged", "same", "omitted", "previous"))
 _MOST_OTHERS = 7
 _SIGNS = (*(word.encode() for word in sorted(_LEFT)), b"...", "\u2026".encode())

@@ -10,18 +10,18 @@ Nothing is ever written through a link: no path of a batch may have one above it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from patchq.core.model.names import name_key, spells_git
 from patchq.core.model.values import FileChange, Problem, Tree
 from patchq.core.plan.targets import Rules
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import HIDDEN, visible
 
 _MOST_STEPS = 40
 """So many links a file system follows before it gives up."""
 _MOST_BYTES = 1024
-_DRIVE = Pattern(r"[A-Za-z]:")
+_DRIVE = re.compile(r"[A-Za-z]:")
 _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})
 
 

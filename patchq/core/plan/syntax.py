@@ -23,13 +23,12 @@ from msgspec import Struct
 
 from patchq.core.model.values import FileChange, Problem
 from patchq.core.text import grammars, jsonish, yamlio
-from patchq.core.text.patterns import Pattern
 
 MAX_BYTES = 1 << 20
 _TEMPLATES = (b"{{", b"{%", b"<%")
 _STRING = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`")
 _CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b", re.MULTILINE)
-_TOML_LINE = Pattern(r"at line (\d+)")
+_TOML_LINE = re.compile(r"at line (\d+)")
 _MOST_DOTS = 100
 """More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 

@@ -16,12 +16,11 @@ from msgspec import Struct
 from patchq.core.model.look_alikes import look, told_apart
 from patchq.core.model.names import check_path, collision_key, nearest
 from patchq.core.model.values import Candidate, Entry, FileChange, Problem, Tree
-from patchq.core.text.patterns import Pattern
 
 _MOST_ALIKE = 200
 _MOST_COMPARED = 20_000
 """So many paths, beside the one that is wrong, are compared with it."""
-_STANDS_FOR = Pattern(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
 """Parts of paths that no file has: a reader is to put something else there."""
 _PATHS_TO = frozenset(
     {"path/to", "pfad/zu", "pfad/zur", "pfad/zum", "chemin/vers", "ruta/a", "ruta/al", "ruta/hacia",

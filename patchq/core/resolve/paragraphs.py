@@ -15,9 +15,8 @@ from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.search import Spot, apart
 from patchq.core.resolve.spots import as_letters, begun_lines, in_bytes, in_utf8, lines_at
 from patchq.core.text.lines import Text, find
-from patchq.core.text.patterns import Pattern
 
-_SENTENCE = Pattern(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
 Range = tuple[int, int]
 
 

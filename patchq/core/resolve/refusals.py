@@ -6,6 +6,7 @@ Similarity (rapidfuzz) is used here only: it suggests, it never applies.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +34,6 @@ from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.readings import Lines, lines_of, stripped, unescape
 from patchq.core.resolve.search import Place, Shift, shifted
 from patchq.core.text.lines import BLANKS, Text
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import decode
 
 _CONTEXT = 3
@@ -45,7 +45,7 @@ _COMMON = 20
 _LONGEST = 1000
 """Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
-_DOTS = Pattern(r"\W*?(?:\.{3}|…)(?!\w)")
+_DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
 
 Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
@@ -371,7 +371,7 @@ _MOST_CONTEXT = 12
 _MOST_TRIALS = 40
 _SYMBOL_REACH = 2000
 _PER_PLACE = 60
-_SYMBOL = Pattern(
+_SYMBOL = re.compile(
     r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|static|final|abstract|"
     r"async|unsafe|const|override|virtual|inline)\s+)*"
     r"(?:def|class|func(?:\s*\([^)]*\))?|fn|function\*?|impl(?:<[^>]*>)?|struct|enum|trait|"

@@ -13,11 +13,10 @@ from itertools import islice
 
 from patchq.core.resolve.search import MOST_PLACES, Place, Spot
 from patchq.core.text.lines import Text, find, plain_typography
-from patchq.core.text.patterns import Pattern
 
 MOST_SPOTS = 200_000
 """More places than these are not counted, let alone replaced."""
-_CHARACTER = Pattern(r"\r\n|.", re.DOTALL)
+_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 
 def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[str, list[Spot]]]:

@@ -11,17 +11,17 @@ it in words, so it is no wall: what a hook can read is.
 
 from __future__ import annotations
 
-from patchq.core.text.patterns import Pattern
+import re
 
-_WORD = Pattern(r"[A-Za-z0-9]+")
-_NATURAL = Pattern(
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_NATURAL = re.compile(
     r"0\d{0,5}|[1-9]\d*|(?:0x)?[0-9a-fA-F]{1,3}|[A-Z]*(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})*[a-z]?\d{0,3}|[A-Za-z]\d{0,2}"
     r"|\d{1,4}[a-z]{1,3}"
 )
 _LONGEST_WORD = 40
 _LEAST = 44
 """How many characters of an encoding are told from a chance: more than a commit's id has."""
-_ONE_BY_ONE = Pattern(
+_ONE_BY_ONE = re.compile(
     r"(?<![A-Za-z0-9])(?>(?:0x|0o|x|U\+)?(?:[0-9A-Fa-f]{1,3}|[A-Za-z0-9+/=])(?![A-Za-z0-9])"
     r"[^A-Za-z0-9]{1,6}+(?:E {2,4}+)?){32,}+"
     r"|(?>(?:\\x|%)[0-9A-Fa-f]{2}){24,}+"

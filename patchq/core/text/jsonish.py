@@ -14,14 +14,12 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from patchq.core.text.patterns import Pattern
-
 MAX_DEPTH = 100
 
-_SPACE = Pattern(r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
-_STRING = Pattern(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NUMBER = Pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
-_WORD = Pattern(r"[A-Za-z]+")
+_SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
+_WORD = re.compile(r"[A-Za-z]+")
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DIGITS = 400
 _BLANK = frozenset(" \t\r\n/")

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from patchq.core.text.patterns import Pattern
-
-HIDDEN = Pattern(
+HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero-width, line separators, bidirectional
@@ -23,8 +21,8 @@ HIDDEN = Pattern(
 """A character that takes no place of its own on a screen, or changes that of others."""
 
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_BACKTICKS = Pattern("`+")
-_MARKDOWN = Pattern(r"(?P<span>(?<!`)(?P<run>`+)(?!`).+?(?<!`)(?P=run)(?!`))|[<\[`]")
+_BACKTICKS = re.compile("`+")
+_MARKDOWN = re.compile(r"(?P<span>(?<!`)(?P<run>`+)(?!`).+?(?<!`)(?P=run)(?!`))|[<\[`]")
 _LINE_LIMIT = 500
 
 

@@ -15,13 +15,12 @@ from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text import binary_patch
 from patchq.core.text.line_diff import known_diff, line_diff
 from patchq.core.text.lines import split_lines
-from patchq.core.text.patterns import Pattern
 
 _CONTEXT = 3
 _BINARY_PROBE = 8000
 _LINK = "120000"
 _UNENDED = "\n\\ No newline at end of file\n"
-_USUAL = Pattern(r"[\w./ -]*", re.ASCII)
+_USUAL = re.compile(r"[\w./ -]*", re.ASCII)
 _ESCAPES = {
     7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r",
     ord('"'): '\\"', ord("\\"): "\\\\",

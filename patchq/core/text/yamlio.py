@@ -11,13 +11,12 @@ every other plain scalar is the text that was written.
 from __future__ import annotations
 
 import math
+import re
 from collections import abc
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-
-from patchq.core.text.patterns import Pattern
 
 if TYPE_CHECKING:  # most responses hold no YAML, so it is imported with the first text of it
     import yaml
@@ -26,8 +25,10 @@ MAX_DEPTH = 50
 MAX_NODES = 100_000
 """Nodes of one document, counting an alias as all that it stands for."""
 
-_INT = Pattern(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_FLOAT = Pattern(r"[-+]?(?:0|[1-9][0-9]{0,40})(?=[.eE])(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?")
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(
+    r"[-+]?(?:0|[1-9][0-9]{0,40})(?=[.eE])(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,4})?"
+)
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,

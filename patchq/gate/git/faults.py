@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 from patchq.core.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
-from patchq.core.text.patterns import Pattern
 from patchq.gate.git import files
 
 FSCK = "run `git fsck --full` and restore what it names from another clone"
 ROOM = "see to that, then start patchq again; nothing was lost"
-_DAMAGE = Pattern(
+_DAMAGE = re.compile(
     r"(?i)unable to read (tree|sha1|[0-9a-f]{40})|failed to (read|unpack) (tree )?object|"
     r"could not read [0-9a-f]{40}|bad (tree|object)|missing (blob|tree|object)|is corrupt|"
     r"object file .* is empty|unable to unpack|inflate: |hash mismatch"
 )
-_UNWRITTEN = Pattern(
+_UNWRITTEN = re.compile(
     r"(?i)(unable|could not|cannot|failed) to? ?(write|create|make|close|append)|write error|"
     r"cannot mkdir|unable to .*\.lock"
 )

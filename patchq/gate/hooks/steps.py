@@ -1,12 +1,14 @@
 """What the configuration's hooks come to: a command, an environment and what to make of its end.
 
 Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
+import re
 from the repository's own hooks directory, never from the batch.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +20,6 @@ from msgspec import Struct
 from patchq import __version__
 from patchq.core.model.errors import HookFault
 from patchq.core.model.report import EVENT_KINDS, LANDED, EventKind
-from patchq.core.text.patterns import Pattern
 from patchq.gate.config.policy import matcher
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.hooks import shipped
@@ -32,7 +33,7 @@ MESSAGE = "PATCHQ_MSG"
 """The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
-_SPECIAL = Pattern(r"[*?\[\]\\! #]")
+_SPECIAL = re.compile(r"[*?\[\]\\! #]")
 _GIT_HOOKS = {
     "applypatch-msg": ("pre-commit", True),
     "pre-applypatch": ("pre-commit", False),

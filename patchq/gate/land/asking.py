@@ -8,16 +8,16 @@ for: what is known of a branch that was not asked for may be as old as this proc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Header
-from patchq.core.text.patterns import Pattern
 from patchq.gate.pipeline.lane import lane_named
 from patchq.gate.pipeline.world import Choice, World, recorded
 from patchq.gate.queue import Claim
 
-_ID = Pattern(r"[0-9a-fA-F]{40}")
+_ID = re.compile(r"[0-9a-fA-F]{40}")
 
 
 def learn(claims: Iterable[Claim], world: World, choice: Choice | None = None) -> None:

@@ -29,7 +29,6 @@ from msgspec.structs import replace
 from patchq.core.model.errors import Busy
 from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import FileChange, Mode, State
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import visible
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.ground import Ground, flush
@@ -45,7 +44,7 @@ _KEYS = (
     "review", "reviewer", "reviewed",
 )  # fmt: skip
 _COMMENT = "Comment"
-_LINE = Pattern(r"Patchq-([A-Z][a-z]+): (.*)")
+_LINE = re.compile(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
 class Note(Struct, frozen=True):

@@ -27,7 +27,6 @@ from msgspec import Struct
 from patchq.core.model.errors import DiskFault, UsageError
 from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.core.model.report import ADDED, Report
-from patchq.core.text.patterns import Pattern
 from patchq.gate.git import files
 
 P = ParamSpec("P")
@@ -37,7 +36,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
-_SUFFIX = Pattern(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
+_SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 VERDICTS = "verdicts"
 """The register of the finished batches' ids, in the order of their verdicts."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -49,10 +48,10 @@ _CURES = {
 }
 _TIME_DIGITS = 16
 _BLOCK = 8192
-_TOKEN = Pattern(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
+_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
 ENTRY = ".entry"
 """`TOKEN.NAME.entry` is the response NAME of a claim; nothing else of a claim ends so."""
-_ENTRY = Pattern(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
+_ENTRY = re.compile(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
 
 
 def disk_faults(function: Callable[P, T]) -> Callable[P, T]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from patchq.core.model.report import SizeEntry
-from patchq.core.text.patterns import Pattern
 
-_RANGES = Pattern(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
-_FILE = Pattern(r"^diff --git .*$", re.MULTILINE)
+_RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
+_FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
 
 
 def size(diff: str) -> SizeEntry | None:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Sequence
 
 from patchq.core.model.values import Correction, EditOutcome, FileChange, Header, Source
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.quote import HIDDEN
 
 MAX_BYTES = 16 * 1024
@@ -23,8 +22,8 @@ _MAX_VALUE = 200
 _FULL_PATHS = 72
 _MARK = " […]"
 
-_TERMINAL = Pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-_ACTED_UPON = Pattern(
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+_ACTED_UPON = re.compile(
     r"\s*(?:"
     r"(?:patchq-[\w-]*|[\w-]+-by|change-id|cc)\s*:"  # trailers
     r"|\(cherry[ -]picked from commit"
@@ -33,8 +32,8 @@ _ACTED_UPON = Pattern(
     r")",
     re.IGNORECASE,
 )
-_GAPS = Pattern(r"\n{3,}")
-_TRAILER = Pattern(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
+_GAPS = re.compile(r"\n{3,}")
+_TRAILER = re.compile(r"([A-Za-z0-9-]+)[ \t]*:[ \t]*(.*)")
 
 
 def compose(

@@ -18,7 +18,6 @@ from typing import Any, TypeVar, cast
 
 from patchq.core.model import names
 from patchq.core.model.values import FileChange, Header, Problem
-from patchq.core.text.patterns import Pattern
 
 T = TypeVar("T")
 
@@ -31,12 +30,12 @@ _MARKS = (
     "k_live_", "npm_", "_authtoken", "pypi-", "sk-", "hf_", "sg.", "_v1_", "eyj", "private key",
 )  # fmt: skip
 """A text without any of these, in lower case, holds no secret of a known format."""
-_END = Pattern(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
-_KEY_LINE = Pattern(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
+_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINE = re.compile(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
 """What may be a line of a key's body, quoted, numbered or behind a sign; rather too much."""
-_KEY_TAIL = Pattern(r"[A-Za-z0-9+/]{16}")
+_KEY_TAIL = re.compile(r"[A-Za-z0-9+/]{16}")
 _KEY = "a private key"
-_BEGUN = Pattern(
+_BEGUN = re.compile(
     r"\b(?:A[KS]IA|gh[pousr]_|github_pat_|gl(?:pat|[dr]t|ptt|ft|soat|cbt)-|xox[abeoprs]-|AIza|hf_"
     r"|[sr]k_live_|npm_|pypi-|sk-(?:ant|proj|svcacct|or-v1)-|SG\.|do[opr]_v1_|eyJ)"
     r"(?=[A-Za-z_-]*[0-9])[\w-]{8,}"
@@ -44,7 +43,7 @@ _BEGUN = Pattern(
 """A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
 _UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
 _SAID = Header.__struct_fields__
-_SUFFIX = Pattern(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
+_SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 
 @cache

@@ -22,27 +22,26 @@ from patchq.core.formats.envelope.keys import KEYS, near
 from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, Fence, OpenFences, fence
 from patchq.core.formats.marks.paths import path_line, path_of_info
 from patchq.core.model.values import Problem
-from patchq.core.text.patterns import Pattern
 
 MAX_BYTES = 65_536
 _ROOM = 4_096
 """By so many characters a block may be longer than is read, and still be told to be so."""
 
 _INVISIBLE = "\u200b\u2060\ufeff"
-_MARKER = Pattern(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
-_LIKE_MARKER = Pattern(r"\\?-{2,}[ \t]*\w*[ \t]*|\+{3,}[ \t]*|[\u2013\u2014]+[ \t]*")
+_MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
+_LIKE_MARKER = re.compile(r"\\?-{2,}[ \t]*\w*[ \t]*|\+{3,}[ \t]*|[\u2013\u2014]+[ \t]*")
 """A line that is meant as a marker, and is none to YAML."""
 _STEERING = frozenset({"target", "base", "retries", "depends_on", "whole_files"})
 _LOOKALIKES = str.maketrans({"\u00a0": " ", "\uff1a": ":"})
-_NAMED = Pattern(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
+_NAMED = re.compile(rf"([\"']?)({'|'.join(KEYS)})\1[ \t]*:")
 """A line that begins with a key of ours."""
 _may_open = re.compile(rf"[\s{_INVISIBLE}]*(?:[-`~<+\\\u2013\u2014]|{_NAMED.pattern})").match
 """Whether front matter, or what may be some, may begin a text."""
-_NAMED_BELOW = Pattern(rf"\n{_NAMED.pattern}")
-_ENTRY = Pattern(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
-_SHAPED = Pattern(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
+_NAMED_BELOW = re.compile(rf"\n{_NAMED.pattern}")
+_ENTRY = re.compile(r"(?:-[ \t]+)?[\"']?([^\s:#\"'{-][^:\"']*?)[\"']?[ \t]*:(?:\s|\Z)")
+_SHAPED = re.compile(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
 """How a line of YAML begins that is a comment, an item, a continuation, or a key with its colon."""
-_EDIT = Pattern(
+_EDIT = re.compile(
     rf"\s*(?:[<>]{{5,9}}(?:\s|\Z)|-{{5,9}} SEARCH\b|{re.escape(BEGIN_PATCH)}|{GIT}|Index: "
     r"|\*\*\* (?:Add|Update|Delete) File:|(?:---|\+\+\+) \S|\W*FIND\b\W*:|FILE: "
     r"|[{\[]\s*(?:\Z|[\"{\[]))"

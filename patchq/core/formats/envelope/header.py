@@ -17,19 +17,18 @@ from patchq.core.formats.envelope.keys import KEYS, near
 from patchq.core.model.names import nearest
 from patchq.core.model.values import Header, Problem
 from patchq.core.text import yamlio
-from patchq.core.text.patterns import Pattern
 from patchq.core.text.yamlio import Misfit
 
 MAX_VALUE_BYTES = 16_384
-_MESSAGE = Pattern(r"message[ \t]*:(?:[ \t]+(.*)|)")
-_SCALAR = Pattern(
+_MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
+_SCALAR = re.compile(
     r"\"(?:[^\"\\]|\\.)*(?:\"\s*(?:#.*)?)?\Z|'(?:[^']|'')*(?:'\s*(?:#.*)?)?\Z"
     r"|[|>][-+0-9]*(?:[ \t]+#.*)?\Z",
     re.DOTALL,
 )
 """A scalar that is quoted, and ends there or goes on below, or stands in lines of its own."""
-_AUTHOR = Pattern(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
-_SHA256 = Pattern(r"[0-9a-fA-F]{64}")
+_AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."
 _HINT_QUOTES = 'Put the value into double quotes: `target: "a: b"`.'
 _HINT_LINES = "Write it as `key: value`, or below the line `---` that ends the block."

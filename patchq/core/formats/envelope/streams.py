@@ -33,7 +33,6 @@ from patchq.core.formats.envelope.api_json import (
     parts_of_message,
 )
 from patchq.core.text.jsonish import Node
-from patchq.core.text.patterns import Pattern
 
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
@@ -43,7 +42,7 @@ _REPEATS = frozenset(
 )
 """Events that say nothing of their own."""
 _ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
-_NAMES_FILES = Pattern(r"(?:thread|turn|item|session)\.[a-z_]+")
+_NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
 """The kinds of the events of `codex exec --json`."""
 _BY_TREE = "hand in the work tree that the agent changed: `patchq submit --worktree DIR`"
 _CODEX = (
@@ -334,8 +333,8 @@ def _holds_call(node: Node) -> bool:
 _PATHS = frozenset(
     {"path", "filepath", "file", "filename", "targetfile", "relativepath", "notebookpath"}
 )
-_HEADER = Pattern(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
-_WHOLE = Pattern(r"[/~\\]|[A-Za-z]:")
+_HEADER = re.compile(r"^(\*\*\* (?:(?:Add|Update|Delete) File|Move to): )(.+)$", re.MULTILINE)
+_WHOLE = re.compile(r"[/~\\]|[A-Za-z]:")
 
 
 def _below(arguments: Node, cwd: str | None) -> Node:

@@ -44,7 +44,6 @@ from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Op, ReplaceText, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
-from patchq.core.text.patterns import Pattern
 
 NAME = "edit_calls"
 INSTRUCTIONS = """\
@@ -82,15 +81,15 @@ _COMMANDS = (*_READ_COMMANDS, "undo_edit")
 _CONTENT = ("content", "contents")
 READ = frozenset({*OLD, *NEW, *_CONTENT, "filetext", "insertline", "inserttext"})
 _TEXTS = (*_CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
-_WORD = Pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SERVER = Pattern(r".*(?:__|[.:/])")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SERVER = re.compile(r".*(?:__|[.:/])")
 """What stands before a tool's own name: the server or the namespace that offers it."""
 _HINT = "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
 PATCHES = frozenset({"input", "patch", "command", "cmd", "commands", "script", "patchtext", "diff"})
 _BESIDE_PATCH = frozenset({"timeout", "timeoutms", "description", "justification", "explanation"})
 _SHELLS = ("bash", "sh", "zsh", "cmd", "powershell", "pwsh", "/bin/bash", "/bin/sh")
-_BEGIN = Pattern(rf"^[ \t]*{re.escape(BEGIN_PATCH)}", re.MULTILINE)
-_MOVES = Pattern(r"\b(?:cd|pushd)\s")
+_BEGIN = re.compile(rf"^[ \t]*{re.escape(BEGIN_PATCH)}", re.MULTILINE)
+_MOVES = re.compile(r"\b(?:cd|pushd)\s")
 _HINT_PATCH = (
     "send the patch, from `*** Begin Patch` to `*** End Patch`, as the call's only argument, with "
     "paths relative to the repository's root"

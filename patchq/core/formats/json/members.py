@@ -21,7 +21,6 @@ from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
-from patchq.core.text.patterns import Pattern
 
 OLD = ("oldstr", "oldstring", "oldtext")
 NEW = ("newstr", "newstring", "newtext")
@@ -30,11 +29,11 @@ REASON = ("description", "reason", "explanation", "instruction")
 EDIT_KEYS = frozenset({*OLD, *NEW, "filetext", "insertline", "contextualedits", "searchpattern"})
 _ITEM_KEYS = EDIT_KEYS | {"anchor", "target", "aftertext"}
 
-_MARKER = Pattern(
+_MARKER = re.compile(
     rf"^[ \t]*(?:<{{5,9}} ?(?:SEARCH|ORIGINAL|RENAME|DELETE)\b|{re.escape(BEGIN_PATCH)})",
     re.MULTILINE,
 )
-_SIGNS = Pattern(r"[^a-z0-9]")
+_SIGNS = re.compile(r"[^a-z0-9]")
 _SHORT = 40
 
 

@@ -29,7 +29,6 @@ from patchq.core.model.predicate import PredicateError
 from patchq.core.model.predicate import parse as parse_predicate
 from patchq.core.model.values import Edit
 from patchq.core.text.jsonish import Node
-from patchq.core.text.patterns import Pattern
 
 INDEXED_INSTRUCTIONS = """\
 Answer with one JSON object:
@@ -109,11 +108,11 @@ from 0 to 1, says how clear the context makes the change; edits below the thresh
 
 TYPES = ("modification", "deletion", "addition")
 _PATTERN_KEYS = {"before", "target", "after", "paragraph", "maxdistance", "sentences"}
-_RANGE = Pattern(
+_RANGE = re.compile(
     r"(\d{1,9})\s*(?:-|–|—|\.{2,3}|:|to|and|through|until)\s*(?:lines?\s*)?(\d{1,9})(?!\d)",  # noqa: RUF001
     re.IGNORECASE,
 )
-_NUMBER = Pattern(r"\d+")
+_NUMBER = re.compile(r"\d+")
 _PATTERN_HINT = (
     "send `searchPattern` with `before`, `target` and `after`; see `patchq formats contextual`"
 )

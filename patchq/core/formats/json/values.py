@@ -22,7 +22,6 @@ from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.lines import Fence, fence, next_line
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
-from patchq.core.text.patterns import Pattern
 
 WINDOW = 4
 """So many lines are mostly enough to see whether a value can be read."""
@@ -34,22 +33,22 @@ _KEY = (
 _QUOTE = r"\\*[\"'\u201c\u201d\u2018\u2019]"
 
 
-_ANY_KEY = Pattern(
+_ANY_KEY = re.compile(
     rf"{_QUOTE}{_KEY}{_QUOTE}\s*:|(?<![\w\"'-]){_KEY}\s*:",
     re.IGNORECASE,
 )
-_MEMBER = Pattern(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE)
-_EDITS = Pattern(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
-_NAMED = Pattern(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
-_ITEM = Pattern(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
+_MEMBER = re.compile(rf"\s*{_QUOTE}{_KEY}{_QUOTE}\s*:", re.IGNORECASE)
+_EDITS = re.compile(rf"(?:{_QUOTE}|\b)edits(?:{_QUOTE})?\s*:\s*\[", re.IGNORECASE)
+_NAMED = re.compile(rf"{_ANY_KEY.pattern}|{_EDITS.pattern}", re.IGNORECASE)
+_ITEM = re.compile(rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:", re.IGNORECASE)
 
 HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
 _UNQUOTED_LINES = 20
 _SHORT = 120
 _REMEMBERED = 600
 """Longer texts than these are not judged at once, and not remembered."""
-_WORD_TO_END = Pattern(r"[\w.+/-]*\s*\Z")
-_FENCE_END = Pattern(r"`{3,}|~{3,}")
+_WORD_TO_END = re.compile(r"[\w.+/-]*\s*\Z")
+_FENCE_END = re.compile(r"`{3,}|~{3,}")
 
 
 Tells = Callable[[Node], bool]

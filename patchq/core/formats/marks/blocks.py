@@ -7,6 +7,7 @@ inside the block's own, longer one.  Where two readings remain, the block is unr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,23 +16,22 @@ from msgspec import Struct
 
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.marks.lines import BEGIN_PATCH
-from patchq.core.text.patterns import Pattern
 
-_OPEN = Pattern(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
-_CLOSE = Pattern(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
-_DIVIDER = Pattern(r"={5,9}")
+_OPEN = re.compile(r"(<{5,9}) ?(SEARCH|ORIGINAL|RENAME|DELETE)[ \t]*>?|(-{5,9}) ?(SEARCH)[ \t]*>?")
+_CLOSE = re.compile(r"(>{5,9}) ?(REPLACE|UPDATED|RENAME|DELETE)|(\+{5,9}) ?(REPLACE)")
+_DIVIDER = re.compile(r"={5,9}")
 _WORDS = r"(?:SEARCH|ORIGINAL|REPLACE|UPDATED|RENAME|DELETE)"
-_SUSPECT = Pattern(
+_SUSPECT = re.compile(
     r"(?:\s|[\u200b-\u200d\ufeff]|[*+•|-]\s|>+\s|[│┃▏▌]|[#/;%]+\s|\*\*|__|\d+[.)]\s)*(?:"
     rf"(?:<{{5,}}|>{{5,}})\s*(?i:{_WORDS})\b"
     rf"|(?:<{{3,}}|>{{3,}})[ \t]?{_WORDS}[ \t>]*\r?$"
     r"|(?:-{5,}|\+{5,})[ \t]*(?i:SEARCH|REPLACE)[ \t>]*\r?$"
     r"|(?:<{5,9}|>{5,9})\s*$)"
 )
-_STARTS = Pattern(r":(?:start|end)_line:[ \t]*\d+[ \t\r]*")
-_RULE = Pattern(r"-{5,9}[ \t\r]*")
-_CUT = Pattern(r"(?:<{3,9} ?([A-Z]*)|-{5,9} ?([A-Z]+))")
-_BEGUN = Pattern(r"<+|-+|`+|~+")
+_STARTS = re.compile(r":(?:start|end)_line:[ \t]*\d+[ \t\r]*")
+_RULE = re.compile(r"-{5,9}[ \t\r]*")
+_CUT = re.compile(r"(?:<{3,9} ?([A-Z]*)|-{5,9} ?([A-Z]+))")
+_BEGUN = re.compile(r"<+|-+|`+|~+")
 _OPENING_WORDS = ("SEARCH", "ORIGINAL", "RENAME", "DELETE")
 _ENDS = {
     "SEARCH": ("REPLACE", "UPDATED"),
@@ -275,11 +275,11 @@ def several_dividers(lines: Sequence[str], start: int, dividers: Sequence[int]) 
     )
 
 
-def _marker(pattern: Pattern, line: str) -> BlockMarker | None:
+def _marker(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
     return (_recent if len(line) < _SHORT else _read)(pattern, line)
 
 
-def _read(pattern: Pattern, line: str) -> BlockMarker | None:
+def _read(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
     match = pattern.fullmatch(line.rstrip(_BLANKS))
     if match is None:
         return None

@@ -18,20 +18,19 @@ from collections.abc import Callable
 
 from patchq.core.formats.marks.blocks import ends_block, opening
 from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, fence
-from patchq.core.text.patterns import Pattern
 
 _BULLET = r"[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])"
 _QUOTED = rf"(?:[ \t]*(?:>(?!>)|{_BULLET}))*[ \t]*"
 _COMMENT = r"[ \t]*(?:\#+|//+|;+|%+|\||--)[ \t]+"
 _MARKER = rf"<{{5,9}} ?[A-Z]|-{{5,9}} ?SEARCH|{re.escape(BEGIN_PATCH)}"
-_CARRIED = Pattern(
+_CARRIED = re.compile(
     rf"(?P<prefix>{_QUOTED})(?=`{{3}}|~{{3}}|{_MARKER}|{GIT}|--- \S|FILE:|FIND:|\*\*FIND)"
     rf"|(?P<comment>{_COMMENT})(?=(?:{_MARKER}))"
     rf"|(?P<json>[ \t]*>{_QUOTED})(?=\{{|\[\s*(?:\{{|$))"
 )
-_KIND = Pattern(r"[^`~<*-].*", re.DOTALL)
+_KIND = re.compile(r"[^`~<*-].*", re.DOTALL)
 """What of a beginning does not matter to how it ends."""
-_ITEM = Pattern(rf"(?:{_BULLET})")
+_ITEM = re.compile(rf"(?:{_BULLET})")
 
 
 def prefix_of(line: str) -> str | None:

@@ -6,8 +6,9 @@ own, with a version behind (`python3.11`), several at once (`html/css`), and med
 
 from __future__ import annotations
 
+import re
+
 from patchq.core.text.languages import SOURCE
-from patchq.core.text.patterns import Pattern
 
 _WORDS = """
 apex applescript asciidoc assembly awk bash basic bat batch blade c# c++ cfg clojure cmake cmd
@@ -27,8 +28,8 @@ html.j2 html.haml html.leex blade.php node.js vue.js react.js next.js nuxt.js an
 d3.js express.js backbone.js ember.js p5.js jquery.js svelte.js
 """
 _NAMES, _DOTTED = SOURCE.union(_WORDS.split()), frozenset(_DOTTED_WORDS.split())
-_VERSION = Pattern(r"[ @-]?v?\d+(?:\.\d+)*\Z")
-_MEDIA_TYPE = Pattern(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)")
+_VERSION = re.compile(r"[ @-]?v?\d+(?:\.\d+)*\Z")
+_MEDIA_TYPE = re.compile(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)")
 
 
 def is_language(info: str) -> bool:

@@ -14,8 +14,6 @@ from itertools import compress
 
 from msgspec import Struct
 
-from patchq.core.text.patterns import Pattern
-
 Signed = tuple[str, str]
 """A line's sign in a diff or patch (a space, `+` or `-`) and its text."""
 
@@ -28,11 +26,11 @@ DIFF_LANGUAGES = ("diff", "patch", "udiff", "git-diff")
 DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 
 _SHORT = 120
-_FENCE = Pattern(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MAY_FENCE = re.compile(r" {0,3}(?:```|~~~)|<").match
 TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")
 """The tags that are fences."""
-_TAG = Pattern(rf"^<(/?)({'|'.join(TAG_NAMES)})>([^<>]*)$")
+_TAG = re.compile(rf"^<(/?)({'|'.join(TAG_NAMES)})>([^<>]*)$")
 
 
 def is_blank(line: str) -> bool:

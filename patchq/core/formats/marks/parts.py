@@ -30,36 +30,35 @@ from patchq.core.formats.marks.lines import (
     next_line,
 )
 from patchq.core.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
-from patchq.core.text.patterns import Pattern
 
-_FILE = Pattern(
+_FILE = re.compile(
     r" {0,3}(?P<dress>(?:#{1,6}[ \t]+)?(?P<bold>\*\*|__)?)FILE"
     r"(?:[ \t]*:|(?P=bold)[ \t]*:)(?P<rest>.*)",
     re.DOTALL,
 )
-_FILE_END = Pattern(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
-_NOTED = Pattern(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
-_NOTE = Pattern(
+_FILE_END = re.compile(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
+_NOTED = re.compile(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
+_NOTE = re.compile(
     r"(?:(?:a|the|new|newly|file|full|whole|complete|entire|existing|create[ds]?|add(?:ed|s)?|"
     r"modif(?:y|ied)|update[ds]?|change[ds]?|edit(?:ed|s)?|replace[ds]?|rewritten)\b[ \t]*)+",
     re.IGNORECASE,
 )
-_CHANGE = Pattern(
+_CHANGE = re.compile(
     r" {0,3}(?:#{1,6}[ \t]*)?(?P<bold>\*\*|__)?(?P<word>CHANGE)(?:"
     r"[ \t]*#?\d+(?:[ \t]*(?:/|of)[ \t]*\d+)?(?:\*\*|__)?[ \t]*"
     r"(?::|[.)](?=\s|\Z)|[-\u2013\u2014](?=\s)|\Z)"
     r"|(?:\*\*|__)?[ \t]*:)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_HALF = Pattern(
+_HALF = re.compile(
     r"(?:\d{1,3}[.)][ \t]*)?(?:(?P<find>FIND)|REPLACE(?:[\s_-]*WITH)?)[ \t]*(?P<colon>:?)",
     re.IGNORECASE,
 )
-_CROWDED = Pattern(
+_CROWDED = re.compile(
     r" {0,3}(?:[-*+>][ \t]+|#{1,6}[ \t]*)?[*_]{0,2}"
     r"(?:(?P<find>FIND)|REPLACE(?:[ \t_-]*WITH)?)[*_]{0,2}[ \t]*(?:\(|:[*_]{0,2}[ \t]*\S)"
 )
-_MAY_LABEL = Pattern(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
+_MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
 _LONGEST_HALF = 40
 _INDENTED = ("    ", "\t")
 

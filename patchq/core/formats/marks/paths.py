@@ -18,7 +18,6 @@ from functools import lru_cache
 from msgspec import Struct
 
 from patchq.core.formats.marks.languages import is_language
-from patchq.core.text.patterns import Pattern
 
 Known = Callable[[str], bool]
 """Whether the base has a file of that path."""
@@ -27,38 +26,40 @@ _LONGEST = 1200
 """A path has at most 1024 bytes; the rest is dressing."""
 _LAYERS = 8
 
-_ENDING = Pattern(r"\.[A-Za-z0-9]{1,10}\Z")
-_NO_ABBREVIATION = Pattern(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+_NO_ABBREVIATION = re.compile(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
 """Not `e.g`, `i.e` or `3.11`, which prose is full of."""
-_TICKED = Pattern(r"(?<!`)`([^`\n]+)`(?!`)")
+_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FILE = r"(?:file ?path|file ?name|file|path)"
-_LABEL = Pattern(
+_LABEL = re.compile(
     rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
 _SIGNS = r"\u2190-\u2bff\U0001f000-\U0001faff"
-_BARE = Pattern(
+_BARE = re.compile(
     rf"(?!(?i:file|path)|\d{{1,3}}[.)])[^\s#/*+><;_`\"'\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
     re.DOTALL,
 )
 """A text without dressing round it, as its ends tell."""
-_LEADING = Pattern(r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+")
-_ELEMENT = Pattern(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
-_LINK = Pattern(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
-_SYMBOLS = Pattern(rf"[{_SIGNS}\ufe0f]+\s*")
-_TRAILING = Pattern(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
-_NOTE = Pattern(r"\s\([^()]*\)\Z")
+_LEADING = re.compile(
+    r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
+)
+_ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
+_SYMBOLS = re.compile(rf"[{_SIGNS}\ufe0f]+\s*")
+_TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
+_NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
-_IMPOSSIBLE = Pattern(r"[\s`*<>|\"]")
-_AT_LINE = Pattern(r":\d+(?:[-:]\d+)?\Z")
+_IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
+_AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")
 """What cites a line behind the path of a file."""
-_TITLE = Pattern(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
+_TITLE = re.compile(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
 _SHORT = 120
-_LANGUAGE = Pattern(r"[\w+#.-]*")
+_LANGUAGE = re.compile(r"[\w+#.-]*")
 PREFIXES = ("a/", "b/")
 """What a diff puts before the paths of its two sides."""
-_BACKSLASHES = Pattern(r"\\+")
-_BETWEEN_WORDS = Pattern(r"[\s`*\"'()\[\]{}<>|,;]+")
+_BACKSLASHES = re.compile(r"\\+")
+_BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
 class BasePaths(Struct, frozen=True):
@@ -198,7 +199,7 @@ _recent = lru_cache(256)(_undress)
 """What is asked again and again: a fence's info, a line under many fences."""
 
 
-def _without(leader: Pattern, text: str) -> str:
+def _without(leader: re.Pattern[str], text: str) -> str:
     """The text without the leader that it begins with; a text that is nothing else stays."""
     match = leader.match(text)
     return text[match.end() :] or text if match else text

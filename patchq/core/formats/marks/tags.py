@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from patchq.core.formats.format import UnreadableEdit
-from patchq.core.text.patterns import Pattern
 
 _THOUGHTS = (
     "think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis",
@@ -35,40 +34,40 @@ _WRAPPERS = frozenset(
 _BARE_FINAL = "assistantfinal"
 """What is left of the tokens before a final channel, where they were dropped."""
 _NAME = r"[^\W\d_][\w.:-]{0,60}"
-_TAG = Pattern(
+_TAG = re.compile(
     rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
     rf"|\[(?P<b>/?)(?P<square>{_NAME})\](?![(\[:])"
     rf"|◁(?P<c>/?)(?P<triangle>{_NAME})▷"
     rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
     r"|(?P<comment><!--|-->)"
 )
-_THOUGHT = Pattern(
+_THOUGHT = re.compile(
     rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
     re.IGNORECASE,
 )
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
-_SIDE = Pattern(r"(begin|start|end)_(?:of_)?")
+_SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
 """How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
-_THINKS = Pattern(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
-_SPAN = Pattern(r"`[^`]*`")
-_PAIR = Pattern(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
+_THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
+_SPAN = re.compile(r"`[^`]*`")
+_PAIR = re.compile(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
 """A tag and its other half, with nothing between them on their line but other such pairs."""
-_LEFT = Pattern(r"<(?!>)|\]|▷|-->")
+_LEFT = re.compile(r"<(?!>)|\]|▷|-->")
 """Where a tag may stand once pairs are taken off."""
-_TAGGED = Pattern(r"[<\]▷]|-->|&lt;")
+_TAGGED = re.compile(r"[<\]▷]|-->|&lt;")
 """What stands on every line with a tag."""
 _DEPTH = 3
 
-_CHANNEL = Pattern(
+_CHANNEL = re.compile(
     r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
     r"<\|channel\|>[ \t]*(?P<name>\w+)(?P<to>[^<\n]*)(?:<\|constrain\|>[^<\n]*)?<\|message\|>"
 )
-_NEXT_CHANNEL = Pattern(
+_NEXT_CHANNEL = re.compile(
     r"(?:^[ \t]*|<\|end\|>\s*|<\|start\|>\s*assistant[^<\n]*)"
     + _CHANNEL.pattern.removeprefix(r"\s*"),
     re.MULTILINE,
 )
-_LAST = Pattern(r"<\|(?:end|return)\|>[ \t]*\Z")
+_LAST = re.compile(r"<\|(?:end|return)\|>[ \t]*\Z")
 _ALONE = "send the answer alone, without the thinking before it"
 
 

@@ -42,16 +42,15 @@ from patchq.core.model.ops import (
 )
 from patchq.core.model.values import Edit, Problem
 from patchq.core.text import binary_patch
-from patchq.core.text.patterns import Pattern
 
-_NUMBERS = Pattern(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
-_NO_NEWLINE = Pattern(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
-_VERSION = Pattern(r"\d+(?:\.\w+)+.*", re.DOTALL)
-_LISTED = Pattern(r"[-+*] +\S|-{3,}\s*\Z")
-_BYTES = Pattern(r"(literal|delta) (\d{1,12})")
+_NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
+_NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
+_VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
+_LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
+_BYTES = re.compile(r"(literal|delta) (\d{1,12})")
 _MOST_BYTES = 256 << 20
 """What the binary files of a diff may hold together: they are written deflated."""
-_IDS = Pattern(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
+_IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
 _NO_ID = "0" * 40
 _EXECUTABLE = "100755"
 _MODES = ("100644", _EXECUTABLE)

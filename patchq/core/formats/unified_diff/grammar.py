@@ -61,7 +61,6 @@ from patchq.core.formats.unified_diff.headers import (
 )
 from patchq.core.formats.v4a import opens
 from patchq.core.model.ops import Rename
-from patchq.core.text.patterns import Pattern
 
 INSTRUCTIONS = """\
 Answer with one unified diff in a fence:
@@ -81,19 +80,19 @@ file, `+++ /dev/null` deletes it; `diff --git a/old b/new`, `rename from old` an
 rename it. Never leave lines out with `...`.
 """
 
-_INDENTED = Pattern(
+_INDENTED = re.compile(
     r"[\s>]++(?:diff --git \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+{3} (?:[ab]/|/dev/null))"
 )
-_OTHER = Pattern(
+_OTHER = re.compile(
     r"\*{3} \d+(?:,\d+)? \*{4}\s*|@@@+ -\d.*|(?:Binary f|F)iles \S.* differ\s*", re.DOTALL
 )
 """Lines of diffs of another kind: context diffs, those of merges and of binary files."""
 
-_LANGUAGE = Pattern(rf"(?:{'|'.join(DIFF_LANGUAGES)})(?![\w+-])", re.IGNORECASE)
-_OF_TEXT = Pattern(r"[^\s<>@*+\dBFd-]|\Z")
+_LANGUAGE = re.compile(rf"(?:{'|'.join(DIFF_LANGUAGES)})(?![\w+-])", re.IGNORECASE)
+_OF_TEXT = re.compile(r"[^\s<>@*+\dBFd-]|\Z")
 """A line that is none of any diff, nor of another form."""
-_NORMAL = Pattern(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*")
-_BETWEEN = Pattern(r"(?:diff -|Index: |={20,}|Only in )")
+_NORMAL = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*")
+_BETWEEN = re.compile(r"(?:diff -|Index: |={20,}|Only in )")
 
 
 def read(doc: Document, i: int) -> Piece | None:

@@ -27,20 +27,19 @@ from patchq.core.formats.marks.paths import (
     is_path,
 )
 from patchq.core.text import binary_patch
-from patchq.core.text.patterns import Pattern
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 
-_EXTENDED = Pattern(
+_EXTENDED = re.compile(
     r"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to"
     r"|similarity index|dissimilarity index|index) (.*)",
     re.DOTALL,
 )
-_BINARY = Pattern(r"Binary files ")
+_BINARY = re.compile(r"Binary files ")
 LINK, _SUBMODULE = "120000", "160000"
 _MODES = ("old mode", "new mode", "new file mode", "deleted file mode")
 _EMPTY_BLOB = "e69de29"
-HUNK = Pattern(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
+HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
 """A hunk's header."""
 NOWHERE = "/dev/null"
 
@@ -48,13 +47,13 @@ _ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _LETTERS = {
     b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r",
 }  # fmt: skip
-_QUOTED = Pattern(r'"((?:[^"\\]|\\.)*)"')
-_DATE = Pattern(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
-_PREFIX = Pattern(r"[abciow12]/(?=.)", re.DOTALL)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_DATE = re.compile(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
+_PREFIX = re.compile(r"[abciow12]/(?=.)", re.DOTALL)
 
-_OPENS_MAIL = Pattern(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
-_MAIL_FIELD = Pattern(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
-_SUBJECT_TAGS = Pattern(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
+_OPENS_MAIL = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
+_MAIL_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]*(.*)", re.DOTALL)
+_SUBJECT_TAGS = re.compile(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
 _ENCODED = ("base64", "quoted-printable")
 _MAX_HEADERS = 40
 _MAX_ENCODED = 10_000
