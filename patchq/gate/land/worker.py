@@ -184,7 +184,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
         lost, again, landed = _settle(group.decisions, world, tips, tell)
         ended += landed
         tries.update(lost)
-        often = any(tries[token] > _TRIES // 2 for token in lost)
+        often = any(tries[token] > _TRIES // 4 for token in lost)
         room = max(1, len(lost) // 2) if often or len(lost) > _FEW else most
         left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
     return ended
