@@ -245,7 +245,7 @@ def _begin_again(world: World, fault: Fault) -> None:
 
 
 def renewed_world(
-    world: World, control: Control, upkeep: Upkeep, load: Callable[[], Rules]
+    world: World, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
 ) -> World:
     """Return the world under the rules as they are now; a signal has them read anew."""
     if control.reload:
