@@ -87,6 +87,10 @@ class SizeEntry(TypedDict):
     deleted: ReadOnly[int]
 
 
+RulesEntry = TypedDict("RulesEntry", {"from": str, "blob": str | None})
+"""Where the configuration is from that judged the batch, and git's id of that file."""
+
+
 class BaseCommit(TypedDict):
     """The commit (hex) that the edits were resolved on."""
 
@@ -258,7 +262,7 @@ class BatchDocument(TypedDict):
     decided: ReadOnly[Moment | None]
     reason: ReadOnly[str | None]
     mode: ReadOnly[Mode | None]
-    rules: ReadOnly[Mapping[str, str | None] | None]
+    rules: ReadOnly[RulesEntry | None]
     target: ReadOnly[str | None]
     base: ReadOnly[BaseEntry | None]
     commit: ReadOnly[str | None]

@@ -401,6 +401,14 @@ class Generation:
 
 
 @frozen
+class RulesOrigin:
+    """Place of the configuration that judged a batch, and git's id of that file."""
+
+    source: str
+    blob: str | None
+
+
+@frozen
 class ResponseVerdict:
     """What is decided on one response, as the pipeline and the report both know it; `timings` are
     milliseconds, by stage."""
@@ -418,8 +426,7 @@ class ResponseVerdict:
     timings: Mapping[str, float] = field(default_factory=dict)
     hooks: tuple[HookRun, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    rules: Mapping[str, str | None] | None = None
-    """Where the rules are from by which it was judged."""
+    rules: RulesOrigin | None = None
 
 
 @frozen

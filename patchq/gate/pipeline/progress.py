@@ -234,7 +234,7 @@ class Incoming:
         if "id" not in known:
             known["id"] = self.claim.id or self.world.queue.reserve(self.claim, "response")
         known["problems"] = (*self.problems, *problems)
-        known["rules"] = self.world.judged_by.entry()
+        known["rules"] = self.world.judged_by.origin
         return Decision(state=state, source=self.claim.source, mode=self.mode, **known)
 
     def refuse(self, *problems: Problem) -> Decision:

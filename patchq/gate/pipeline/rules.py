@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +18,8 @@ from typing import Literal
 
 from patchq.core.model.errors import Fault
 from patchq.core.model.frozen import frozen
+from patchq.core.model.report import RulesEntry
+from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
@@ -60,8 +61,13 @@ class GateRules:
         """Where they are from, for people."""
         return str(self.path or self.name)
 
-    def entry(self) -> Mapping[str, str | None]:
-        """What a report has of them."""
+    @property
+    def origin(self) -> RulesOrigin:
+        """Place and id of the file."""
+        return RulesOrigin(self.source, self.blob)
+
+    def entry(self) -> RulesEntry:
+        """The same, as JSON has it."""
         return {"from": self.source, "blob": self.blob}
 
     def place(self, *steps: int | str) -> str:

@@ -89,7 +89,7 @@ def to_json(outcome: Outcome) -> Report:
 def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
     committed = outcome.state in COMMITTED
-    base = outcome.base
+    base, rules = outcome.base, outcome.rules
     corrections = [_entry(correction, CorrectionEntry) for correction in outcome.corrections]
     report: Report = {
         "schema": SCHEMA,
@@ -108,7 +108,7 @@ def _whole(outcome: Outcome) -> Report:
         "decided": moment(outcome.decided),
         "reason": None,
         "mode": outcome.mode,
-        "rules": outcome.rules,
+        "rules": {"from": rules.source, "blob": rules.blob} if rules else None,
         "target": _short(outcome.target),
         "base": {"commit": base.commit, "how": base.how} if base else None,
         "commit": outcome.commit if committed else None,
