@@ -191,9 +191,9 @@ class UnreadableEdit(Exception):
 
     @classmethod
     def of(cls, problem: Problem) -> UnreadableEdit:
-        """The same for a problem that is known already."""
+        """Return the refusal for a known problem, which is an error from here on."""
         error = cls((problem.line or 1) - 1, problem.message, problem.hint or "", problem.code)
-        error.problem = problem
+        error.problem = replace(problem, severity="error")
         return error
 
     @classmethod

@@ -220,3 +220,8 @@ def test_the_first_letter_of_a_start_is_known(start: str, line: str) -> None:
 def test_a_start_without_a_certain_first_letter_is_a_fault(start: str) -> None:
     with pytest.raises(ValueError, match="begin with"):
         Catalogue((Format("a", "", (Opening(read, (start,)),)),))
+
+
+def test_a_refusal_is_an_error_whatever_it_carries() -> None:
+    warning = Problem("path.review", "look at it", severity="warning")
+    assert UnreadableEdit.of(warning).problem.severity == "error"
