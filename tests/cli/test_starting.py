@@ -97,19 +97,3 @@ def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) ->
     found = imported(repo, "check", "response.md")
     assert found >= {"patchq.gate.land.foresight", "patchq.core.plan", "patchq.core.resolve"}
     assert not found & (HEAVY - {"pathspec"} | FOR_FEW)
-
-
-COMPILES = """
-import re, sys
-counted, compiled = [], re.compile
-re.compile = lambda *words: counted.append(words) or compiled(*words)
-import patchq.core.formats.registry, patchq.core.plan.batch, patchq.core.resolve.ladder
-print(len(counted))
-"""
-
-
-def test_the_grammars_compile_what_is_used() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILES], capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout) < 100, "most expressions of a grammar wait for a text: `text.patterns`"

@@ -140,7 +140,7 @@ def test_h05_no_pattern_takes_the_gate_out(repo: Path) -> None:
 
 def test_h05_hooks_are_the_configurations_and_not_the_batchs(repo: Path) -> None:
     """What a batch brings as a hook, or as the configuration of one, is not run."""
-    with (repo / ".patchq.yaml").open("a") as added:
+    with operators_file(repo).open("a") as added:
         added.write("paths: {review: ['!*.yml', '!*.yaml']}\n")
     config = "hooks:\n- {id: evil, stage: pre-commit, run: 'touch ../../evil; exit 1'}\n"
     for number, path in enumerate(["sub/patchq.yml", "x/.patchq.yml", "hooks.yaml"]):

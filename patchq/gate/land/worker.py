@@ -60,6 +60,8 @@ _MANY = 64
 _CROWD = 4
 """How many times as long it takes by the clock, at most, where others have the processor: a group
 that ends sooner there has fewer in it, and costs those others as much as a large one."""
+_FEW = 32
+"""Of so many the landing takes hardly longer than of one, so they are decided again together."""
 _PULSE_SECONDS = 0.1
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
@@ -164,7 +166,7 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     What was built on a batch that a hook refused is decided again without that.  So is what others
-    moved the branch away from, in smaller groups: the smaller a group is, the sooner it lands.
+    moved the branch away from, of a large group a half at a time, which lands sooner.
     Once `world.stop` is set, what is decided on lands, and the next start does the rest.
     """
     world.check_that_it_decides()
@@ -176,16 +178,25 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
     most = 1 if world.ask and choice is None else presubmit.group_size(world, GROUP)
     room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
     while left and not world.stop.is_set:
+        if not (choice or left[0][0].choice or world.ask):  # no person waits for it
+            _rest(world)
         tips = Tips(world, _unsure.setdefault(world.repo, set()))
         group = _Group(room, many, world)
         ended += _gather(group, left, tips, tries, tell)
         lost, again, landed = _settle(group.decisions, world, tips, tell)
         ended += landed
-        if len(lost) == 1:
-            tries.update(lost)
-        room = max(1, len(lost) // 2) if lost else most
+        tries.update(lost)
+        often = any(tries[token] > _TRIES // 4 for token in lost)
+        room = max(1, len(lost) // 2) if often or len(lost) > _FEW else most
         left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
     return ended
+
+
+def _rest(world: World) -> None:
+    """Wait while checked-out branches rest; who decides before that sees them move meanwhile."""
+    while not world.stop.is_set and (rest := world.branches.rest()):
+        world.pulse()
+        sleep(min(rest, _PULSE_SECONDS))
 
 
 @dataclass
@@ -282,7 +293,6 @@ def _settle(
     how many claims ended.
     """
     checked = presubmit.check(group, world)
-    _rest(checked.kept, world)
     landed = landing.land(_complete(checked.kept, world), world)
     if tips.unsure is not None:
         tips.unsure |= landed.unsure
@@ -299,14 +309,6 @@ def _settle(
     again, others = _still_open([it for it in group if it.claim.token in dropped], world, tell)
     lost = [it.claim.token for it in again if it.claim.token in moved]
     return lost, again, ended + others
-
-
-def _rest(decisions: Sequence[Decision], world: World) -> None:
-    """Wait while checked-out branches rest, unless a person asked for what lands."""
-    lands = any(one.state == "applied" and one.claim.choice is None for one in decisions)
-    while lands and not world.ask and not world.stop.is_set and (rest := world.branches.rest()):
-        world.pulse()
-        sleep(min(rest, _PULSE_SECONDS))
 
 
 def _still_open(

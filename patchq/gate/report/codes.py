@@ -31,8 +31,8 @@ response.truncated
     The response ends in the middle: the model's stop reason or an unclosed block says so.
     Send the whole response again, in smaller edits or in several responses.
 response.incomplete
-    The file is empty, or not as its `bytes` and `sha256` say; a warning: others worked, too.
-    Write it as `NAME.tmp`, then rename it; hand in the work tree that they changed.
+    The file is empty, or not as its `bytes` and `sha256` say.
+    Write it as `NAME.tmp`, then rename it.
 response.beside
     A warning: code or a command stands beside the edits and went into no file.
     Send it as an edit, too, if it is one; what is only shown needs nothing.

@@ -24,7 +24,7 @@ from patchq.gate.pipeline.world import World
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.troubles import Troubles
-from patchq.gate.service.serve import Control, Intake, by_tip, reloaded, why_held
+from patchq.gate.service.serve import Control, Intake, renewed_world, why_held
 from patchq.gate.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -61,12 +61,7 @@ def feed(
     try:
         while not control.stop:
             upkeep.turn()
-            if control.reload:
-                upkeep.manager.reloading()
-                control.reload = False
-                upkeep.world = feeder.world = reloaded(feeder.world, load)
-                upkeep.ready()
-            upkeep.world = feeder.world = by_tip(feeder.world)
+            feeder.world = renewed_world(feeder.world, control, upkeep, load)
             if intake.is_held(feeder.world):
                 doorbell.wait(_LONGEST_REST)
                 continue

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from time import monotonic, sleep
 from types import FrameType
 
@@ -116,12 +117,7 @@ def serve(
     try:
         while not control.stop:
             upkeep.turn()
-            if control.reload:
-                upkeep.manager.reloading()
-                control.reload = False
-                upkeep.world = desk.world = world = reloaded(world, load)
-                upkeep.ready()
-            upkeep.world = desk.world = world = by_tip(world)
+            desk.world = world = renewed_world(world, control, upkeep, load)
             try:
                 if intake.is_held(world):
                     doorbell.wait(LOOK_SECONDS)
@@ -130,8 +126,8 @@ def serve(
                     worker.start(world, tell)
                     recovered = True
                 heads.turn(world)
-                rest = world.branches.rest()  # what comes meanwhile lands together
-                came = not rest and worker.turn(world, tell) > 0
+                # What comes while the branches rest lands together.
+                came = not world.branches.rest() and worker.turn(world, tell) > 0
                 if rounds.due(came):
                     _look_round(world, tell)
                 if came:
@@ -143,8 +139,8 @@ def serve(
                 recovered = False
             idle()
             upkeep.idle()
-            pauses = upkeep.pause, followers.pause, heads.pause
-            doorbell.wait(min(_pause(world), *pauses, *([rest] if rest else [])))
+            pauses = upkeep.pause, followers.pause, heads.pause, world.branches.rest() or inf
+            doorbell.wait(min(_pause(world), *pauses))
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -248,6 +244,19 @@ def _begin_again(world: World, fault: Fault) -> None:
     _LOG.warning("%s; it is tried again", fault.message)
     world.queue.release()
     world.queue.acquire(world.target)
+
+
+def renewed_world(
+    world: World, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
+) -> World:
+    """Return the world under the rules as they are now; a signal has them read anew."""
+    if control.reload:
+        upkeep.manager.reloading()
+        control.reload = False
+        upkeep.world = world = reloaded(world, load)
+        upkeep.ready()
+    upkeep.world = world = by_tip(world)
+    return world
 
 
 def by_tip(world: World) -> World:

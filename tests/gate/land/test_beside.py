@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -94,19 +95,28 @@ def test_each_lands_once_and_as_its_report_says(world: World, at: int) -> None:
 
 
 class Restless:
-    """The branches, beside somebody who commits each time right before anything moves."""
+    """The branches, beside somebody who commits the first `times` right before anything moves."""
 
-    def __init__(self, world: World) -> None:
-        self._branches, self._world = world.branches, world
-        self._count = 0
+    def __init__(self, world: World, times: float = inf) -> None:
+        self._branches, self._world, self._times = world.branches, world, times
+        self.count = 0
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        self._count += 1
-        commit_beside(self._world, self._count)
+        self.count += 1
+        if self.count <= self._times:
+            commit_beside(self._world, self.count)
         return self._branches.land(moves)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._branches, name)
+
+
+def test_a_small_group_is_decided_again_whole(world: World) -> None:
+    restless = Restless(world, 3)
+    worker.turn(replace(world, branches=cast(Branches, restless)), lambda told: None)
+    assert restless.count == 4, "what is left of it would land only after a rest"
+    states = {name: report(world.queue_root, name)["state"] for name in NAMES}
+    assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
 
 
 def test_what_never_finds_the_branch_quiet_lands_once_it_is(world: World) -> None:

@@ -707,18 +707,20 @@ def test_a_new_inbox_in_the_place_of_the_old(root: Path, queue: DirectoryQueue) 
 
 
 @pytest.mark.parametrize("folder", ["inbox", "done"])
-def test_a_link_in_the_place_of_a_directory_is_refused(
+def test_a_link_in_the_place_of_a_directory_is_not_followed(
     root: Path, queue: DirectoryQueue, folder: str
 ) -> None:
     drop(root, "1.md")
     [claim] = queue.claim(9)
-    elsewhere = root.parent / "elsewhere"
-    elsewhere.mkdir()
-    (root / folder).rmdir()
-    (root / folder).symlink_to(elsewhere)
-    with pytest.raises(DiskFault, match=folder):
-        queue.claim(9) if folder == "inbox" else finish(queue, claim, "x")
-    assert os.listdir(elsewhere) == []
+    (root / folder).rename(root.parent / "elsewhere")
+    (root / folder).symlink_to(root.parent / "elsewhere")
+    (root.parent / "elsewhere/2.md").touch()
+    if folder == "inbox":
+        assert (queue.claim(9), queue.depth()) == ([], 0)
+    else:
+        with pytest.raises(DiskFault, match=folder):
+            finish(queue, claim, "x")
+    assert os.listdir(root.parent / "elsewhere") == ["2.md"]
     (root / folder).unlink()
     (root / folder).mkdir()
     finish(queue, claim, "x")

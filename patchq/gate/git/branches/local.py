@@ -134,10 +134,9 @@ def _with_work_trees(
             for follow in follows:
                 follow.swap()
 
-        name = f"refs/heads/{move.branch}"
         moved = refs.move(
             repo,
-            name,
+            f"refs/heads/{move.branch}",
             move.old,
             move.new,
             move.log,
