@@ -373,7 +373,9 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
     patchq("init", cwd=repo)
 
     def given(id: str) -> str:
-        drop(repo / ".patchq", {f"{id}.md": f"---\nid: {id}\n---\n```text:new-{id}.txt\n{id}\n```\n"})
+        drop(
+            repo / ".patchq", {f"{id}.md": f"---\nid: {id}\n---\n```text:new-{id}.txt\n{id}\n```\n"}
+        )
         verdict(repo, id)
         return str(report(repo / ".patchq", id)["state"])
 
