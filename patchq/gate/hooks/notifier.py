@@ -35,10 +35,15 @@ _PLACES = ("done", "rejected", "active")
 class Notifier:
     """Runs the hooks that are told, each at most twice at once: one that hangs keeps neither the
     others nor the work waiting.  What waits is read from its report when its turn comes, where the
-    queue has that in a file here."""
+    queue has that in a file here.
 
-    def __init__(self, engine: Engine, queue: Path, where: Path, cut: Event) -> None:
-        self._engine, self._queue, self._where, self._cut = engine, queue, where, cut
+    They start in `gitdir`, so that no branch that is checked out has a say in what runs; git's own
+    hooks start in `top`, as git has them.
+    """
+
+    def __init__(self, engine: Engine, queue: Path, gitdir: Path, top: Path, cut: Event) -> None:
+        self._engine, self._queue, self._cut = engine, queue, cut
+        self._gitdir, self._top = gitdir, top
         self._pools: dict[str, ThreadPoolExecutor] = {}
         self._hung: set[str] = set()
         """The hooks that did not end the last time."""
@@ -120,7 +125,8 @@ class Notifier:
                 if told is None:
                     raise OSError(ENODATA, os.strerror(ENODATA))
                 told = {**told, "state": state}
-                run = self._engine.tell(step, told, kind, path, self._where, self._cut)
+                where = self._top if step.git else self._gitdir
+                run = self._engine.tell(step, told, kind, path, where, self._cut)
                 if run.output or run.exit != 0:
                     kept = replace(run, output=tail(run.output, _MOST_KEPT))
                     self._runs.append((id, kept))

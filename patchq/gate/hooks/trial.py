@@ -117,6 +117,8 @@ class _Start(Struct, frozen=True):
             last = syntax.output.strip().split("\n")[-1]
             return f"expected a line that the shell can read, got: {last}"
         line, word = shell_line.read(hook.run), _first_word(hook.run)
+        if word is not None and _in_tree(word) and hook.stage.startswith("post-"):
+            return f"expected a full path or a program on the PATH, got `{word}`: {_NO_TREE}"
         if line.ends is not None:
             return f"expected a line that can pass, and it always ends with {line.ends}: {_ENDS}"
         surely = [one.word for one in line.called if one.surely and one.word != word]
@@ -193,6 +195,7 @@ class _Start(Struct, frozen=True):
                 return end
 
 
+_NO_TREE = "it starts in the git directory, where no branch has a file"
 _ENDS = "by 126 and 127 a hook says that it cannot start; refuse with 1 to 125"
 _CURE = "name what it is made of in `visible`, or put it on the PATH"
 

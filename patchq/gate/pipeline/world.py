@@ -224,7 +224,8 @@ def compose(ground: Ground) -> World:
     def notifier() -> Notifier:
         from patchq.gate.hooks.notifier import Notifier
 
-        built = Notifier(engine(), root, repo.workdir or repo.gitdir, cut)
+        top = repo.workdir or repo.gitdir
+        built = Notifier(engine(), root, repo.commondir, top, cut)
         opened.callback(built.close)
         return built
 

@@ -749,7 +749,7 @@ def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: 
     configure(repo, on, off)
     settle(repo, code=1, good=EDIT, bad=block("a.txt", "no\n", "x\n"))
     seen = [(tmp_path / stage).read_text().split() for stage in ("post-commit", "post-reject")]
-    assert [where for _, where in seen] == [str(repo)] * 2
+    assert [where for _, where in seen] == [str(repo / ".git")] * 2, "no files of a branch"
     here = os.readlink("/proc/self/ns/net")
     assert [space == here for space, _ in seen] == [True, False]
 

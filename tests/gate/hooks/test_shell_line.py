@@ -99,3 +99,11 @@ def test_config_check_says_what_it_knows_and_what_it_did_not_try(tmp_path: Path)
     told = {note.partition("hooks[")[2][0]: note.partition(".run: ")[2] for note in notes}
     assert told == {str(n): why for n, why in enumerate(TOLD.values()) if why}
     assert f"not tried: {notes[0]}\n" in patchq("config", "check", cwd=repo).out
+
+
+def test_a_file_of_the_tree_is_no_program_for_a_hook_that_is_told(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"notify.sh": "exit 0\n"})
+    hook = "{id: hear, stage: post-commit, run: ./notify.sh}"
+    write_config(repo, f"version: 1\nhooks: [{hook}]\n")
+    said = patchq("config", "check", cwd=repo, code=2).err
+    assert "expected a full path or a program on the PATH, got `./notify.sh`" in said
