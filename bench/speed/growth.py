@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from patchq.core.plan import batch
 Batch = tuple[Sequence[Op], str]
 """Operations on a file, and what it holds."""
 _NEW = "src/new.py"
-_FIELDS = {field.name for field in fields(Edit)}
+_FIELDS = set(Edit.__struct_fields__)
 
 
 def main() -> int:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, to_builtins
 
 from patchq.core.model.errors import Fault, InDoubt, UsageError
 from patchq.core.model.report import Report
@@ -141,7 +140,7 @@ _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 def words_of(errand: Errand) -> Mapping[str, Any]:
     """The errand as JSON."""
-    return {"verb": errand.verb, **asdict(errand)}
+    return {"verb": errand.verb, **to_builtins(errand)}
 
 
 def _errand(words: Mapping[str, Any]) -> Errand:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.errors import InDoubt
 from patchq.core.model.report import Report

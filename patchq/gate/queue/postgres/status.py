@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from time import time
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, to_builtins
 
 from patchq.gate.queue.postgres.belonging import noted
 from patchq.gate.queue.postgres.database import Database, whereabouts
@@ -77,7 +76,7 @@ class ClusterState(Struct, frozen=True):
         ]
 
     def to_json(self) -> Mapping[str, Any]:
-        return asdict(self)
+        return to_builtins(self)  # type: ignore[no-any-return]
 
 
 def check_rights(database: str) -> None:

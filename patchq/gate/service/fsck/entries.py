@@ -19,6 +19,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ _VALUE = re.compile(rb"[0-9a-f]{40}\n?")
 _PACKED = re.compile(rb"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
 
 
-class Damage(Struct, frozen=True):
+class Damage(Struct, frozen=True, eq=False):
     """One thing that is not as it should be.  `kind` names it for programs, `where` is a path, a
     ref or an id; `mend` rebuilds it, `cure` is for people where there is no `mend`."""
 
@@ -66,6 +67,16 @@ class Damage(Struct, frozen=True):
     message: str
     cure: str | None = None
     mend: Callable[[], object] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Damage) and _seen(self) == _seen(other)
+
+    def __hash__(self) -> int:
+        return hash(_seen(self))
+
+
+_seen = attrgetter("kind", "where", "message", "cure")
+"""What is the same when the same damage is found again."""
 
 
 # ------------------------------------------------------------- what stands in the queue
