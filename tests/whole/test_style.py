@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.helpers.rooms import MODULES, tree
 
-RELATIVE_CLAUSES = 879
+RELATIVE_CLAUSES = 878
 """Docstrings that begin so; a change that makes them fewer lowers this."""
 OLD_WORDS = 1220
 
