@@ -40,7 +40,7 @@ queue: {settle_seconds: 0.05}
 hooks:
   - {id: hangs, stage: pre-apply, run: "sleep 1000", files: [slow/], timeout_seconds: 0.5}
   - {id: push, stage: post-commit, run: "git push dead HEAD:refs/heads/copy", timeout_seconds: 0.5}
-  - {id: tell, stage: post-commit, run: 'echo "$PATCHQ_BATCH" >> ../told', files: ["*.py"]}
+  - {id: tell, stage: post-commit, run: 'echo "$PATCHQ_BATCH" >> ../../told', files: ["*.py"]}
 """
 CAUSES = {
     "repository.damaged": "git fsck",
