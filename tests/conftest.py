@@ -47,6 +47,8 @@ for _name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "P
     del os.environ[_name]
 # The tests start some thousand commands; each would compile the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Tests that run pytest want none of what this run was given.
+os.environ.pop("PYTEST_ADDOPTS", None)
 os.environ["HOME"] = _SESSION_HOME
 os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 
@@ -149,14 +151,15 @@ def database(bare: str) -> str:
 
 # The extras are tested where they are installed; `.ci/run` installs them.
 collect_ignore = [
-    *([] if find_spec("tree_sitter") else ["text/test_grammars.py"]),
-    *([] if find_spec("mcp") else ["cli/mcp"]),
+    *([] if find_spec("tree_sitter") else ["core/text/test_grammars.py"]),
+    *([] if find_spec("mcp") else ["mcp"]),
+    *([] if find_spec("mypy") else ["whole/test_consumer.py"]),
 ]
 collect_ignore_glob = (
     []
     if find_spec("psycopg")
     else [
-        *("queue/test_postgres.py", "land/test_late_push.py"),
-        *("bench/test_cluster.py", "cli/test_cluster.py", "service/test_cluster*.py"),
+        *("gate/queue/test_postgres.py", "gate/land/test_late_push.py"),
+        *("bench/test_cluster.py", "cli/test_cluster.py", "gate/service/test_cluster*.py"),
     ]
 )
