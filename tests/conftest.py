@@ -47,8 +47,8 @@ for _name in [name for name in os.environ if name.startswith(("GIT_", "XDG_", "P
     del os.environ[_name]
 # The tests start some thousand commands; each would compile the whole package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Tests that run pytest want none of what this run was given.
-os.environ.pop("PYTEST_ADDOPTS", None)
+if "PYTEST_XDIST_WORKER" in os.environ:  # which has read it; tests that run pytest want none of it
+    os.environ.pop("PYTEST_ADDOPTS", None)
 os.environ["HOME"] = _SESSION_HOME
 os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 
