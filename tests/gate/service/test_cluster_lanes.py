@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, seen
-from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.gitrepo import commit_files, git, operators_file
 from tests.helpers.machines import Machines
 
 PENDING = ["conflict.pending"]
@@ -110,3 +110,25 @@ def test_what_another_worker_proposed_on_a_base_of_another_branch_collides(made:
     queue = machines.root / "feeder" / ".patchq"
     # What others let wait a moment ago may be told of a little later.
     machines.soon(lambda: [one["code"] for one in (seen(queue, "y") or {})["problems"]] == PENDING)
+
+
+def test_a_branch_that_a_worker_has_checked_out_brings_no_rules(
+    tmp_path: Path, database: str
+) -> None:
+    rules, marker = f"version: 1\ntarget: main\n{CONFIG.format(mode='review')}", tmp_path / "marker"
+    machines = Machines(tmp_path, database, {**FILES, ".patchq.yaml": rules}, "")
+    try:
+        for name in ("feeder", "w1"):
+            place = machines.clone(name)
+            operators_file(place).unlink()
+            hook = f"hooks: [{{id: evil, stage: pre-commit, run: 'touch {marker}'}}]\n"
+            git("checkout", "-q", "-b", "agent/x", cwd=place)
+            commit_files(place, {".patchq.yaml": rules.replace("review", "auto") + hook})
+        machines.start("feeder", "watch")
+        machines.start("w1", "worker", "--name", "w1")
+        told = send(machines, "x", block("a.txt", "one\n", "1\n"))
+        assert (told["state"], told["mode"], told["hooks"]) == ("proposed", "review", [])
+        assert told["rules"]["from"] == "home branch"
+        assert not marker.exists()
+    finally:
+        machines.close()
