@@ -25,6 +25,25 @@ EDIT = block("two = 2\n", "two = 22\n")
 AFTER: dict[str, bytes | None] = {"a.py": b"one = 1\ntwo = 22\n"}
 
 
+BY_FORMAT = {
+    "search_replace": EDIT,
+    "find_replace": "FILE: a.py\n\n### CHANGE 1: more\nFIND:\n```python\ntwo = 2\n```\n\n"
+    "REPLACE WITH:\n```python\ntwo = 22\n```\n",
+    "edit_script": '{"file": "a.py", "edits": [{"type": "replace", "content": "two = 22\\n", '
+    '"anchor": {"type": "line_pattern", "selected": "two = 2"}}]}',
+    "indexed": '{"edits": [{"id": "edit-1", "type": "modification", "file": "a.py", '
+    '"target": "two = 2", "replacement": "two = 22"}]}',
+    "contextual": '{"contextualEdits": [{"id": "ctx-1", "type": "modification", "file": "a.py", '
+    '"searchPattern": {"before": "two = ", "target": "2"}, "replacement": "22"}]}',
+    "edit_calls": '{"name": "Edit", "input": {"file_path": "a.py", "old_string": "two = 2", '
+    '"new_string": "two = 22"}}',
+    "v4a": "*** Begin Patch\n*** Update File: a.py\n@@\n-two = 2\n+two = 22\n*** End Patch\n",
+    "unified_diff": "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one = 1\n-two = 2\n+two = 22\n",
+    "whole_file": "```python:a.py\none = 1\ntwo = 22\n```\n",
+}
+"""The same change in each format."""
+
+
 class Lazy(Mapping[str, bytes]):
     """Files of which those that are read are noted; `broken` cannot be read."""
 
@@ -47,24 +66,7 @@ class Lazy(Mapping[str, bytes]):
 @pytest.mark.parametrize(
     ("answer", "files"),
     [
-        pytest.param(EDIT, AFTER, id="search_replace"),
-        pytest.param(
-            "*** Begin Patch\n*** Update File: a.py\n@@\n-two = 2\n+two = 22\n*** End Patch\n",
-            AFTER,
-            id="v4a",
-        ),
-        pytest.param(
-            "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one = 1\n-two = 2\n+two = 22\n",
-            AFTER,
-            id="unified_diff",
-        ),
-        pytest.param("```python:a.py\none = 1\ntwo = 22\n```\n", AFTER, id="whole_file"),
-        pytest.param(
-            '{"name": "Edit", "input": {"file_path": "a.py", "old_string": "two = 2", '
-            '"new_string": "two = 22"}}',
-            AFTER,
-            id="edit_calls",
-        ),
+        *(pytest.param(answer, AFTER, id=name) for name, answer in BY_FORMAT.items()),
         pytest.param(block("", "four = 4\n", "c.py"), {"c.py": b"four = 4\n"}, id="create"),
         pytest.param("b.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n", {"b.py": None}, id="delete"),
         pytest.param(
@@ -140,15 +142,29 @@ def test_exact_base_settles_what_was_seen() -> None:
     assert patchq.apply(whole, FILES, exact_base=True).problems == ()
 
 
+def test_a_change_shown_beside_the_edits_is_a_warning() -> None:
+    shown = "And the limit:\n\n```python\nLIMIT = 9\n```\n"
+    result = patchq.apply(f"{EDIT}\n{shown}", FILES)
+    assert (result.ok, result.files) == (True, AFTER)
+    assert [problem.code for problem in result.problems] == ["response.beside"]
+
+
+ELIDED = block("two = 2\n", "# ... rest unchanged ...\n")
+UNSURE = BY_FORMAT["indexed"].replace('"id"', '"confidence": 0.6, "id"')
+
+
 @pytest.mark.parametrize(
     ("answer", "strict", "lax"),
     [
         (block("two = 2  \n", "two = 22\n"), patchq.Rules(levels=("exact",)), patchq.Rules()),
         (EDIT, patchq.Rules(deny=lambda path: "no"), patchq.Rules()),
         (EDIT, patchq.Rules(max_file_bytes=8), patchq.Rules()),
+        (ELIDED, patchq.Rules(), patchq.Rules(elision=False)),
+        ("```python:a.py\none = 1\n```\n", patchq.Rules(min_kept=0.6), patchq.Rules()),
+        (UNSURE, patchq.Rules(), patchq.Rules(min_confidence=0.5)),
         (block("two = 2\n", "two = (\n"), patchq.Rules(), patchq.Rules(syntax=False)),
     ],
-    ids=["levels", "deny", "max_file_bytes", "syntax"],
+    ids=["levels", "deny", "max_file_bytes", "elision", "min_kept", "min_confidence", "syntax"],
 )
 def test_rules(answer: str, strict: patchq.Rules, lax: patchq.Rules) -> None:
     outcomes = [patchq.apply(answer, FILES, rules).ok for rules in (strict, lax)]
@@ -166,6 +182,10 @@ def test_parse_and_plan() -> None:
     edits = patchq.parse(EDIT + block("three = 3\n", "three = 33\n", "b.py")).edits
     assert [edit.path for edit in edits] == ["a.py", "b.py"]
     assert patchq.plan(edits[:1], FILES).files == AFTER
+
+
+def test_each_format_has_its_row() -> None:
+    assert tuple(BY_FORMAT) == patchq.formats()
 
 
 def test_instructions_are_those_of_a_format() -> None:
