@@ -29,6 +29,8 @@ from patchq.gate.git.repository import Repository
 
 Source = Literal["file", "git directory", "home branch", "defaults"]
 _MOST_BYTES = 1 << 20
+_NO_FILE = b"?"
+"""Stands for a link, a directory, or what cannot be read."""
 _LOG = logging.getLogger("patchq")
 _KEPT = frozenset({"queue", "cluster", "review", "log"})
 """Keys that are read at start and at SIGHUP alone."""
@@ -167,8 +169,7 @@ def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
     if here == _meaning(rules.data):
         return None
     head = head_commit(repo)
-    blob = head and _blob(repo, head, "HEAD")
-    edited = here != _meaning(repo.raw(blob) if blob else None)
+    edited = here != _meaning(_committed(repo, head) if head else None)
     if not edited and repo.head_branch() != home.branch:
         return f"this branch has other rules; those of {home} count", ""
     first = "make a first commit with it" if head is None else f"commit it to {home.branch}"
@@ -182,10 +183,17 @@ def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:
 def _of_work_tree(workdir: Path) -> bytes | None:
     path = workdir / FILE
     with suppress(OSError):  # whatever a branch has put there
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            return b"?" if os.path.lexists(path) else None
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return _NO_FILE if os.path.lexists(path) else None
         return path.read_bytes()
-    return b"?"
+    return _NO_FILE
+
+
+def _committed(repo: Repository, commit: str) -> bytes | None:
+    leaf = repo.leaf(repo.tree(commit).root, FILE)
+    if leaf and not is_regular(leaf[0]):
+        return _NO_FILE
+    return repo.raw(leaf[1]) if leaf else None
 
 
 def _meaning(data: bytes | None) -> Config | bytes:

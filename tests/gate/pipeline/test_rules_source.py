@@ -391,3 +391,18 @@ def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:
 
     daemon(repo, work)
     assert "main:.patchq.yaml:1:7" in patchq("run", cwd=repo, code=2).err
+
+
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_what_is_no_file_on_a_checked_out_branch_stops_nothing(tmp_path: Path, kind: str) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    (repo / ".patchq.yaml").unlink()
+    git("checkout", "-q", "-b", "agent/x", cwd=repo)
+    if kind == "link":
+        (repo / ".patchq.yaml").symlink_to("a.txt")
+    commit_files(repo, {} if kind == "link" else {".patchq.yaml/x": "x\n"})
+    drop(repo / ".patchq", {"x.md": RESPONSE})
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+    assert "this branch has other rules; those of main count" in patchq("status", cwd=repo).out
