@@ -70,7 +70,8 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = AS_SENT) ->
             parsed = stages.parse(response, base)
             stages.check_size(parsed, world.config.limits)
             resolved = stages.resolve(response, target, base, parsed)
-            stages.look_beside(response, resolved)
+            stages.refuse_unresolved(resolved)
+            stages.warn_of_code_beside(response, resolved)
             resolved = bases.carry(response, target, resolved)
             decision = stages.check_results(decided("applied"), response, target, resolved)
             if decision.lands:

@@ -223,11 +223,15 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     return replace(resolved, plan=plan, edits=outcomes)
 
 
-def look_beside(response: Response, resolved: Resolved) -> None:
-    """Refuse edits without a place; warn of code that stands beside the edits of a response."""
+def refuse_unresolved(resolved: Resolved) -> None:
+    """Refuse a response with an edit that has no certain place."""
+    if resolved.plan.refused:
+        raise EndedEarly("rejected", *resolved.plan.problems)
+
+
+def warn_of_code_beside(response: Response, resolved: Resolved) -> None:
+    """Add the plan's warnings, and one for each code that went nowhere."""
     plan, parsed = resolved.plan, resolved.parsed
-    if plan.refused:
-        raise EndedEarly("rejected", *plan.problems)
     tree = response.world.repo.tree(resolved.base.commit)
     beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
     response.warnings.extend((*plan.problems, *beside))
