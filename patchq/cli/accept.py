@@ -28,14 +28,14 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
-    world = opening.open_world(args, targeted=False)
-    ids = several.chosen(args, world, traces.waiting)
+    session = opening.open_session(args, targeted=False)
+    ids = several.chosen(args, session, traces.waiting)
     only = None if args.only is None else tuple(sorted(args.only))
     without = tuple(sorted(args.without or ()))
 
     def land(id: str) -> int:
         errand = Accept(id, only, without, args.stack)
-        return report(args, deciding.decide(world, errand), len(ids))
+        return report(args, deciding.decide(session, errand), len(ids))
 
     return several.decide(args, ids, land)
 

@@ -15,23 +15,23 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args)
+    session = opening.open_session(args)
     data, name = arguments.read_response(args.file)
     choice = None
-    if args.file != "-" and confirm.possible(args, world.config):
+    if args.file != "-" and confirm.possible(args, session.config):
         try:
-            choice = confirm.Asker(world)(check.unread(world, data, name))
+            choice = confirm.Asker(session)(check.unread(session, data, name))
         except confirm.Quit:
             return 130
     verdicts = output.Verdicts(args)
-    if "cluster" in world.config.given:
-        verdicts(handover.decided(world, data, name, choice))
+    if "cluster" in session.config.given:
+        verdicts(handover.decided(session, data, name, choice))
         return verdicts.exit_code
     reports: list[Report] = []
-    claim = world.queue.adopt(data, name, choice.to_json() if choice else None)
-    claim = replace(claim, problem=check.oversize(world, data))
-    worker.work([claim], world, reports.append, choice)
-    restack.settle(world)
+    claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
+    claim = replace(claim, problem=check.oversize(session, data))
+    worker.work([claim], session, reports.append, choice)
+    restack.settle(session)
     for report in reports:
         verdicts(report)
     return verdicts.exit_code

@@ -26,17 +26,17 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict.  In a
     cluster a worker asks, and the first verdict is what is waited for."""
-    world = opening.open_world(args)
-    question = request.write(prompt.question(args, world.repo))
+    session = opening.open_session(args)
+    question = request.write(prompt.question(args, session.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
-    if "cluster" in world.config.given:
-        verdicts(handover.decided(world, question, name + REQUEST))
+    if "cluster" in session.config.given:
+        verdicts(handover.decided(session, question, name + REQUEST))
         return verdicts.exit_code
-    desk = RequestDesk(world)
-    world = replace(world, desk=desk)
+    desk = RequestDesk(session)
+    session = replace(session, desk=desk)
     args.opened.callback(desk.close)
-    desk.take(replace(world.queue.adopt(question, name + REQUEST), request=True))
+    desk.take(replace(session.queue.adopt(question, name + REQUEST), request=True))
     while desk.open:
-        worker.work(desk.answered(wait=1.0), world, verdicts)
+        worker.work(desk.answered(wait=1.0), session, verdicts)
     return int(verdicts.states[-1:] == ["rejected"])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from patchq.core.model.errors import ObjectDamaged
 from patchq.core.model.report import Report, ReportChanges, has_commit
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.hand import Pending
@@ -15,35 +15,35 @@ from patchq.gate.report import document
 from patchq.gate.review import from_git
 
 
-def find(ground: Ground, id: str) -> tuple[Report, str]:
+def find(context: RepoContext, id: str) -> tuple[Report, str]:
     """The batch's report, and where it is from if it is not in the queue; `UsageError` if neither
     the queue nor git knows the batch."""
-    if report := ground.queue.load(id):
+    if report := context.queue.load(id):
         return report, ""
-    if known := from_git.gone(ground, [id]):
+    if known := from_git.gone(context, [id]):
         return known[id]
-    raise traces.unknown(ground, id)
+    raise traces.unknown(context, id)
 
 
-def pending(ground: Ground, id: str) -> Pending | None:
+def pending(context: RepoContext, id: str) -> Pending | None:
     """The response that has no verdict and this id; held ones have a report."""
-    queue = ground.queue
+    queue = context.queue
     return queue.pending(id) if isinstance(queue, DirectoryQueue) else None
 
 
-def seen(ground: Ground, report: Report, *notes: str) -> tuple[Report, str]:
+def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
-    now = traces.observe(ground, report)
-    return as_it_stands(ground, report, now), "; ".join(filter(None, (now.note, *notes)))
+    now = traces.observe(context, report)
+    return as_it_stands(context, report, now), "; ".join(filter(None, (now.note, *notes)))
 
 
-def as_it_stands(ground: Ground, report: Report, now: Sighting) -> Report:
+def as_it_stands(context: RepoContext, report: Report, now: Sighting) -> Report:
     """The report with the state that was seen, and of a batch that a person changed with what there
     is now: commit, tree and diff go together."""
     changes: ReportChanges = {}
     if now.commit and now.commit != report["commit"] and has_commit(report):
         with suppress(ObjectDamaged):  # the note says so
-            changes = traces.as_changed(ground, report, now.commit)
+            changes = traces.as_changed(context, report, now.commit)
     if not changes:
         return {**report, "state": now.state}
     made = document.with_state(report, report["state"], **changes)  # as much as a report holds

@@ -19,7 +19,7 @@ from patchq.core.model.values import Envelope, Problem, Source
 from patchq.gate.land import foresight
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.inbox import too_large
@@ -31,9 +31,9 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, writes=False)
+    session = opening.open_session(args, writes=False)
     data, name = arguments.read_response(args.file)
-    report = foresee(world, data, name)
+    report = foresee(session, data, name)
     if args.json:
         output.say(args, report)
     else:
@@ -43,32 +43,32 @@ def run(args: Namespace) -> int:
     return 1 if report["state"] == "rejected" else 0
 
 
-def foresee(world: World, data: bytes, name: str) -> Report:
+def foresee(session: Session, data: bytes, name: str) -> Report:
     """The report that a response would get now, with what waits or is held and collides with it."""
     with suppress(Unreachable):  # then it would be held for that
-        world.branches.refresh(within=world.config.landing.poll_seconds)
-    decision = preview(world, unread(world, data, name))
-    return document.to_json(foresight.foreseen(decision, world).outcome())
+        session.branches.refresh(within=session.config.landing.poll_seconds)
+    decision = preview(session, unread(session, data, name))
+    return document.to_json(foresight.foreseen(decision, session).outcome())
 
 
-def preview(world: World, claim: Claim, choice: Choice | None = None) -> Decision:
+def preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
     """What would become of a response now; nothing is written, and no id is taken."""
     opened = open_response(claim.data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
-    if claim.id is None and isinstance(world.queue, DirectoryQueue):
-        id = world.queue.next_id(id)
+    if claim.id is None and isinstance(session.queue, DirectoryQueue):
+        id = session.queue.next_id(id)
     dry = replace(choice or AS_SENT, dry_run=True)
-    return process(replace(claim, id=id), world, Tips(world), dry)
+    return process(replace(claim, id=id), session, Tips(session), dry)
 
 
-def unread(world: World, data: bytes, name: str) -> Claim:
+def unread(session: Session, data: bytes, name: str) -> Claim:
     """A response that the queue does not have, to look at."""
     source = Source(name, sha256(data).hexdigest(), len(data))
-    return Claim("", source, data, oversize(world, data))
+    return Claim("", source, data, oversize(session, data))
 
 
-def oversize(world: World, data: bytes) -> Problem | None:
+def oversize(session: Session, data: bytes) -> Problem | None:
     """Why a response that does not come through the inbox would not be read there."""
-    most = world.config.limits.response_bytes
+    most = session.config.limits.response_bytes
     return too_large(len(data), most) if len(data) > most else None

@@ -26,8 +26,8 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    site = places.find(args)
-    config = site.rules().config
+    location = places.find(args)
+    config = location.rules().config
     places.setup_log(args, config)
     database = database_of(config)
     return _migrate(args, database) if args.what == "migrate" else _status(args, database)

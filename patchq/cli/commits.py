@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from patchq.cli import opening
 from patchq.core.model.errors import UsageError
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report.message import subject
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import handed_in, ranges
@@ -29,12 +29,12 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
 
     `free` gives an id that no batch has, near to the one that is asked for.
     """
-    world = opening.open_world(args, writes=False)
+    session = opening.open_session(args, writes=False)
     if args.base:
         raise UsageError("what is handed in by commits has its base", "leave --base out")
-    whole, name = _named(args, world)
+    whole, name = _named(args, session)
     if not args.series:
-        yield HandedIn(_response(args, world, whole, {}), name)
+        yield HandedIn(_response(args, session, whole, {}), name)
         return
     if args.worktree is not None or args.message:
         raise UsageError(
@@ -42,25 +42,25 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
             "leave --message out, and name a --branch or --range",
         )
     before = list[str]()
-    for number, one in enumerate(ranges.each(world.repo, whole), 1):
+    for number, one in enumerate(ranges.each(session.repo, whole), 1):
         id = free(f"{name}-{number}")
-        yield HandedIn(_response(args, world, one, {"id": id, "depends_on": before}), id)
+        yield HandedIn(_response(args, session, one, {"id": id, "depends_on": before}), id)
         before = [id]
 
 
-def _named(args: Namespace, world: World) -> tuple[Range, str]:
+def _named(args: Namespace, session: Session) -> tuple[Range, str]:
     """What is handed in, and a name for it."""
-    repo = world.repo
-    target = args.target or world.target
+    repo = session.repo
+    target = args.target or session.target
     if args.branch is not None:
-        return ranges.of_branch(world, args.branch, target), batch_id(args.branch)
+        return ranges.of_branch(session, args.branch, target), batch_id(args.branch)
     if args.range is not None:
         found = ranges.of_range(repo, args.range)
         return found, batch_id(subject(repo.message(found.result)) or found.result[:12])
     place = Path(args.directory, args.worktree)
-    return ranges.of_worktree(world, place, target), batch_id(place.resolve().name)
+    return ranges.of_worktree(session, place, target), batch_id(place.resolve().name)
 
 
-def _response(args: Namespace, world: World, change: Range, more: dict[str, object]) -> bytes:
+def _response(args: Namespace, session: Session, change: Range, more: dict[str, object]) -> bytes:
     said = more | {"target": args.target, "message": args.message}
-    return handed_in.of_range(world.repo, world.rules, change, said)
+    return handed_in.of_range(session.repo, session.rules, change, said)

@@ -13,7 +13,7 @@ from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.trial import Trial
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.pipeline.world import NOBODY
+from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.report import document
 from patchq.gate.service.doctor import landing
 
@@ -37,14 +37,14 @@ def run(args: Namespace) -> int:
         print(json.dumps(config_file.json_schema(), indent=2))
     else:
         args.config = args.file or args.config
-        site = places.find(args)
-        found = site.rules()
+        location = places.find(args)
+        found = location.rules()
         config = found.config
-        trial = Trial(site.repo.commondir, site.home, site.home / config.queue.path)
+        trial = Trial(location.repo.commondir, location.home, location.home / config.queue.path)
         flaws, notes = trial.tried(config)
-        flaws = [*flaws, *landing.flaws(site.repo, config)]
+        flaws = [*flaws, *landing.flaws(location.repo, config)]
         wrong = [f"{found.place(*loc)}: {why}" for loc, why in flaws]
-        if wrong := [*wrong, *_unsigned(site, found)]:
+        if wrong := [*wrong, *_unsigned(location, found)]:
             raise config_file.ConfigError(wrong)
         not_tried = [f"{found.place(*loc)}: {why}" for loc, why in notes]
         output.emit(
@@ -58,15 +58,15 @@ def run(args: Namespace) -> int:
             f"{found.title}: ok",
             *(f"not tried: {note}" for note in not_tried),
         )
-        places.notice_difference(args, site.repo, found)
+        places.notice_difference(args, location.repo, found)
     return 0
 
 
-def _unsigned(site: places.Site, rules: GateRules) -> list[str]:
+def _unsigned(location: places.Location, rules: GateRules) -> list[str]:
     """Why commits that are to be signed cannot be, tried out."""
     commit = rules.config.commit
     try:
-        Signer(site.repo, commit.sign).try_out(site.repo.identity() or Identity(*NOBODY))
+        Signer(location.repo, commit.sign).try_out(location.repo.identity() or Identity(*NOBODY))
     except CannotSign as fault:
         given = "sign" in commit.given
         where = rules.place("commit", "sign") if given else "git's configuration"

@@ -23,7 +23,7 @@ from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
 from patchq.gate.pipeline import selection
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 
@@ -45,7 +45,7 @@ def possible(args: Namespace, config: Config) -> bool:
 class Asker:
     """Asks about one response after the other; `stopped` tells of signals meanwhile."""
 
-    world: World
+    session: Session
     stopped: Callable[[], bool] = lambda: False
     quit: bool = False
 
@@ -53,7 +53,7 @@ class Asker:
         """How to take the response, None for as it says itself; raises `Quit`."""
         choice: Choice | None = None
         while True:
-            decision = check.preview(self.world, claim, choice)
+            decision = check.preview(self.session, claim, choice)
             stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
             # A work tree keeps it from landing, or what it stands on, which waits.
             if decision.state != "proposed" or stuck or decision.on:
@@ -88,7 +88,7 @@ class Asker:
 
     def _edits(self, claim: Claim) -> Sequence[EditEntry]:
         """The batch's edits, if all of them were taken."""
-        return document.to_json(check.preview(self.world, claim).outcome())["edits"]
+        return document.to_json(check.preview(self.session, claim).outcome())["edits"]
 
     def _names(self, claim: Claim) -> str:
         return ", ".join(edit["id"] for edit in self._edits(claim))
@@ -116,7 +116,7 @@ class Asker:
             alone = self._choice(edits, frozenset({edit["id"]}))
             if alone is None:
                 return None
-            report = document.to_json(check.preview(self.world, claim, alone).outcome())
+            report = document.to_json(check.preview(self.session, claim, alone).outcome())
             self._say(f"\n  edit {_edit(edit)}", report["diff"].removesuffix("\n"))
             question = f"Take edit {edit['id']} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
             answer = ""

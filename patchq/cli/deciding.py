@@ -11,7 +11,7 @@ from patchq.cli import cluster
 from patchq.core.model.errors import UsageError
 from patchq.gate.land import worker
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.review import errands
 from patchq.gate.review.decide import Decided
@@ -21,33 +21,33 @@ _FOLLOWS_SECONDS = 10.0
 """How long the feeder here, if one runs, is waited for."""
 
 
-def decide(world: World, errand: Errand, tell: worker.Tell = lambda report: None) -> Decided:
+def decide(session: Session, errand: Errand, tell: worker.Tell = lambda report: None) -> Decided:
     """Have it done, and return what came of it; `tell` gets the verdicts on batches that were made
     for it.  Raises what kept it from being done, here or there; in a cluster `errors.Busy` where
     nobody serves the branch."""
-    return begun(world, errand, tell)()
+    return begun(session, errand, tell)()
 
 
 def begun(
-    world: World, errand: Errand, tell: worker.Tell = lambda report: None
+    session: Session, errand: Errand, tell: worker.Tell = lambda report: None
 ) -> Callable[[], Decided]:
-    """The same in two steps, for those who share a world: what is returned waits for a worker,
-    where one decides, and does not use the world any more."""
-    if "cluster" not in world.config.given:
-        decided = errand.carry_out(world, tell)
+    """The same in two steps, for those who share a session: what is returned waits for a worker,
+    where one decides, and does not use the session any more."""
+    if "cluster" not in session.config.given:
+        decided = errand.carry_out(session, tell)
         return lambda: decided
     from patchq.cli.feeding import feeder_name
 
-    report = world.queue.load(errand.id)
+    report = session.queue.load(errand.id)
     return partial(
         _asked,
         errand,
         tell,
-        database=cluster.database_of(world.config),
-        root=world.queue_root,
-        feeder=feeder_name(world.queue_root),
-        lane=report["target"] or world.target if report else None,
-        unknown=None if report else traces.unknown(world, errand.id),
+        database=cluster.database_of(session.config),
+        root=session.queue_root,
+        feeder=feeder_name(session.queue_root),
+        lane=report["target"] or session.target if report else None,
+        unknown=None if report else traces.unknown(session, errand.id),
     )
 
 

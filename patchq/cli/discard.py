@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from patchq.cli import accept, arguments, deciding, opening, several
 from patchq.core.model.report import Report
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.review.errands import Discard
 
 ARGUMENTS = (
@@ -20,18 +20,18 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, targeted=False)
-    ids = several.chosen(args, world, _eligible)
+    session = opening.open_session(args, targeted=False)
+    ids = several.chosen(args, session, _eligible)
 
     def go(id: str) -> int:
-        decided = deciding.decide(world, Discard(id, args.message))
+        decided = deciding.decide(session, Discard(id, args.message))
         return accept.report(args, decided, len(ids))
 
     return several.decide(args, ids, go)
 
 
-def _eligible(ground: Ground) -> Iterator[Report]:
-    yield from traces.waiting(ground)
-    for claim in ground.queue.held():
-        if claim.id and (report := ground.queue.load(claim.id)):
+def _eligible(context: RepoContext) -> Iterator[Report]:
+    yield from traces.waiting(context)
+    for claim in context.queue.held():
+        if claim.id and (report := context.queue.load(claim.id)):
             yield report

@@ -40,30 +40,30 @@ def run(args: Namespace) -> int:
 
 def _look(args: Namespace) -> Iterator[Finding]:
     try:
-        site = places.find(args)
+        location = places.find(args)
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
         yield from system.look_at_machine(None, None, None)
         return
     config, target = None, ""
     try:
-        found = site.rules()
+        found = location.rules()
     except UsageError as error:
         for problem in error.message.splitlines():
             yield Finding("config", "fatal", problem, error.hint)
     else:
         config, target = found.config, places.target_of(found)
         yield Finding("config", "ok", found.title)
-        if other := difference(site.repo, found):
+        if other := difference(location.repo, found):
             yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
-    root = site.home / (config or Config()).queue.path
-    yield from system.look_at_repository(site.repo, config, target)
+    root = location.home / (config or Config()).queue.path
+    yield from system.look_at_repository(location.repo, config, target)
     if config is not None:
-        yield from landing.look(site.repo, config, root, target)
-    yield from queue.look(root, site.repo.commondir, site.home, config)
+        yield from landing.look(location.repo, config, root, target)
+    yield from queue.look(root, location.repo.commondir, location.home, config)
     if config and "cluster" in config.given:
-        yield from cluster.look(places.database(config), site.repo)
-    yield from system.look_at_machine(site.repo, config, root, target)
+        yield from cluster.look(places.database(config), location.repo)
+    yield from system.look_at_machine(location.repo, config, root, target)
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The repository and its queue, opened for one call after the other.
 
-A world belongs to one thread at a time, and the umask is the process's, so whoever works holds the
-lock; nobody holds it while waiting.  Changed rules are seen by the next call.
+A session belongs to one thread at a time, and the umask is the process's, so whoever works holds
+the lock; nobody holds it while waiting.  Changed rules are seen by the next call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from patchq.cli import opening, places
 from patchq.core.model.errors import Fault, RepositoryFault
 from patchq.gate.config.config_file import OWN_FILE
 from patchq.gate.pipeline.rules import renewed
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.journal import EVENTS
 from patchq.gate.queue.layout import PUBLIC, REPORT
 from patchq.gate.queue.spool import valid
@@ -30,16 +30,16 @@ class Door:
         self._site = places.find(args)
         self._lock = Lock()
         self._opened = ExitStack()
-        self._world: World | None = None
+        self._world: Session | None = None
         self._seen: object = None
         self._has = (False, False)
-        with self.world() as world:  # what is wrong with the configuration is said at the start
-            self.response_bytes = world.config.limits.response_bytes
+        with self.session() as session:  # what is wrong with the configuration is said at the start
+            self.response_bytes = session.config.limits.response_bytes
 
     @contextmanager
-    def world(self, *, targeted: bool = False, writes: bool = False) -> Iterator[World]:
-        """The world as it is now, for one thread; what only looks makes no queue.  Raises what
-        `opening.open_world` raises."""
+    def session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
+        """The session as it is now, for one thread; what only looks makes no queue.  Raises what
+        `opening.open_session` raises."""
         with self._lock:
             signs, has = self._signs(), self._has
             if self._world is None or self._seen != signs:
@@ -48,7 +48,7 @@ class Door:
             if self._world is None or self._seen != signs or wanted != has:
                 self.close()
                 args = Namespace(**{**vars(self._args), "opened": self._opened})
-                self._world = opening.open_world(args, targeted=wanted[0], writes=wanted[1])
+                self._world = opening.open_session(args, targeted=wanted[0], writes=wanted[1])
                 self._seen, self._has = self._signs(), wanted
             try:
                 yield self._world
@@ -78,7 +78,7 @@ class Door:
         return self._world.queue_root if self._world else None
 
     def _signs(self) -> object:
-        """What tells whether the world is still the one that was opened."""
+        """What tells whether the session is still the one that was opened."""
         there, common = self.root is not None and self.root.is_dir(), self._site.repo.commondir
         if not (common / "HEAD").exists():
             raise RepositoryFault(

@@ -14,7 +14,7 @@ from types import FrameType
 from patchq.cli import arguments, places
 from patchq.core.model.errors import Fault
 from patchq.core.text.quote import visible
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.journal import Event, Events
 from patchq.gate.report.document import printed
@@ -46,11 +46,11 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
-    _heal(ground)
+    context = places.open_context(args)
+    _heal(context)
     if args.follow:
-        return _follow(args, ground)
-    with closing(Events(ground.queue_root, args.since)) as events:
+        return _follow(args, context)
+    with closing(Events(context.queue_root, args.since)) as events:
         if args.since is None:
             told, more = events.newest(args.limit or _NEWEST)
             left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
@@ -65,10 +65,10 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _follow(args: Namespace, ground: Ground) -> int:
+def _follow(args: Namespace, context: RepoContext) -> int:
     """Until a signal, or the reader, ends it; a reader that is gone is noticed without an event."""
     stopped: list[int] = []
-    with closing(Watcher(ground.queue_root, args.since)) as watcher:
+    with closing(Watcher(context.queue_root, args.since)) as watcher:
 
         def stop(number: int, frame: FrameType | None) -> None:
             stopped.append(number)
@@ -88,7 +88,7 @@ def _follow(args: Namespace, ground: Ground) -> int:
             if stopped or left == 0 or watcher.wait(_LOOK_SECONDS):
                 continue
             if monotonic() - healed > _HEAL_SECONDS:
-                _heal(ground)
+                _heal(context)
                 healed = monotonic()
     return 130 if signal.SIGINT in stopped else 0
 
@@ -108,11 +108,11 @@ class _Listener:
         return not any(mask & (select.POLLERR | select.POLLNVAL) for _, mask in found)
 
 
-def _heal(ground: Ground) -> None:
+def _heal(context: RepoContext) -> None:
     """Have told what killed commands did not tell, as far as one may write here."""
-    if isinstance(ground.queue, DirectoryQueue):
+    if isinstance(context.queue, DirectoryQueue):
         with suppress(Fault):
-            ground.queue.heal()
+            context.queue.heal()
 
 
 def _tell(args: Namespace, event: Event) -> None:

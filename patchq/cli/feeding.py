@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
-from patchq.cli.session import Session
+from patchq.cli.tenure import Tenure
 from patchq.core.model.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.pipeline.rules import GateRules
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # the database's driver is an extra
 FEEDER = "feeder"
 
 
-def feed_cluster(args: Namespace, session: Session, reload: Callable[[], GateRules]) -> None:
-    """Feed until the session is told to stop; a database that is away is waited for, and `reload`
+def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules]) -> None:
+    """Feed until the tenure is told to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
-    database, entries = _entries(args, session)
+    database, entries = _entries(args, tenure)
     from patchq.gate.queue.postgres.listening import Listening
 
     try:
@@ -38,20 +38,20 @@ def feed_cluster(args: Namespace, session: Session, reload: Callable[[], GateRul
         args.opened.callback(Listening(database, ring).close)
 
     feed(
-        session.world,
+        tenure.session,
         entries,
-        session.control,
-        session.tell,
+        tenure.control,
+        tenure.tell,
         reload,
-        session.upkeep,
+        tenure.upkeep,
         listen,
-        session.refresh,
+        tenure.refresh,
     )
 
 
-def drain_cluster(args: Namespace, session: Session) -> None:
+def drain_cluster(args: Namespace, tenure: Tenure) -> None:
     """Feed what waits, and wait for what becomes of it."""
-    database, entries = _entries(args, session)
+    database, entries = _entries(args, tenure)
     entries.open()
     from patchq.gate.queue.postgres.status import look
 
@@ -59,27 +59,27 @@ def drain_cluster(args: Namespace, session: Session) -> None:
         return [one.lane for one in look(database).unserved(SOON_SECONDS)]
 
     feed_once(
-        session.world,
+        tenure.session,
         entries,
-        session.control,
-        session.tell,
-        session.upkeep,
+        tenure.control,
+        tenure.tell,
+        tenure.upkeep,
         unserved,
-        session.refresh,
+        tenure.refresh,
     )
 
 
-def _entries(args: Namespace, session: Session) -> tuple[str, Entries]:
+def _entries(args: Namespace, tenure: Tenure) -> tuple[str, Entries]:
     """The database, and what this machine has in it."""
-    target_of(session.world.config)
-    database = database_of(session.world.config)
+    target_of(tenure.session.config)
+    database = database_of(tenure.session.config)
     from patchq.gate.queue.postgres import belonging
     from patchq.gate.queue.postgres.entries import Entries
 
-    world = session.world
-    tip = world.branches.tip(world.target)
-    belongs = partial(belonging.check, repo=world.repo, tip=tip)
-    entries = Entries(database, feeder_name(world.queue_root), belongs)
+    session = tenure.session
+    tip = session.branches.tip(session.target)
+    belongs = partial(belonging.check, repo=session.repo, tip=tip)
+    entries = Entries(database, feeder_name(session.queue_root), belongs)
     args.opened.callback(entries.close)
     return database, entries
 

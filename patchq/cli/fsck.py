@@ -16,11 +16,11 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, targeted=False, writes=args.repair)
-    if not world.queue_root.is_dir():
+    session = opening.open_session(args, targeted=False, writes=args.repair)
+    if not session.queue_root.is_dir():
         return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
-    found = check(world)
-    left = repair(world) if args.repair else found
+    found = check(session)
+    left = repair(session) if args.repair else found
     rows = [
         {
             "kind": damage.kind,

@@ -10,7 +10,7 @@ from patchq.cli import cluster
 from patchq.core.model.errors import Busy, UsageError
 from patchq.core.model.report import Report
 from patchq.gate.pipeline.lane import lane_of
-from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue.directory import DirectoryQueue, directory_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.service.watcher import Watcher
@@ -18,25 +18,27 @@ from patchq.gate.service.watcher import Watcher
 _LOOK_SECONDS = 1.0
 
 
-def decided(world: World, data: bytes, name: str, choice: Choice | None = None) -> Report:
+def decided(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
     """The report on the response, taken as a person wants it.
 
     `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where nobody serves
     the branch, and then the response waits in the queue.
     """
-    if lock_owner(world.queue_root) is None:
+    if lock_owner(session.queue_root) is None:
         raise UsageError(
             "no daemon feeds the cluster from this machine, so nothing was done",
             "start `patchq watch`, then say it again",
         )
-    queue = directory_queue(world.queue)
+    queue = directory_queue(session.queue)
     with closing(Watcher(queue.root)) as watcher:
         claim = queue.adopt(data, name, choice.to_json() if choice else None)
         queue.leave(claim)
         looks = monotonic() + cluster.SOON_SECONDS
         while (report := _told(watcher, queue, claim.token)) is None:
             if monotonic() > looks:
-                _check_that_it_is_served(world, (choice and choice.target) or _lane(world, data))
+                _check_that_it_is_served(
+                    session, (choice and choice.target) or _lane(session, data)
+                )
                 looks = monotonic() + _LOOK_SECONDS
             watcher.wait(_LOOK_SECONDS)
     return report
@@ -49,14 +51,14 @@ def _told(watcher: Watcher, queue: DirectoryQueue, token: str) -> Report | None:
     return None
 
 
-def _lane(world: World, data: bytes) -> str:
-    return lane_of(data, world.target, world.config.targets)
+def _lane(session: Session, data: bytes) -> str:
+    return lane_of(data, session.target, session.config.targets)
 
 
-def _check_that_it_is_served(world: World, lane: str) -> None:
+def _check_that_it_is_served(session: Session, lane: str) -> None:
     from patchq.gate.queue.postgres.status import look
 
-    state = look(cluster.database_of(world.config))
+    state = look(cluster.database_of(session.config))
     if any(one.lane == lane for one in state.unserved(cluster.SOON_SECONDS)):
         raise Busy(
             f"no worker serves the branch {lane!r}, so the response waits in the queue",

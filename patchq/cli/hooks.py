@@ -15,7 +15,7 @@ from typing import Any
 
 from patchq.cli import arguments, opening, output, places
 from patchq.cli.arguments import Argument
-from patchq.cli.places import Site
+from patchq.cli.places import Location
 from patchq.core.model.errors import UsageError
 from patchq.gate.config import config_file
 from patchq.gate.git import files
@@ -66,8 +66,8 @@ def run(args: Namespace) -> int:
 # ---------------------------------------------------------------- list
 
 
-def _list(args: Namespace, site: Site) -> int:
-    config = site.rules().config
+def _list(args: Namespace, location: Location) -> int:
+    config = location.rules().config
     shipped_hooks = [
         {
             "name": name,
@@ -84,15 +84,15 @@ def _list(args: Namespace, site: Site) -> int:
             "state": place.state,
             "path": str(place.file),
         }
-        for place in _places(site)
+        for place in _places(location)
     ]
     answer = {"hooks": shipped_hooks, "git": git_hooks}
     return output.emit(args, answer, *_lines(answer))
 
 
-def _places(site: Site) -> Iterator[HookFile]:
+def _places(location: Location) -> Iterator[HookFile]:
     """Where git looks for hooks of its own."""
-    return wiring.places(site.repo.workdir or site.repo.commondir)
+    return wiring.places(location.repo.workdir or location.repo.commondir)
 
 
 def _lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -112,13 +112,13 @@ def _line(hook: dict[str, Any], works: bool) -> str:
 # ---------------------------------------------------------------- install, uninstall
 
 
-def _install(args: Namespace, site: Site) -> int:
+def _install(args: Namespace, location: Location) -> int:
     if args.git:
-        return _wire(args, site)
-    path = site.draft
+        return _wire(args, location)
+    path = location.draft
     before = config_file.content(path)
     if before is not None and wiring.is_enabled(config_file.parse(before, path.name)):
-        lines = [f"{path}: the gate is on", *site.how_it_counts()]
+        lines = [f"{path}: the gate is on", *location.how_it_counts()]
         return output.emit(args, {"config": str(path), "changed": False}, *lines)
     after = config_file.sample().encode() if before is None else wiring.enable(before)
     if after is None:
@@ -128,25 +128,25 @@ def _install(args: Namespace, site: Site) -> int:
             f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
             f"add this to its `hooks`:\n{wiring.GATE}".rstrip(),
         )
-    _record(site, "config", [str(path), before and before.decode(), after.decode()])
+    _record(location, "config", [str(path), before and before.decode(), after.decode()])
     _put(path, after)
-    lines = [f"{path}: switched the gate on", *site.how_it_counts()]
+    lines = [f"{path}: switched the gate on", *location.how_it_counts()]
     return output.emit(args, {"config": str(path), "changed": True}, *lines)
 
 
-def _wire(args: Namespace, site: Site) -> int:
+def _wire(args: Namespace, location: Location) -> int:
     installed: list[HookFile] = []
-    directories = _recorded(site).get("directories", [])
-    for place in _places(site):
+    directories = _recorded(location).get("directories", [])
+    for place in _places(location):
         if not place.file.parent.exists():
             directories.append(str(place.file.parent))
-            _record(site, "directories", directories)
+            _record(location, "directories", directories)
         if wiring.install(place):
             installed.append(place)
-    _record(site, "directories", directories)  # its being there says that this one is guarded
-    if missing := wiring.to_set_up(site.repo.commondir):
-        _record(site, "settings", {**missing, **_recorded(site).get("settings", {})})
-        wiring.set_up(site.repo.commondir, missing)
+    _record(location, "directories", directories)  # its being there says that this one is guarded
+    if missing := wiring.to_set_up(location.repo.commondir):
+        _record(location, "settings", {**missing, **_recorded(location).get("settings", {})})
+        wiring.set_up(location.repo.commondir, missing)
     kept, shut = [place for place in installed if place.before.exists()], wiring.shut()
     left_out = sorted(wiring.PUSH_DOOR) if shut else []
     answer = {
@@ -165,13 +165,13 @@ def _wire(args: Namespace, site: Site) -> int:
     return output.emit(args, answer, *lines)
 
 
-def _uninstall(args: Namespace, site: Site) -> int:
-    restored = [str(place.file) for place in _places(site) if wiring.uninstall(place)]
-    record = _recorded(site)
+def _uninstall(args: Namespace, location: Location) -> int:
+    restored = [str(place.file) for place in _places(location) if wiring.uninstall(place)]
+    record = _recorded(location)
     for directory in map(Path, record.get("directories", [])):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
-    wiring.take_down(site.repo.commondir, record.get("settings", {}))
+    wiring.take_down(location.repo.commondir, record.get("settings", {}))
     note = None
     if "config" in record:
         name, before, after = record["config"]
@@ -184,13 +184,13 @@ def _uninstall(args: Namespace, site: Site) -> int:
             restored.append(name)
         else:
             note = f"{name} was changed since; take the gate out of it by hand, if it has to go"
-    (site.repo.commondir / RECORD).unlink(missing_ok=True)
+    (location.repo.commondir / RECORD).unlink(missing_ok=True)
     lines = [*restored, *([note] if note else [])] or ["nothing to restore"]
     return output.emit(args, {"restored": restored, "note": note}, *lines)
 
 
-def _recorded(site: Site) -> dict[str, Any]:
-    path = site.repo.commondir / RECORD
+def _recorded(location: Location) -> dict[str, Any]:
+    path = location.repo.commondir / RECORD
     try:
         found: Any = json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError:
@@ -203,9 +203,9 @@ def _recorded(site: Site) -> dict[str, Any]:
     return dict(found)
 
 
-def _record(site: Site, key: str, value: object) -> None:
-    text = json.dumps({**_recorded(site), key: value}, indent=1)
-    _put(site.repo.commondir / RECORD, f"{text}\n".encode())
+def _record(location: Location, key: str, value: object) -> None:
+    text = json.dumps({**_recorded(location), key: value}, indent=1)
+    _put(location.repo.commondir / RECORD, f"{text}\n".encode())
 
 
 def _put(path: Path, data: bytes) -> None:
@@ -219,17 +219,17 @@ def _put(path: Path, data: bytes) -> None:
 # ---------------------------------------------------------------- what git's hooks call
 
 
-def _check(args: Namespace, site: Site) -> int:
+def _check(args: Namespace, location: Location) -> int:
     if args.message:
         data, _ = arguments.read_response(str(args.message))
         found = doors.judge_message(data.decode("utf-8", "replace"))
     else:
-        world = opening.open_world(args, targeted=False, writes=False)
+        session = opening.open_session(args, targeted=False, writes=False)
         if args.push:
             branch, old, new = args.push
-            found = doors.judge_push(world, branch, old, new, args.remote)
+            found = doors.judge_push(session, branch, old, new, args.remote)
         else:
-            found = doors.judge_staged(world)
+            found = doors.judge_staged(session)
     lines = [line for refusal in found[:_MOST_TOLD] for line in refusal.lines()]
     if len(found) > _MOST_TOLD:
         lines.append(f"and {len(found) - _MOST_TOLD} more")
@@ -238,14 +238,14 @@ def _check(args: Namespace, site: Site) -> int:
     return 1 if found else 0
 
 
-def _receive(args: Namespace, site: Site) -> int:
+def _receive(args: Namespace, location: Location) -> int:
     from patchq.cli import push  # only who takes a push reads trees
 
-    return push.receive(args, site)
+    return push.receive(args, location)
 
 
-def _observe(args: Namespace, site: Site) -> int:
-    changed = reports.reconcile(opening.open_world(args, targeted=False, writes=False))
+def _observe(args: Namespace, location: Location) -> int:
+    changed = reports.reconcile(opening.open_session(args, targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
             output.say(args, report)

@@ -40,19 +40,19 @@ _ANSWERS = "[y]es, [n]o, [s]how, [a]ll, [q]uit"
 def run(args: Namespace) -> int:
     if args.yes and args.agents is None:
         raise UsageError("--yes goes with --agents", "leave it out; nothing else is asked")
-    site = places.find(args)
-    planned = _planned(args, site)
-    found = site.rules()
-    queue = places.open_queue(args, site, found.config)
-    path = site.draft
+    location = places.find(args)
+    planned = _planned(args, location)
+    found = location.rules()
+    queue = places.open_queue(args, location, found.config)
+    path = location.draft
     created = [str(queue.root)]
     if not path.exists():
         # It says what runs, so no group may write it that umask keeps out.
         mode = 0o666 & ~max(sharing.childrens_umask(), 0)
         files.write(path, config_file.sample().encode(), mode=mode)
-        created += [str(path), *site.how_it_counts()]
+        created += [str(path), *location.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)
-    site.keep_out_of_status(queue.root)
+    location.keep_out_of_status(queue.root)
     told = {"queue": str(queue.root), "config": str(path), "home": found.home and str(found.home)}
     if args.agents is None:
         return output.emit(args, told, *created)
@@ -71,18 +71,18 @@ def _write_schema(path: Path) -> None:
         files.replace(path, schema, via=path.with_suffix(".tmp"))
 
 
-def _planned(args: Namespace, site: places.Site) -> Sequence[Installation]:
+def _planned(args: Namespace, location: places.Location) -> Sequence[Installation]:
     """What is to be written for agents; raises `UsageError` where nobody can be asked about it."""
     if args.agents is None:
         return ()
     from patchq.cli.instructions import installing  # only who teaches reads the forms
 
-    if site.repo.workdir is None:
+    if location.repo.workdir is None:
         raise UsageError(
             "a bare repository has no work tree in which agents would look",
             "run this in a clone of it, or see `patchq instructions`",
         )
-    planned = installing.planned(args.agents, site.repo.workdir)
+    planned = installing.planned(args.agents, location.repo.workdir)
     there = sys.stdin.isatty() and sys.stdout.isatty() and not (args.json or args.quiet)
     changed = [one.path for one in planned if one.changes]
     if changed and not args.yes and not there:

@@ -18,7 +18,7 @@ from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
 from patchq.core.model.report import BatchDocument, Moment, Report
 from patchq.core.text.quote import visible
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.review import comparison
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -52,25 +52,25 @@ def since(text: str) -> float:
     return moment
 
 
-def received(ground: Ground, report: Report) -> float:
+def received(context: RepoContext, report: Report) -> float:
     """When the batch came, in seconds since the epoch."""
     return _seconds(report["received"], report["decided"])
 
 
-def _size(ground: Ground, report: Report) -> tuple[int, int]:
+def _size(context: RepoContext, report: Report) -> tuple[int, int]:
     size = report["size"]
     return (-size["added"] - size["deleted"], -size["files"]) if size else (1, 0)
 
 
-def _agent(ground: Ground, report: Report) -> tuple[bool, str, float]:
-    return report["agent"] is None, report["agent"] or "", received(ground, report)
+def _agent(context: RepoContext, report: Report) -> tuple[bool, str, float]:
+    return report["agent"] is None, report["agent"] or "", received(context, report)
 
 
-def _risk(ground: Ground, report: Report) -> tuple[int, ...]:
-    return tuple(-number for number in comparison.risk_of(ground, report).order)
+def _risk(context: RepoContext, report: Report) -> tuple[int, ...]:
+    return tuple(-number for number in comparison.risk_of(context, report).order)
 
 
-SORTS: Mapping[str, Callable[[Ground, Report], Any]] = {
+SORTS: Mapping[str, Callable[[RepoContext, Report], Any]] = {
     "age": received,
     "size": _size,
     "agent": _agent,
@@ -117,11 +117,11 @@ class Filter(Struct, frozen=True):
             return False
         return self.path is None or any(_is_at(path, self.path) for path in paths(report))
 
-    def ordered(self, ground: Ground, reports: Sequence[Report]) -> list[Report]:
+    def ordered(self, context: RepoContext, reports: Sequence[Report]) -> list[Report]:
         if self.by is None:
             return list(reports)
         key = SORTS[self.by]
-        return sorted(reports, key=lambda report: key(ground, report))
+        return sorted(reports, key=lambda report: key(context, report))
 
 
 def _is_at(path: str, wanted: str) -> bool:

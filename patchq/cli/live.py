@@ -27,7 +27,7 @@ class Bar:
 
     def refresh(self, upkeep: Upkeep) -> None:
         done = self._progress.tasks[0].completed
-        self._progress.update(self._task, total=done + upkeep.world.queue.depth())
+        self._progress.update(self._task, total=done + upkeep.session.queue.depth())
 
 
 class LiveLine:
@@ -44,9 +44,9 @@ class LiveLine:
 
     def refresh(self, upkeep: Upkeep) -> None:
         """Put the line in the place of the one before, cut to the terminal's width."""
-        world = upkeep.world
-        place = f"{world.config.queue.path}/inbox"
-        line = f"watching {place} for {world.target}: {upkeep.summary or '…'}"
+        session = upkeep.session
+        place = f"{session.config.queue.path}/inbox"
+        line = f"watching {place} for {session.target}: {upkeep.summary or '…'}"
         if line != self._line:
             self._line = line
             text = Text(line, style="dim", no_wrap=True, overflow="ellipsis")

@@ -18,7 +18,7 @@ from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
 from patchq.core.model.report import STOPPED, Report
 from patchq.core.model.values import State
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.review import from_git
 
 MOST = 50
@@ -46,20 +46,20 @@ _AT_ONCE = 50
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
+    context = places.open_context(args)
     wanted = Filter.of(args)
-    found = newest_first(ground, args.limit or sys.maxsize)
+    found = newest_first(context, args.limit or sys.maxsize)
     found = (one for one in found if args.state in (None, one[0]["state"]) and wanted.fits(one[0]))
     if wanted.by is not None:
         everyone = {report["id"]: (report, note) for report, note in found}
-        reports = wanted.ordered(ground, [report for report, _ in everyone.values()])
+        reports = wanted.ordered(context, [report for report, _ in everyone.values()])
         found = iter([everyone[report["id"]] for report in reports])
     shown = islice(found, args.limit)
     if args.json:
         for report, _ in shown:
             output.say(args, report)
     else:
-        screen.show(_lines(shown, totals=screen.is_terminal()), ground.repo, crop=True)
+        screen.show(_lines(shown, totals=screen.is_terminal()), context.repo, crop=True)
     if next(found, None) and not args.quiet:
         what = "older batches" if wanted.by is None else "others"
         print(f"{what} are left out: see --limit, --all, and --since", file=sys.stderr)
@@ -98,18 +98,18 @@ def _row(report: Report, note: str) -> list[Styled]:
     ]
 
 
-def newest_first(ground: Ground, most: int) -> Iterator[tuple[Report, str]]:
+def newest_first(context: RepoContext, most: int) -> Iterator[tuple[Report, str]]:
     """The reports as they stand now, each with what there is to say of it; `most` is how many are
     probably wanted."""
-    ids, seen = ground.queue.newest(), set[str]()
+    ids, seen = context.queue.newest(), set[str]()
     while some := list(islice(ids, min(most + 1, 1000))):
         seen.update(some)
-        reports = {id: report for id in some if (report := ground.queue.load(id))}
-        gone = from_git.gone(ground, set(some) - reports.keys())
+        reports = {id: report for id in some if (report := context.queue.load(id))}
+        gone = from_git.gone(context, set(some) - reports.keys())
         for id in some:
             if report := reports.get(id):
-                yield batches.seen(ground, report)
+                yield batches.seen(context, report)
             elif id in gone:
-                yield batches.seen(ground, *gone[id])
-    for report in from_git.missing(ground, seen):
-        yield batches.seen(ground, report, from_git.SAYS_SO)
+                yield batches.seen(context, *gone[id])
+    for report in from_git.missing(context, seen):
+        yield batches.seen(context, report, from_git.SAYS_SO)

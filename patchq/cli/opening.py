@@ -8,25 +8,25 @@ from contextlib import suppress
 
 from patchq.cli import places
 from patchq.core.model.errors import Fault
-from patchq.gate.pipeline.world import World, compose
+from patchq.gate.pipeline.session import Session, compose
 
 
-def open_world(args: Namespace, *, targeted: bool = True, writes: bool = True) -> World:
-    """The world that the command works in, on what `places.open_ground` finds; the end of the
+def open_session(args: Namespace, *, targeted: bool = True, writes: bool = True) -> Session:
+    """The session that the command works in, on what `places.open_context` finds; the end of the
     command closes it."""
-    world = compose(places.open_ground(args, targeted=targeted, writes=writes))
-    args.opened.callback(_close, world)
-    return world
+    session = compose(places.open_context(args, targeted=targeted, writes=writes))
+    args.opened.callback(_close, session)
+    return session
 
 
-def _close(world: World) -> None:
+def _close(session: Session) -> None:
     """Wait for the hooks that are being told, keep what they said, and let go of everything."""
     try:
         with suppress(Fault):  # the work is done, and was said
-            if world.hooks.told:
+            if session.hooks.told:
                 from patchq.gate.land import reports
 
-                world.notifier().close()
-                reports.keep_told(world, sys.maxsize)
+                session.notifier().close()
+                reports.keep_told(session, sys.maxsize)
     finally:
-        world.close()
+        session.close()

@@ -23,11 +23,11 @@ def run(args: Namespace) -> int:
 def _next(args: Namespace) -> str:
     """What to do next in the repository that the command is called in."""
     try:
-        ground = places.open_ground(args)
-        if not ground.queue_root.is_dir():
+        context = places.open_context(args)
+        if not context.queue_root.is_dir():
             return "`patchq init` makes the queue of this repository"
-        works, waits = lock_owner(ground.queue_root) is not None, ground.queue.depth()
-        proposed = len(traces.ids(ground.repo, records.WAITING))
+        works, waits = lock_owner(context.queue_root) is not None, context.queue.depth()
+        proposed = len(traces.ids(context.repo, records.WAITING))
     except Fault as fault:
         return "; ".join(filter(None, (fault.message, fault.hint)))
     if waits and not works:

@@ -25,7 +25,7 @@ from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
-from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
@@ -36,7 +36,7 @@ DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
-class Site(Struct, frozen=True):
+class Location(Struct, frozen=True):
     """A repository, with the places of its queue and of the rules that count in it."""
 
     repo: Repository
@@ -138,7 +138,7 @@ def _group(config: Config) -> int | None:
         return None
 
 
-def find(args: Namespace) -> Site:
+def find(args: Namespace) -> Location:
     """The repository that the command is called in, or for; `UsageError` if there is none."""
     repo = Repository.open(args.directory)
     args.opened.callback(sharing.unshare)
@@ -147,15 +147,15 @@ def find(args: Namespace) -> Site:
     workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
     named = getattr(args, "home", None), getattr(args, "home_remote", None)
     announce = partial(output.notice, args)
-    return Site(repo, workdir, workdir or repo.commondir, args.config, *named, announce)
+    return Location(repo, workdir, workdir or repo.commondir, args.config, *named, announce)
 
 
-def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
+def open_queue(args: Namespace, location: Location, config: Config) -> DirectoryQueue:
     """The queue, made if need be; the end of the command closes it."""
-    root = site.home / config.queue.path
+    root = location.home / config.queue.path
     if not root.is_dir():
-        site.keep_out_of_status(root)
-    sharers = site.repo.commondir.stat().st_gid if sharing.is_on() else None
+        location.keep_out_of_status(root)
+    sharers = location.repo.commondir.stat().st_gid if sharing.is_on() else None
     layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
     queue = DirectoryQueue(
@@ -165,34 +165,34 @@ def open_queue(args: Namespace, site: Site, config: Config) -> DirectoryQueue:
         # In a cluster the database gives the ids, and a worker may have records here of its own.
         is_known=lambda id: (
             "cluster" not in config.given
-            and site.repo.has_ref(*(prefix + id for prefix in prefixes))
+            and location.repo.has_ref(*(prefix + id for prefix in prefixes))
         ),
     )
     args.opened.callback(queue.close)
     return queue
 
 
-def open_ground(
+def open_context(
     args: Namespace, *, targeted: bool = False, writes: bool = False, looks: bool = False
-) -> Ground:
+) -> RepoContext:
     """The repository, its configuration and its queue.
 
     Raises `UsageError` where the default target is not there, if the command needs it
     (`targeted`).  A command that only looks (unless `writes`) does not even make the queue: a
     missing one is an empty one.  Who `looks` at troubles gets those of the rules as well.
     """
-    site = find(args)
-    found = site.rules_to_look() if looks else site.rules()
+    location = find(args)
+    found = location.rules_to_look() if looks else location.rules()
     config = found.config
     setup_log(args, config)
-    repo, root = site.repo, site.home / config.queue.path
+    repo, root = location.repo, location.home / config.queue.path
     target = target_of(found)
     branches = branches_of(repo, root, config, target, found.home)
     if targeted:
         _check(branches, found, target)
     empty = not writes and not root.is_dir()
-    queue = MemoryQueue() if empty else open_queue(args, site, config)
-    return Ground(repo, queue, root, config, target, branches=branches, judged_by=found)
+    queue = MemoryQueue() if empty else open_queue(args, location, config)
+    return RepoContext(repo, queue, root, config, target, branches=branches, judged_by=found)
 
 
 def notice_difference(args: Namespace, repo: Repository, rules: GateRules) -> None:

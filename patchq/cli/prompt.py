@@ -47,8 +47,8 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args, writes=False)
-    query = query_of(world, question(args, world.repo))
+    session = opening.open_session(args, writes=False)
+    query = query_of(session, question(args, session.repo))
     if isinstance(query, tuple):
         raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
     assert query.task is not None

@@ -21,7 +21,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from patchq.cli import check, opening, output, places, submit
-from patchq.cli.places import Site
+from patchq.cli.places import Location
 from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.report import Report
 from patchq.core.model.values import Problem
@@ -67,13 +67,13 @@ class _Ended:
         self._asked = True
 
 
-def receive(args: Namespace, site: Site) -> int:
+def receive(args: Namespace, location: Location) -> int:
     """Talk to git; the exit code is 0 once it has its answer."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
     push = proc_receive.hear(reader, writer, PUSH_BYTES)
     try:
         with _Ended() as ended:
-            reason = _handed_in(args, site, push, ended)
+            reason = _handed_in(args, location, push, ended)
     except Fault as fault:
         words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
         reason = " ".join(visible(words).split())
@@ -82,13 +82,13 @@ def receive(args: Namespace, site: Site) -> int:
     return 0
 
 
-def _handed_in(args: Namespace, site: Site, push: Push, ended: _Ended) -> str | None:
+def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -> str | None:
     """Why the push fails, in one line, or None; raises `Fault` for what never reaches the queue."""
     command, target = _only(push)
     said = proc_receive.said(push.options)
     data, words = _response(args, command, target, said)
     shutil.rmtree(args.objects, ignore_errors=True)
-    queue = places.open_queue(args, site, site.rules().config)
+    queue = places.open_queue(args, location, location.rules().config)
     if ended.asked():
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = said.keys.get("id")
@@ -120,22 +120,22 @@ def _only(push: Push) -> tuple[Command, str]:
 
 def _response(args: Namespace, command: Command, target: str, said: Said) -> tuple[bytes, str]:
     """The response that the pushed commits are, and words to name it by."""
-    world = opening.open_world(args, writes=False)
+    session = opening.open_session(args, writes=False)
     if args.objects.is_dir():
-        world.repo.borrow(args.objects.absolute())
-    allowed = [world.target, *world.config.targets]
+        session.repo.borrow(args.objects.absolute())
+    allowed = [session.target, *session.config.targets]
     if problem := stages.not_a_target(target, allowed):
         raise _refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
-    change = ranges.of_commit(world, command.new, target)
+    change = ranges.of_commit(session, command.new, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
-    if problem := handed_in.outsized(world, change):
+    if problem := handed_in.outsized(session, change):
         raise _refusal(problem)
     keys = {**said.keys, "target": target}
-    data = handed_in.of_range(world.repo, world.rules, change, keys)
-    if problem := check.oversize(world, data):
+    data = handed_in.of_range(session.repo, session.rules, change, keys)
+    if problem := check.oversize(session, data):
         raise _refusal(problem)
-    return data, str(said.keys.get("message") or subject(world.repo.message(change.result)))
+    return data, str(said.keys.get("message") or subject(session.repo.message(change.result)))
 
 
 def _refusal(problem: Problem) -> UsageError:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from patchq.cli import arguments, handover, opening, output, several
 from patchq.core.model.report import Report
 from patchq.gate.land import worker
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.review import decide
 
 ARGUMENTS = (
@@ -25,25 +25,25 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "without")
-    world = opening.open_world(args, targeted=False)
+    session = opening.open_session(args, targeted=False)
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
-        if "cluster" in world.config.given:
-            verdicts(handover.decided(world, *decide.another_try(world, id, args.without)))
+        if "cluster" in session.config.given:
+            verdicts(handover.decided(session, *decide.another_try(session, id, args.without)))
         else:
-            decide.retry(world, id, args.without, verdicts)
+            decide.retry(session, id, args.without, verdicts)
         return verdicts.exit_code
 
-    return several.decide(args, several.chosen(args, world, _eligible), one)
+    return several.decide(args, several.chosen(args, session, _eligible), one)
 
 
-def _eligible(ground: Ground) -> Iterator[Report]:
+def _eligible(context: RepoContext) -> Iterator[Report]:
     """What another try may help: the last tries that were refused, what waits on a target that it
     cannot follow, and what is held until something is mended."""
     tried = set[str | None]()
-    for id in ground.queue.newest():
-        if report := ground.queue.load(id):
+    for id in context.queue.newest():
+        if report := context.queue.load(id):
             tried.add(report["retry"]["of"])
             moved = any(problem["code"] == "target.moved" for problem in report["problems"])
             again = {

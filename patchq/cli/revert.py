@@ -12,8 +12,8 @@ ARGUMENTS = (arguments.BATCH,)
 
 def run(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
-    world = opening.open_world(args, targeted=False)
-    decided = deciding.decide(world, Revert(args.id), verdicts)
+    session = opening.open_session(args, targeted=False)
+    decided = deciding.decide(session, Revert(args.id), verdicts)
     if decided.problems or decided.report["state"] == "reverted":
         return accept.report(args, decided)
     return verdicts.exit_code

@@ -8,7 +8,7 @@ from functools import partial
 
 from patchq.cli import confirm, opening, output, places
 from patchq.cli.arguments import Argument
-from patchq.cli.session import Session
+from patchq.cli.tenure import Tenure
 from patchq.core.model.errors import Interrupted
 from patchq.gate.service.serve import drain
 
@@ -18,17 +18,17 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args)
-    session = Session(args, world, partial(output.say, args), lasting=False)
-    places.setup_log(args, world.config)
-    places.notice_difference(args, world.repo, world.judged_by)
+    session = opening.open_session(args)
+    tenure = Tenure(args, session, partial(output.say, args), lasting=False)
+    places.setup_log(args, session.config)
+    places.notice_difference(args, session.repo, session.judged_by)
     with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
-        if "cluster" in world.config.given:
+        if "cluster" in session.config.given:
             from patchq.cli.feeding import drain_cluster  # takes the database's driver
 
-            drain_cluster(args, session)
+            drain_cluster(args, tenure)
         else:
-            drain(session.world, session.control, session.tell, session.upkeep, session.refresh)
-    if session.ended_early:
+            drain(tenure.session, tenure.control, tenure.tell, tenure.upkeep, tenure.refresh)
+    if tenure.ended_early:
         return 130
-    return 1 if session.upkeep.verdicts["rejected"] else 0
+    return 1 if tenure.upkeep.verdicts["rejected"] else 0

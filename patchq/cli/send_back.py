@@ -29,12 +29,12 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "comments")
     said = tuple(drafts(args))
-    world = opening.open_world(args, targeted=False)
-    ids = several.chosen(args, world, traces.waiting)
+    session = opening.open_session(args, targeted=False)
+    ids = several.chosen(args, session, traces.waiting)
 
     def send(id: str) -> int:
-        errand = SendBack(id, said, world.identity().name)
-        return _one(args, deciding.decide(world, errand).report)
+        errand = SendBack(id, said, session.identity().name)
+        return _one(args, deciding.decide(session, errand).report)
 
     return several.decide(args, ids, send)
 

@@ -14,7 +14,7 @@ from patchq.core.model.names import nearest
 from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 
 BATCHES = (
     Argument("ids", metavar="ID", nargs="*", help="one batch or several"),
@@ -26,7 +26,7 @@ _MOST_LISTED = 50
 
 
 def chosen(
-    args: Namespace, ground: Ground, eligible: Callable[[Ground], Iterable[Report]]
+    args: Namespace, context: RepoContext, eligible: Callable[[RepoContext], Iterable[Report]]
 ) -> list[str]:
     """The ids that the command is to decide on; all of them are known.  Of an agent those of its
     batches that are `eligible`, if the person agrees.
@@ -41,8 +41,8 @@ def chosen(
             )
         ids = list(dict.fromkeys(args.ids))
         for id in ids if len(ids) > 1 else ():
-            if not traces.is_known(ground, id):
-                raise traces.unknown(ground, id)
+            if not traces.is_known(context, id):
+                raise traces.unknown(context, id)
         return ids
     if args.ids:
         raise UsageError("--all-from names the batches already", "leave the ids out, or --all-from")
@@ -50,7 +50,7 @@ def chosen(
         raise UsageError(
             f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
         )
-    everyone = sorted(eligible(ground), key=lambda report: listing.received(ground, report))
+    everyone = sorted(eligible(context), key=lambda report: listing.received(context, report))
     found = [report for report in everyone if report["agent"] == args.all_from]
     if not found:
         _say_who_there_is(args, {report["agent"] for report in everyone} - {None})

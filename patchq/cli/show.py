@@ -13,7 +13,7 @@ from patchq.cli.streams import put
 from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import comparison
@@ -29,41 +29,41 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
-    if pending := batches.pending(ground, args.id):
+    context = places.open_context(args)
+    if pending := batches.pending(context, args.id):
         return output.emit(args, pending.to_json(), output.pending(pending))
-    report, note = batches.seen(ground, *batches.find(ground, args.id))
+    report, note = batches.seen(context, *batches.find(context, args.id))
     if args.split:
-        files, changes = comparison.rows_of(ground, report)
+        files, changes = comparison.rows_of(context, report)
         if args.json:
             return output.emit(args, {"id": report["id"], "files": to_builtins(files)})
         if files:
-            screen.show(split.lines(files, changes), ground.repo)
+            screen.show(split.lines(files, changes), context.repo)
         else:
-            _print(report["diff"], ground.repo)
+            _print(report["diff"], context.repo)
     elif args.diff:
         diff = {"id": report["id"], "diff": report["diff"]}
         if args.json:
             put(document.printed(diff))
         else:
-            _print(report["diff"], ground.repo)
+            _print(report["diff"], context.repo)
     elif args.report or args.json:
         put(document.dumps(report), end="")
     else:
         title, _, page = to_markdown(report).partition("\n")
         # A refusal's page goes back to its model as it is.
         for_people = report["state"] != "rejected" or screen.is_terminal()
-        facts = [*listing.heading(report), *_risk(ground, report)] if for_people else []
+        facts = [*listing.heading(report), *_risk(context, report)] if for_people else []
         head = "".join(f"\n    {line}" for line in facts)
         told = f"\nNote: {note}\n" if note else ""
-        _print("\n".join((title, *([head] if head else []), page)) + told, ground.repo)
+        _print("\n".join((title, *([head] if head else []), page)) + told, context.repo)
     return 0
 
 
-def _risk(ground: Ground, report: Report) -> Iterator[str]:
+def _risk(context: RepoContext, report: Report) -> Iterator[str]:
     """How much a proposal asks of who decides on it."""
     if report["state"] == "proposed":
-        yield listing.risk_line(comparison.risk_of(ground, report).to_json())
+        yield listing.risk_line(comparison.risk_of(context, report).to_json())
 
 
 def _print(text: str, repo: Repository) -> None:

@@ -38,11 +38,11 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
+    context = places.open_context(args)
     if args.by == DAY:
-        found = days(ground.queue_root)
+        found = days(context.queue_root)
         return output.emit(args, {"by": DAY, "rows": found}, *_day_lines(found))
-    rows = table(ledger.everything(ground.queue, ground.queue_root), args.by)
+    rows = table(ledger.everything(context.queue, context.queue_root), args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
 
 

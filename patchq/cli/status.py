@@ -25,7 +25,7 @@ from patchq.core.model.report import (
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import in_words
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.traces import Sighting
@@ -62,91 +62,91 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args, looks=True)
-    if args.id is not None and (pending := batches.pending(ground, args.id)):
+    context = places.open_context(args, looks=True)
+    if args.id is not None and (pending := batches.pending(context, args.id)):
         return output.emit(args, pending.to_json(), output.pending(pending))
     if args.id is not None:
-        report, note = batches.seen(ground, *batches.find(ground, args.id))
+        report, note = batches.seen(context, *batches.find(context, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
         return output.emit(args, {**report, "note": note}, line, *listing.heading(report))
     if args.ahead:
         from patchq.gate.review.ahead import ahead  # only who asks compares work trees
 
-        found = ahead(ground)
+        found = ahead(context)
         if args.json:
             return output.emit(args, {"ahead": found})
-        screen.show(_ahead_lines(found), ground.repo)
+        screen.show(_ahead_lines(found), context.repo)
         return 0
     wanted = Filter.of(args)
     if args.json:
-        answer = overview(ground, args.limit or MOST, args.state, wanted)
+        answer = overview(context, args.limit or MOST, args.state, wanted)
         return output.emit(args, answer)
     room = screen.height() if screen.is_terminal() else _SCREEN
-    answer = overview(ground, args.limit or room, args.state, wanted)
+    answer = overview(context, args.limit or room, args.state, wanted)
     screen.show(
-        _lines(answer, None if args.limit else room, args.by == "risk"), ground.repo, crop=True
+        _lines(answer, None if args.limit else room, args.by == "risk"), context.repo, crop=True
     )
     return 0
 
 
 def overview(
-    ground: Ground,
+    context: RepoContext,
     limit: int | None = None,
     state: str | None = None,
     wanted: Filter = EVERY,
 ) -> dict[str, Any]:
     """How the queue stands, as `status --json` has it: of what is held and of what waits for
     review those of this state that are wanted, at most `limit` of each, and how many there are."""
-    owner = lock_owner(ground.queue_root)
-    doing = ground.branches.busy(ground.target) if ground.target else None
-    needs = stacks.held(ground)
-    held = [claim.id for claim in ground.queue.held() if claim.id]
+    owner = lock_owner(context.queue_root)
+    doing = context.branches.busy(context.target) if context.target else None
+    needs = stacks.held(context)
+    held = [claim.id for claim in context.queue.held() if claim.id]
     if wanted.reads_all:
-        reports = [it for id in held if (it := ground.queue.load(id)) and wanted.fits(it)]
-        held = [it["id"] for it in wanted.ordered(ground, reports)]
+        reports = [it for id in held if (it := context.queue.load(id)) and wanted.fits(it)]
+        held = [it["id"] for it in wanted.ordered(context, reports)]
     held = held if state in (None, "held") else []
-    proposals = _Proposals(ground, wanted)
+    proposals = _Proposals(context, wanted)
     waiting, others = proposals.some(limit, state) if state != "held" else ([], 0)
     counts = Counter({"held": len(held)} if held else {})
     counts.update(seen.state for _, seen in waiting)
     counts.update({"proposed": others} if others else {})
     return {
-        "target": ground.target or None,
-        "remote": ground.branches.remote,
-        "mode": ground.config.mode,
-        "rules": document.rules_entry(ground.judged_by.origin()),
+        "target": context.target or None,
+        "remote": context.branches.remote,
+        "mode": context.config.mode,
+        "rules": document.rules_entry(context.judged_by.origin()),
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
         else None,
-        "inbox": ground.queue.depth(),
-        "in_hand": _in_hand(ground),
+        "inbox": context.queue.depth(),
+        "in_hand": _in_hand(context),
         "busy": doing,
         "troubles": [
             {"what": found.what, "why": found.message, "cure": found.cure}
             for found in (
-                *_rules(ground),
-                *beside.replaced_inbox(ground.queue_root),
-                *beside.ended(ground.queue_root),
-                *beside.short(ground.repo.commondir, ground.queue_root),
-                *(beside.work_trees(ground.repo) if ground.branches.remote is None else ()),
-                *beside.noted(ground.queue_root, ground.config),
+                *_rules(context),
+                *beside.replaced_inbox(context.queue_root),
+                *beside.ended(context.queue_root),
+                *beside.short(context.repo.commondir, context.queue_root),
+                *(beside.work_trees(context.repo) if context.branches.remote is None else ()),
+                *beside.noted(context.queue_root, context.config),
             )
         ],
         "counts": dict(counts),
         "left_out": {"held": len(held[limit:]) if limit else 0, "waiting": others},
-        "branches": _branches(ground),
-        "held": [_held(id, needs, ground) for id in held[:limit]],
-        "waiting": _all_waiting(waiting, proposals, needs, ground),
+        "branches": _branches(context),
+        "held": [_held(id, needs, context) for id in held[:limit]],
+        "waiting": _all_waiting(waiting, proposals, needs, context),
     }
 
 
-def _rules(ground: Ground) -> Iterator[Finding]:
+def _rules(context: RepoContext) -> Iterator[Finding]:
     """Trouble with the rules, and a work tree's file that says something else."""
-    rules = ground.judged_by
+    rules = context.judged_by
     if fault := rules.trouble:
         cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""
         yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
-    elif other := difference(ground.repo, rules):
+    elif other := difference(context.repo, rules):
         yield Finding("rules", "weaker", *other)
 
 
@@ -154,9 +154,9 @@ class _Proposals:
     """What waits for review, of all batches or of those that are wanted; read as far as it is
     shown."""
 
-    def __init__(self, ground: Ground, wanted: Filter) -> None:
-        self._ground = ground
-        self._marks = traces.ids(ground.repo, records.WAITING)
+    def __init__(self, context: RepoContext, wanted: Filter) -> None:
+        self._ground = context
+        self._marks = traces.ids(context.repo, records.WAITING)
         self._wanted = wanted
 
     def some(
@@ -187,14 +187,14 @@ class _Proposals:
 
     def _reports(self, ids: Sequence[str]) -> Iterator[tuple[Report, bool]]:
         """The reports that are wanted, and whether git alone tells of them."""
-        ground, lost = self._ground, set[str]()
+        context, lost = self._ground, set[str]()
         for id in ids:
-            report = ground.queue.load(id)
+            report = context.queue.load(id)
             if report is None or not has_commit(report):
                 lost.add(id)
             elif self._wanted.fits(report):
                 yield report, False
-        for report in from_git.waiting(ground, self._marks - lost) if lost else ():
+        for report in from_git.waiting(context, self._marks - lost) if lost else ():
             if self._wanted.fits(report):
                 yield report, True
 
@@ -206,20 +206,20 @@ class _Proposals:
         return report is None or traces.observe(self._ground, report).state == "proposed"
 
 
-def _branches(ground: Ground) -> list[dict[str, str | None]]:
+def _branches(context: RepoContext) -> list[dict[str, str | None]]:
     """The branches that are taken when they move."""
-    if not ground.config.branches:
+    if not context.config.branches:
         return []
     from patchq.gate.review import branches  # only who has any looks at them
 
-    return list(branches.standing(ground))
+    return list(branches.standing(context))
 
 
-def _in_hand(ground: Ground) -> dict[str, Any]:
+def _in_hand(context: RepoContext) -> dict[str, Any]:
     """How many responses were taken and have no verdict, and what is done with them."""
-    pending = in_hand(ground.queue_root)
+    pending = in_hand(context.queue_root)
     known = {name for one in pending for name in (one.id, stem_id(one.name))}
-    doing = [one for one in activities(ground.queue_root) if one.hook or one.batch in known]
+    doing = [one for one in activities(context.queue_root) if one.hook or one.batch in known]
     doing = doing[:_MOST_DOING] if pending else []
     return {
         "count": len(pending),
@@ -228,8 +228,8 @@ def _in_hand(ground: Ground) -> dict[str, Any]:
     }
 
 
-def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
-    report = ground.queue.load(id)
+def _held(id: str, needs: Needs, context: RepoContext) -> dict[str, Any]:
+    report = context.queue.load(id)
     problems = report["problems"] if report else []
     why = problems[-1] if problems else {"code": None, "message": "not looked at yet", "hint": None}
     return {
@@ -246,7 +246,10 @@ def _held(id: str, needs: Needs, ground: Ground) -> dict[str, Any]:
 
 
 def _all_waiting(
-    waiting: Sequence[tuple[Report, Sighting]], there: _Proposals, needs: Needs, ground: Ground
+    waiting: Sequence[tuple[Report, Sighting]],
+    there: _Proposals,
+    needs: Needs,
+    context: RepoContext,
 ) -> list[dict[str, Any]]:
     """What waits, those of a stack together; what waits for its agent comes last."""
     sightings = {report["id"]: seen for report, seen in waiting}
@@ -256,7 +259,7 @@ def _all_waiting(
             carries.setdefault(on, []).append(report["id"])
     found = []
     for report in stacks.in_order(report for report, _ in waiting):
-        id, risk = report["id"], comparison.risk_of(ground, report)
+        id, risk = report["id"], comparison.risk_of(context, report)
         found.append(_waiting(report, sightings[id], there, needs, risk, carries.get(id, [])))
     return sorted(found, key=lambda one: one["waits_for"] == "agent")
 

@@ -29,8 +29,8 @@ _PAUSE_SECONDS = 0.02
 
 
 def run(args: Namespace) -> int:
-    site = places.find(args)
-    root = site.home / site.rules_to_look().config.queue.path
+    location = places.find(args)
+    root = location.home / location.rules_to_look().config.queue.path
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)
     if owner is None:

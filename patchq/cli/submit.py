@@ -63,8 +63,8 @@ _KEYS = ("id", "target", "base", "message", "agent", "model")
 def run(args: Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout says how long to wait", "say --wait, too")
-    site = places.find(args)
-    queue = places.open_queue(args, site, site.rules().config)
+    location = places.find(args)
+    queue = places.open_queue(args, location, location.rules().config)
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
         return _hand_in(args, queue)
     if args.file is None:

@@ -13,7 +13,7 @@ from patchq.cli.arguments import Argument
 from patchq.core.model.errors import TimeIsUp, UsageError
 from patchq.core.model.report import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.core.model.values import State
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.service.watcher import Watcher
@@ -42,13 +42,13 @@ _LOOK_SECONDS = 0.5
 
 
 def run(args: Namespace) -> int:
-    ground = places.open_ground(args)
+    context = places.open_context(args)
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout
     wanted = frozenset(args.wanted or set(get_args(State)) - {"held"})
-    with closing(Watcher(ground.queue_root)) as watcher:
+    with closing(Watcher(context.queue_root)) as watcher:
         while True:
             watcher.read()
-            report = _seen(ground, args.id)
+            report = _seen(context, args.id)
             state = report["state"] if report else None
             asked = report is not None and _ASKED in wanted and waits_for_its_agent(report)
             if report and (asked or state in wanted or state in _ENDS):
@@ -56,12 +56,12 @@ def run(args: Namespace) -> int:
                 return int(not asked and state not in (wanted if args.wanted else _GOOD))
             left = until - time.monotonic()
             if left <= 0:
-                raise _time_is_up(ground, args, state)
+                raise _time_is_up(context, args, state)
             watcher.wait(min(left, _LOOK_SECONDS))
 
 
-def _time_is_up(ground: Ground, args: Namespace, state: str | None) -> TimeIsUp:
-    pending = batches.pending(ground, args.id)
+def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> TimeIsUp:
+    pending = batches.pending(context, args.id)
     stands = f"is {state}" if state else "has no verdict"
     where = f"it is {pending.told()}" if pending else "`patchq status` says what it waits for"
     return TimeIsUp(
@@ -70,24 +70,24 @@ def _time_is_up(ground: Ground, args: Namespace, state: str | None) -> TimeIsUp:
     )
 
 
-def _seen(ground: Ground, id: str) -> Report | None:
+def _seen(context: RepoContext, id: str) -> Report | None:
     """The report as it stands now; None for a batch without a verdict.  Raises `UsageError` for one
     that nobody knows."""
-    known = is_under_way(ground, id)  # looked for first: what is not any more has its verdict
+    known = is_under_way(context, id)  # looked for first: what is not any more has its verdict
     try:
-        return batches.seen(ground, *batches.find(ground, id))[0]
+        return batches.seen(context, *batches.find(context, id))[0]
     except UsageError:
-        if known or _is_given(ground, id):
+        if known or _is_given(context, id):
             return None
         raise
 
 
-def is_under_way(ground: Ground, id: str) -> bool:
+def is_under_way(context: RepoContext, id: str) -> bool:
     """Whether a response waits or is in hand that has the id, or would get it."""
-    return batches.pending(ground, id) is not None or _is_given(ground, id)
+    return batches.pending(context, id) is not None or _is_given(context, id)
 
 
-def _is_given(ground: Ground, id: str) -> bool:
+def _is_given(context: RepoContext, id: str) -> bool:
     """Whether a batch has got the id; what is no id at all never will."""
-    queue = ground.queue
+    queue = context.queue
     return isinstance(queue, DirectoryQueue) and batch_id(id) == id and queue.next_id(id) != id

@@ -20,7 +20,7 @@ from patchq.core.model.report import PENDING_CONFLICT, Report, waits_for_its_age
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.review import comment_file, comparison, decide
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
         raise UsageError(
             "`review --next` asks, and there is no terminal", "see `patchq status --by risk`"
         )
-    return Walk(args, opening.open_world(args, targeted=False), _line).all()
+    return Walk(args, opening.open_session(args, targeted=False), _line).all()
 
 
 def _line(question: str) -> str:
@@ -57,7 +57,7 @@ class Walk(Struct, frozen=True, dict=True):
     """Goes through what waits."""
 
     args: Namespace
-    world: World
+    session: Session
     ask: Ask
 
     def all(self) -> int:
@@ -77,18 +77,18 @@ class Walk(Struct, frozen=True, dict=True):
     def _waiting(self) -> list[str]:
         found = [
             report
-            for report in traces.waiting(self.world)
-            if traces.observe(self.world, report).state == "proposed"
+            for report in traces.waiting(self.session)
+            if traces.observe(self.session, report).state == "proposed"
             and not waits_for_its_agent(report)
         ]
-        order = {it["id"]: comparison.risk_of(self.world, it).order for it in found}
+        order = {it["id"]: comparison.risk_of(self.session, it).order for it in found}
         found.sort(key=lambda it: (*(-number for number in order[it["id"]]), it["id"]))
         return [report["id"] for report in stacks.in_order(found)]
 
     def _one(self, id: str) -> bool:
         """Show a proposal and ask; whether it is to be shown again."""
-        report = self.world.queue.load(id)
-        seen = self.world.branches.tip(records.branch(id))
+        report = self.session.queue.load(id)
+        seen = self.session.branches.tip(records.branch(id))
         if report is None or report["state"] != "proposed" or seen is None:
             print(visible(f"{id} does not wait any more"))
             return False
@@ -107,11 +107,11 @@ class Walk(Struct, frozen=True, dict=True):
                 print(visible("; ".join(filter(None, (fault.message, fault.hint))), keep="\n"))
 
     def _show(self, report: Report) -> None:
-        risk = comparison.risk_of(self.world, report).to_json()
+        risk = comparison.risk_of(self.session, report).to_json()
         lines = [visible(report["id"]), *listing.heading(report), listing.risk_line(risk)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
         print("\n".join(lines))
-        files, changes = comparison.rows_of(self.world, report)
+        files, changes = comparison.rows_of(self.session, report)
         if files:
             # Not through a pager: the question stands below what it is about.
             screen.show(split.lines(files, changes), None, paged=False)
@@ -129,7 +129,7 @@ class Walk(Struct, frozen=True, dict=True):
         only = edit_ids(self.ask(visible(f"Which of the edits {ids}? ")))
         if not only:
             return True
-        shown = decide.preview(self.world, report["id"], only)
+        shown = decide.preview(self.session, report["id"], only)
         if shown.problems:
             return self._told(shown)
         print(visible(shown.report["diff"], keep="\n\t").rstrip("\n"))
@@ -146,7 +146,7 @@ class Walk(Struct, frozen=True, dict=True):
             return True
         commit = seen if seen == report["commit"] else None
         said = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
-        errand = SendBack(report["id"], tuple(said), self.world.identity().name, commit)
+        errand = SendBack(report["id"], tuple(said), self.session.identity().name, commit)
         decided = self._decided(errand)
         print(visible(f"sent back  {decided.report['id']}"))
         return False
@@ -156,7 +156,7 @@ class Walk(Struct, frozen=True, dict=True):
         return self._told(self._decided(Discard(report["id"], why or None, seen)))
 
     def _decided(self, errand: Errand) -> Decided:
-        return deciding.decide(self.world, errand)
+        return deciding.decide(self.session, errand)
 
     def _told(self, decided: Decided) -> bool:
         """Print what came of a decision; whether it is still to be made."""

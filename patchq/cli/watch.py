@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output, places
-from patchq.cli.session import Session
+from patchq.cli.tenure import Tenure
 from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.service.serve import serve
 
@@ -31,48 +31,48 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    world = opening.open_world(args)
+    session = opening.open_session(args)
     if args.detach:
-        return _detach(args, world)
+        return _detach(args, session)
 
     def reload() -> GateRules:
-        rules = session.site.rules()
+        rules = tenure.location.rules()
         places.setup_log(args, rules.config, args.log)
         return rules
 
-    session = Session(args, world, partial(output.log_and_say, args), lasting=True)
+    tenure = Tenure(args, session, partial(output.log_and_say, args), lasting=True)
     try:
-        places.setup_log(args, world.config, args.log)
-        if (other := difference(world.repo, world.judged_by)) and other[1]:
+        places.setup_log(args, session.config, args.log)
+        if (other := difference(session.repo, session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-            if "cluster" in world.config.given:
+            if "cluster" in session.config.given:
                 from patchq.cli.feeding import feed_cluster  # takes the database's driver
 
-                feed_cluster(args, session, reload)
+                feed_cluster(args, tenure, reload)
             else:
                 serve(
-                    session.world,
-                    session.control,
-                    session.tell,
+                    tenure.session,
+                    tenure.control,
+                    tenure.tell,
                     reload,
-                    session.upkeep,
-                    session.refresh,
+                    tenure.upkeep,
+                    tenure.refresh,
                 )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)
-        world.queue.release(fault)
+        session.queue.release(fault)
         return fault.exit_status
-    return 130 if session.ended_early else 0
+    return 130 if tenure.ended_early else 0
 
 
-def _detach(args: Namespace, world: World) -> int:
+def _detach(args: Namespace, session: Session) -> int:
     """Start the same command in a session of its own and wait until it holds the queue."""
-    owner = lock_owner(world.queue_root)
+    owner = lock_owner(session.queue_root)
     if owner is not None:
         raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
-    log = world.queue_root / "daemon.log"
+    log = session.queue_root / "daemon.log"
     command = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
     if args.config is not None:
         command += ["--config", str(args.config.resolve())]
@@ -87,7 +87,7 @@ def _detach(args: Namespace, world: World) -> int:
         )
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until and child.poll() is None:
-        owner = lock_owner(world.queue_root)
+        owner = lock_owner(session.queue_root)
         if owner is not None and owner.pid == child.pid:
             return output.emit(
                 args,

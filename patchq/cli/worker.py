@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from patchq.cli import arguments, cluster, output, places
-from patchq.cli.places import Site
+from patchq.cli.places import Location
 from patchq.core.model.errors import Fault, Interrupted
 from patchq.gate.config.schema import Config
 from patchq.gate.git import records
-from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.pipeline.world import compose
+from patchq.gate.pipeline.session import compose
 from patchq.gate.queue.lock import Lock
 from patchq.gate.service.lanes import lane_by, serve_lanes
 from patchq.gate.service.serve import Control
@@ -40,25 +40,25 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    site = places.find(args)
-    rules = site.rules()
+    location = places.find(args)
+    rules = location.rules()
     config = rules.config
     target = cluster.target_of(config)
     places.setup_log(args, config)
     database = cluster.database_of(config)
-    root = places.open_queue(args, site, config).root
+    root = places.open_queue(args, location, config).root
     lock = Lock(root / LOCK)
     lock.acquire()
     args.opened.callback(lock.release)
-    branches = branches_of(site.repo, root, config, target, rules.home)
-    queue = _open_queue(args, site, config, database, branches.tip(target))
-    world = compose(
-        Ground(site.repo, queue, root, config, target, branches=branches, judged_by=rules)
+    branches = branches_of(location.repo, root, config, target, rules.home)
+    queue = _open_queue(args, location, config, database, branches.tip(target))
+    session = compose(
+        RepoContext(location.repo, queue, root, config, target, branches=branches, judged_by=rules)
     )
-    args.opened.callback(world.close)
+    args.opened.callback(session.close)
     control, manager = Control(), Manager()
     control.install()
-    control.end_now = world.cut.set
+    control.end_now = session.cut.set
 
     try:
         queue.open()
@@ -70,11 +70,11 @@ def run(args: Namespace) -> int:
     try:
         with suppress(Interrupted):
             serve_lanes(
-                replace(world, clock=queue.clock, serves=True),
+                replace(session, clock=queue.clock, serves=True),
                 queue,
                 control,
                 partial(output.log_and_say, args),
-                partial(_read_anew, args, site),
+                partial(_read_anew, args, location),
                 manager,
             )
     except Fault as fault:
@@ -88,14 +88,14 @@ def run(args: Namespace) -> int:
     return 130 if control.interrupted else 0
 
 
-def _read_anew(args: Namespace, site: Site) -> GateRules:
-    rules = site.rules()
+def _read_anew(args: Namespace, location: Location) -> GateRules:
+    rules = location.rules()
     places.setup_log(args, rules.config)
     return rules
 
 
 def _open_queue(
-    args: Namespace, site: Site, config: Config, database: str, tip: str | None
+    args: Namespace, location: Location, config: Config, database: str, tip: str | None
 ) -> PostgresQueue:
     from patchq.gate.queue.postgres import belonging
     from patchq.gate.queue.postgres.engine import PostgresQueue
@@ -109,8 +109,8 @@ def _open_queue(
         takeover_seconds=config.cluster.takeover_seconds,
         beats=True,
         response_bytes=config.limits.response_bytes,
-        is_known=lambda id: site.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
-        belongs=partial(belonging.check, repo=site.repo, tip=tip),
+        is_known=lambda id: location.repo.has_ref(*(prefix + id for prefix in records.BY_ID)),
+        belongs=partial(belonging.check, repo=location.repo, tip=tip),
     )
     args.opened.callback(queue.close)
     return queue

@@ -32,7 +32,7 @@ from patchq.core.model.report import (
 )
 from patchq.core.model.values import Envelope
 from patchq.gate.pipeline.requests import query_of
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.journal import Events
@@ -178,13 +178,13 @@ class Tools:
             "depends_on": asked.depends_on or None,
         }
         data = self._data(asked, {**keys, "agent": self._agent})
-        with self._door.world(writes=True) as world:
-            if problem := check.oversize(world, data):
+        with self._door.session(writes=True) as session:
+            if problem := check.oversize(session, data):
                 raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
-            queue, opened = directory_queue(world.queue), open_response(data)
+            queue, opened = directory_queue(session.queue), open_response(data)
             header = opened.header if isinstance(opened, Envelope) else None
             digest = sha256(data).hexdigest()
-            token = token_of(world.queue_root, digest)
+            token = token_of(session.queue_root, digest)
             words = (header and (header.message or header.agent)) or "edit"
             with closing(Events(queue.root)) as events:
                 since = events.last
@@ -221,12 +221,12 @@ class Tools:
         return report if report and report["state"] != "held" else None
 
     def _report(self, dropped: Dropped) -> Report | None:
-        with self._door.world(writes=True) as world:
-            return submit.report_on(world.queue, dropped.sha256, dropped.name)
+        with self._door.session(writes=True) as session:
+            return submit.report_on(session.queue, dropped.sha256, dropped.name)
 
     def _served(self) -> bool:
-        with self._door.world() as world:
-            return lock_owner(world.queue_root) is not None
+        with self._door.session() as session:
+            return lock_owner(session.queue_root) is not None
 
     async def _until(self, look: Callable[[], T | None], seconds: float) -> T | None:
         """What `look` finds, within the time; None also where nobody is there to decide."""
@@ -256,8 +256,8 @@ class Tools:
 
     def _check(self, asked: CheckArguments) -> ToolAnswer:
         data = self._data(asked, {"agent": self._agent})
-        with self._door.world(targeted=True) as world:
-            report = check.foresee(_without_model(world), data, "response.md")
+        with self._door.session(targeted=True) as session:
+            report = check.foresee(_without_model(session), data, "response.md")
         page = to_markdown({**report, "diff": ""}, foreseen=True)  # the caller wrote the edits
         text = f"would be {output.line(report)}\n\n{page}"
         return ToolAnswer(_value(report, ""), text, report["state"] == "rejected")
@@ -292,15 +292,15 @@ class Tools:
 
     def _undecided(self, id: str) -> bool:
         """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
-        with self._door.world() as world:
-            bodies = world.queue_root.glob("active/*.body")
+        with self._door.session() as session:
+            bodies = session.queue_root.glob("active/*.body")
             nameless = any(not body.with_suffix(".held").exists() for body in bodies)
-            unknown = nameless or world.queue.depth() > 0
-            return unknown or wait.is_under_way(world, id)
+            unknown = nameless or session.queue.depth() > 0
+            return unknown or wait.is_under_way(session, id)
 
     def _seen(self, id: str) -> tuple[Report, str]:
-        with self._door.world() as world:
-            return batches.seen(world, *batches.find(world, id))
+        with self._door.session() as session:
+            return batches.seen(session, *batches.find(session, id))
 
     async def report(self, asked: ReportArguments) -> ToolAnswer:
         report, note = await to_thread.run_sync(self._seen, asked.id)
@@ -311,8 +311,8 @@ class Tools:
         return ToolAnswer({**value, "report": report} if asked.full else value, told.text)
 
     def _risk(self, report: Report) -> str:
-        with self._door.world() as world:
-            found = risk_of(world, report)
+        with self._door.session() as session:
+            found = risk_of(session, report)
         texts = "; ".join(reason.text for reason in found.reasons)
         return f"{found.level}{': ' * bool(texts)}{texts}"
 
@@ -320,21 +320,21 @@ class Tools:
         return await to_thread.run_sync(self._status, asked)
 
     def _status(self, asked: StatusArguments) -> ToolAnswer:
-        with self._door.world() as world:
+        with self._door.session() as session:
             of = asked.state if asked.state in WAITING else None
-            seen = status.overview(world, asked.limit, of, Filter(agent=asked.agent))
+            seen = status.overview(session, asked.limit, of, Filter(agent=asked.agent))
             if asked.state in (None, *WAITING):
                 held = [
                     _listed(report)
                     for one in seen["held"]
-                    if (report := world.queue.load(one["id"]))
+                    if (report := session.queue.load(one["id"]))
                 ]
                 listed = [*held, *map(_waiting, seen["waiting"])]
                 more = sum(seen["left_out"].values())
             else:
                 more = 0
                 listed = list(
-                    islice(_finished(world.queue, asked.state, asked.agent), asked.limit + 1)
+                    islice(_finished(session.queue, asked.state, asked.agent), asked.limit + 1)
                 )
         wanted = [
             one
@@ -358,8 +358,8 @@ class Tools:
     def _how_to_answer(self, asked: AnswerArguments) -> ToolAnswer:
         files = tuple(RequestedFile(path) for path in dict.fromkeys(asked.files))
         task = asked.task or "What you were told to do."
-        with self._door.world(targeted=True) as world:
-            query = query_of(world, Request(files, task, asked.form))
+        with self._door.session(targeted=True) as session:
+            query = query_of(session, Request(files, task, asked.form))
         if isinstance(query, tuple):
             raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
         assert query.task is not None
@@ -378,25 +378,25 @@ class Tools:
         return await to_thread.run_sync(self._withdraw, asked)
 
     def _withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
-        with self._door.world(writes=True) as world:
-            report = world.queue.load(asked.id)
+        with self._door.session(writes=True) as session:
+            report = session.queue.load(asked.id)
             if report is None:
                 raise UsageError(f"there is no verdict on {asked.id}", "see `status`")
-            right = token_of(world.queue_root, report["source"]["sha256"])
+            right = token_of(session.queue_root, report["source"]["sha256"])
             if not hmac.compare_digest(asked.token.encode(), right.encode()):
                 raise UsageError(
                     f"the token is not that of {asked.id}", "give the one that `submit` returned"
                 )
-            begun = deciding.begun(world, Discard(asked.id))
+            begun = deciding.begun(session, Discard(asked.id))
         return _told(begun().report)  # others need not wait for the worker
 
 
-def _without_model(world: World) -> World:
+def _without_model(session: Session) -> Session:
     """An oracle answers at once: others wait behind it."""
-    config = world.config
+    config = session.config
     if not config.llm.model:
-        return world
-    return replace(world, config=config.but(llm=config.llm.but(correct=False)))
+        return session
+    return replace(session, config=config.but(llm=config.llm.but(correct=False)))
 
 
 def _told(

@@ -15,13 +15,13 @@ from starlette.staticfiles import StaticFiles
 
 from patchq.cli.door import Door
 from patchq.core.model.errors import Fault, UsageError, disk_fault
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.page import batch, conflicts, decisions, history, inbox, live, statistics
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
 _HERE = Path(__file__).parent
-View = Callable[[World, Mapping[str, str]], Shown]
+View = Callable[[Session, Mapping[str, str]], Shown]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -51,7 +51,7 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
             Route("/history", page(history.view)),
             Route("/statistics", page(statistics.view)),
             Route("/conflicts", page(conflicts.view)),
-            Route("/help", page(lambda world, asked: Shown("help.html", "Help", {}))),
+            Route("/help", page(lambda session, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
             Route("/send-back", send_back, methods=["POST"]),
             Route("/batch/{id}", page(batch.view)),
@@ -65,10 +65,10 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
 
 def _look(door: Door, view: View, request: Request) -> Response:
     try:
-        with door.world() as world:
+        with door.session() as session:
             # From before: what changes while the page is made is told.
-            version = live.version(live.places(world))
-            shown = view(world, {**request.query_params, **request.path_params})
+            version = live.version(live.places(session))
+            shown = view(session, {**request.query_params, **request.path_params})
             return _html(shown, request, version)
     except Exception as error:
         return _failed(error, request)
@@ -79,13 +79,13 @@ def _decide(
 ) -> Response:
     id, deed = request.path_params["id"], request.path_params["deed"]
     try:
-        with deciding.world(writes=True) as world:
-            result = decisions.take(world, id, deed, fields)
+        with deciding.session(writes=True) as session:
+            result = decisions.take(session, id, deed, fields)
             if result is None:
                 return RedirectResponse(f"/batch/{id}", 303)
-        with looking.world() as world:
-            version = live.version(live.places(world))
-            shown = batch.view(world, {"id": id}, result)
+        with looking.session() as session:
+            version = live.version(live.places(session))
+            shown = batch.view(session, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:
         return _failed(error, request)
@@ -95,13 +95,13 @@ def _send_back(
     looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
 ) -> Response:
     try:
-        with deciding.world(writes=True) as world:
-            result = decisions.send_back_each(world, fields)
+        with deciding.session(writes=True) as session:
+            result = decisions.send_back_each(session, fields)
             if result is None:
                 return RedirectResponse("/", 303)
-        with looking.world() as world:
-            version = live.version(live.places(world))
-            return _html(inbox.view(world, {}, result), request, version, 409)
+        with looking.session() as session:
+            version = live.version(live.places(session))
+            return _html(inbox.view(session, {}, result), request, version, 409)
     except Exception as error:
         return _failed(error, request)
 

@@ -10,7 +10,7 @@ from patchq.core.model.report import CommentEntry, Report
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
 from patchq.gate.pipeline import stacks
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import comparison, rows
 from patchq.gate.review.comparison import Comparison
@@ -26,19 +26,19 @@ Place = tuple[str | None, int]
 """A side and a line of it."""
 
 
-def view(world: World, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+def view(session: Session, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
     """The batch as it stands now; `result` is why a decision was not taken, or what it would do."""
-    report, note = batches.seen(world, *batches.find(world, asked["id"]))
-    found = comparison.compare(world, report)
+    report, note = batches.seen(session, *batches.find(session, asked["id"]))
+    found = comparison.compare(session, report)
     choice = result.choice if result else None
-    stack = stacks.under(world, report) if report["state"] == "proposed" else stacks.Stack()
+    stack = stacks.under(session, report) if report["state"] == "proposed" else stacks.Stack()
     values = {
         "report": report,
         "below": list(reversed(stack.ids)),
         "note": note,
         "commit": found.commit if found else None,
         "waits": report["state"] == "proposed" and found is not None,
-        "risk": comparison.risk_of(world, report),
+        "risk": comparison.risk_of(session, report),
         "files": list(_files(report, found)) if found else [],
         "page": to_markdown(report),
         "problems": result.problems if result else (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchq.cli import status
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.page import plots
 from patchq.page.inbox import MOST
 from patchq.page.shown import Shown
@@ -14,9 +14,9 @@ _MOST_DOTS = 40
 """Beyond so many the picture is a blot; the table below it has all."""
 
 
-def view(world: World, asked: Mapping[str, str]) -> Shown:
+def view(session: Session, asked: Mapping[str, str]) -> Shown:
     """The collisions between what waits: as a picture, and in words."""
-    waiting = status.overview(world, MOST)["waiting"]
+    waiting = status.overview(session, MOST)["waiting"]
     found = [(one["id"], other) for one in waiting for other in one["collides"]]
     names = sorted({name for id, other in found for name in (id, other["batch"])})
     at = {name: number for number, name in enumerate(names)}

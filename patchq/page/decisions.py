@@ -15,7 +15,7 @@ from patchq.cli import deciding
 from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.report import EditEntry
 from patchq.core.model.values import Problem
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.review import comment_file, decide
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
@@ -43,18 +43,18 @@ class Preview(Struct, frozen=True):
     diff: str
 
 
-def take(world: World, id: str, deed: str, fields: Fields) -> FormResult | None:
+def take(session: Session, id: str, deed: str, fields: Fields) -> FormResult | None:
     """Do what the form asks for; None when it is done."""
     try:
         if deed not in _DEEDS:
             raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
-        return _DEEDS[deed](world, id, fields)
+        return _DEEDS[deed](session, id, fields)
     except Fault as error:
         problem = Problem(error.code, error.message, error.hint)
         return FormResult((problem,), "\n".join(_written(fields)))
 
 
-def send_back_each(world: World, fields: Fields) -> FormResult | None:
+def send_back_each(session: Session, fields: Fields) -> FormResult | None:
     """Send the chosen proposals back, each with the same words; None when that is done.  What one
     has against it keeps none of the others; what has nothing to do with it leaves the rest as they
     are."""
@@ -67,8 +67,8 @@ def send_back_each(world: World, fields: Fields) -> FormResult | None:
     problems: list[Problem] = []
     for number, (id, _, commit) in enumerate(chosen, 1):
         try:
-            errand = _asks(world, id, [DraftComment(words)], commit or None)
-            problems += deciding.decide(world, errand).problems
+            errand = _asks(session, id, [DraftComment(words)], commit or None)
+            problems += deciding.decide(session, errand).problems
         except Fault as error:
             left = ", ".join(other for other, _, _ in chosen[number:])
             over = not isinstance(error, UsageError) and bool(left)
@@ -101,37 +101,37 @@ def _written(fields: Fields) -> Iterator[str]:
         yield f"{one.get('path')}:{old}{one.get('line')}: {words}"
 
 
-def _accept(world: World, id: str, fields: Fields) -> FormResult | None:
+def _accept(session: Session, id: str, fields: Fields) -> FormResult | None:
     only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
-    return _ended(world, Accept(id, only, seen=_seen(fields)))
+    return _ended(session, Accept(id, only, seen=_seen(fields)))
 
 
-def _accept_stack(world: World, id: str, fields: Fields) -> FormResult | None:
+def _accept_stack(session: Session, id: str, fields: Fields) -> FormResult | None:
     # The commit that was looked at has those below it for its history.
-    return _ended(world, Accept(id, stack=True, seen=_seen(fields)))
+    return _ended(session, Accept(id, stack=True, seen=_seen(fields)))
 
 
-def _choose(world: World, id: str, fields: Fields) -> FormResult | None:
-    decided = decide.preview(world, id, _edits(fields))
+def _choose(session: Session, id: str, fields: Fields) -> FormResult | None:
+    decided = decide.preview(session, id, _edits(fields))
     if decided.problems:
         return FormResult(decided.problems)
     edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
     return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report["diff"]))
 
 
-def _discard(world: World, id: str, fields: Fields) -> FormResult | None:
-    return _ended(world, Discard(id, _one(fields, "why") or None, _seen(fields)))
+def _discard(session: Session, id: str, fields: Fields) -> FormResult | None:
+    return _ended(session, Discard(id, _one(fields, "why") or None, _seen(fields)))
 
 
-def _send_back(world: World, id: str, fields: Fields) -> FormResult | None:
+def _send_back(session: Session, id: str, fields: Fields) -> FormResult | None:
     general = "\n".join(value for name, value in fields if name == "all")
     drafts = list(comment_file.plain(general.replace("\r\n", "\n")))
     if placed := _placed(fields):
         drafts += comment_file.read(json.dumps(placed).encode())
-    return _ended(world, _asks(world, id, drafts, _seen(fields)))
+    return _ended(session, _asks(session, id, drafts, _seen(fields)))
 
 
-_DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
+_DEEDS: Mapping[str, Callable[[Session, str, Fields], FormResult | None]] = {
     "accept": _accept,
     "accept-stack": _accept_stack,
     "choose": _choose,
@@ -140,12 +140,12 @@ _DEEDS: Mapping[str, Callable[[World, str, Fields], FormResult | None]] = {
 }
 
 
-def _asks(world: World, id: str, drafts: Sequence[DraftComment], seen: str | None) -> SendBack:
-    return SendBack(id, tuple(drafts), world.identity().name, seen)
+def _asks(session: Session, id: str, drafts: Sequence[DraftComment], seen: str | None) -> SendBack:
+    return SendBack(id, tuple(drafts), session.identity().name, seen)
 
 
-def _ended(world: World, errand: Errand) -> FormResult | None:
-    decided = deciding.decide(world, errand)
+def _ended(session: Session, errand: Errand) -> FormResult | None:
+    decided = deciding.decide(session, errand)
     return FormResult(decided.problems) if decided.problems else None
 
 

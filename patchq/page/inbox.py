@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from patchq.cli import listing, status
 from patchq.cli.listing import Filter
 from patchq.gate.git import records
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.page.decisions import FormResult
 from patchq.page.shown import Shown
 
@@ -16,18 +16,18 @@ MOST = 500
 FILTERS = ("agent", "path", "level")
 
 
-def view(world: World, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+def view(session: Session, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
     """How the queue stands, as `patchq status` has it; `asked` are the filters, `result` is why
     some were not sent back."""
     wanted = {name: asked.get(name) or None for name in FILTERS}
     overview = status.overview(
-        world, MOST, wanted=Filter(wanted["agent"], wanted["path"], by="risk")
+        session, MOST, wanted=Filter(wanted["agent"], wanted["path"], by="risk")
     )
     everyone = [
         {
             **one,
             "age": listing.age(one["received"]),
-            "commit": world.branches.tip(records.branch(one["id"])) or "",
+            "commit": session.branches.tip(records.branch(one["id"])) or "",
         }
         for one in overview["waiting"]
     ]

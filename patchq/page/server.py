@@ -21,9 +21,9 @@ def run(args: Namespace) -> int:
     doors = Door(args), Door(args)
     for door in doors:
         args.opened.callback(door.close)
-    with doors[1].world(writes=True) as world:  # what is to be watched has to be there
-        news = News(world)
-        port = args.port if args.port is not None else world.config.review.port
+    with doors[1].session(writes=True) as session:  # what is to be watched has to be there
+        news = News(session)
+        port = args.port if args.port is not None else session.config.review.port
     with loopback.bound(port) as own:
         guarded = Admission(make(*doors, news), own.getsockname()[1])
         serving = loopback.server(guarded)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patchq.cli import stats
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.service import ledger
 from patchq.gate.service.stats import PLACES
 from patchq.page import plots
@@ -23,11 +23,11 @@ OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverte
 _MOST_ROWS = 50
 
 
-def view(world: World, asked: Mapping[str, str]) -> Shown:
+def view(session: Session, asked: Mapping[str, str]) -> Shown:
     """The sums that `patchq stats` prints, as tables and plots."""
-    counts = ledger.everything(world.queue, world.queue_root)
+    counts = ledger.everything(session.queue, session.queue_root)
     whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
-    days = stats.days(world.queue_root)
+    days = stats.days(session.queue_root)
     values = {
         "days": days,
         "kinds": OVER_TIME,

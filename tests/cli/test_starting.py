@@ -21,7 +21,7 @@ HEAVY = {
 ROOMS = {
     "patchq.core.formats.registry", "patchq.core.plan", "patchq.core.resolve",
     "patchq.gate.hooks", "patchq.gate.land", "patchq.gate.pipeline.stages",
-    "patchq.gate.pipeline.world", "patchq.llm",
+    "patchq.gate.pipeline.session", "patchq.llm",
 }  # fmt: skip
 """What decides on responses, and changes branches."""
 FOR_FEW = {

@@ -40,7 +40,7 @@ def walk(desk: Desk, *answers: str) -> list[str]:
             answer = left.pop(0)
         return answer
 
-    assert Walk(QUIET, desk.world, ask).all() == 0
+    assert Walk(QUIET, desk.session, ask).all() == 0
     assert left == []
     return asked
 
@@ -92,7 +92,7 @@ def test_what_somebody_else_decided_is_passed_by(
     desk.feed(x=change(3), y=change(9, path="b.txt"))
     patchq("accept", "y", cwd=desk.repo)
     commit_files(desk.repo, {})
-    desk.world.repo.renew()
+    desk.session.repo.renew()
     walk(desk, "s")
     assert "1 of 1" in capsys.readouterr().out
 

@@ -12,10 +12,10 @@ import pygit2
 from patchq.core.model.values import Source
 from patchq.gate.config.schema import Config
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Tips, compose
+from patchq.gate.pipeline.session import Tips, compose
 from patchq.gate.queue import Claim
 from patchq.gate.queue.memory import MemoryQueue
 
@@ -70,22 +70,22 @@ class Bench:
             self._commit(row.since, commit)
         queue = MemoryQueue()
         repo = Repository.open(self.place)
-        world = compose(Ground(repo, queue, self.place / ".patchq", row.config, "main"))
+        session = compose(RepoContext(repo, queue, self.place / ".patchq", row.config, "main"))
         text = row.response.replace(BASE, commit).replace(ROOT, str(self.place))
         raw = text.encode("utf-8", "surrogateescape")
         self._count += 1
         id = f"case-{self._count}"
         source = Source(f"{id}.md", sha256(raw).hexdigest(), len(raw))
         try:
-            with world.repo.unwritten.tentative():
+            with session.repo.unwritten.tentative():
                 claim = Claim(str(self._count), source, raw, id=id)
-                decision = process(claim, world, Tips(world))
+                decision = process(claim, session, Tips(session))
                 if decision.commit is None or decision.state not in ("applied", "proposed"):
                     return Verdict(decision, None)
-                tree = world.repo.tree(decision.commit)
+                tree = session.repo.tree(decision.commit)
                 return Verdict(decision, {path: tree.read(path) for path in tree.paths()})
         finally:
-            world.close()
+            session.close()
 
     def _commit(self, files: Mapping[str, str | bytes], *parents: str) -> str:
         index = pygit2.Index()

@@ -311,9 +311,9 @@ class Place:
 def test_003_example_1(tmp_path: Path) -> None:
     """Unescaping `old_str` by program."""
     at = Place(tmp_path, {"my_file.txt": 'print("Hello\nWorld")\n'})
-    told = at.give(call("my_file.txt", 'print("Hello\\nWorld")', 'print("Hello New World")'))
+    told = at.give(call("my_file.txt", 'print("Hello\\nWorld")', 'print("Hello New Session")'))
     assert told["state"] == "applied"
-    assert at.file("my_file.txt") == 'print("Hello New World")'
+    assert at.file("my_file.txt") == 'print("Hello New Session")'
     assert told["corrections"] == [{"edit": "1", "what": "old", "by": "program"}]
 
 

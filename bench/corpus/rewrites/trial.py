@@ -24,10 +24,10 @@ from bench.git import WHO, data, fast_import, link_packs, new_repository, new_st
 from patchq.core.model.values import Source
 from patchq.gate.config.schema import Config
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import Claim
 from patchq.gate.queue.memory import MemoryQueue
 
@@ -90,7 +90,7 @@ class Trial:
         self._commits: dict[History, str] = {}
         self._count = 0
         repo = Repository.open(place)
-        self._world = compose(Ground(repo, MemoryQueue(), place / ".patchq", Config(), TARGET))
+        self._world = compose(RepoContext(repo, MemoryQueue(), place / ".patchq", Config(), TARGET))
 
     def close(self) -> None:
         self._world.close()
@@ -175,11 +175,11 @@ def _judged(case: Case, decision: Decision, landed: Files | None) -> tuple[Outco
     return outcome, f"other content: {', '.join(differ)}" if differ else "it lands"
 
 
-def _landed(decision: Decision, world: World) -> Files | None:
+def _landed(decision: Decision, session: Session) -> Files | None:
     """All files of the commit that a decision would land."""
     if decision.state not in _COMMITTED or decision.commit is None:
         return None
-    tree = world.repo.tree(decision.commit)
+    tree = session.repo.tree(decision.commit)
     return {path: tree.read(path).decode("utf-8", "surrogateescape") for path in tree.paths()}
 
 

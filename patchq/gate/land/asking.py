@@ -14,34 +14,36 @@ from collections.abc import Collection, Iterable
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Header
 from patchq.gate.pipeline.lane import lane_named
-from patchq.gate.pipeline.world import Choice, World, recorded
+from patchq.gate.pipeline.session import Choice, Session, recorded
 from patchq.gate.queue import Claim
 
 _ID = re.compile(r"[0-9a-fA-F]{40}")
 
 
-def learn(claims: Iterable[Claim], world: World, choice: Choice | None = None) -> None:
+def learn(claims: Iterable[Claim], session: Session, choice: Choice | None = None) -> None:
     """Know the branches on which the verdicts depend as they are now; `errors.Unreachable`."""
-    world.branches.refresh(_lanes(claims, world, choice))
+    session.branches.refresh(_lanes(claims, session, choice))
 
 
-def _lanes(claims: Iterable[Claim], world: World, choice: Choice | None) -> Collection[str] | None:
+def _lanes(
+    claims: Iterable[Claim], session: Session, choice: Choice | None
+) -> Collection[str] | None:
     """Their names; None for all."""
     found = set[str]()
-    for claim in claims if world.serves else ():
+    for claim in claims if session.serves else ():
         opened, chosen = open_response(claim.data), choice or recorded(claim)
         header = opened.header if isinstance(opened, Envelope) else Header()
-        if claim.request or header.depends_on or header.retries or not _has_base(header, world):
+        if claim.request or header.depends_on or header.retries or not _has_base(header, session):
             return None
-        found.add(lane_named(header, world.target, world.config.targets))
+        found.add(lane_named(header, session.target, session.config.targets))
         found |= {name for name in (chosen and chosen.target, _intended(claim)) if name}
     return found or None
 
 
-def _has_base(header: Header, world: World) -> bool:
+def _has_base(header: Header, session: Session) -> bool:
     """Whether the base is a commit that is here, whatever branches and tags are called."""
     base = header.base
-    return base is None or bool(_ID.fullmatch(base) and world.repo.resolve_commit(base))
+    return base is None or bool(_ID.fullmatch(base) and session.repo.resolve_commit(base))
 
 
 def _intended(claim: Claim) -> str | None:

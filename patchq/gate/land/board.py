@@ -22,7 +22,7 @@ from patchq.core.model.values import Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, touching
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, inclusive
 
@@ -276,16 +276,16 @@ class Board:
         self._names[id] = names
         self.stale.discard(id)
 
-    def update(self, ground: Ground, marks: Mapping[str, str] | None = None) -> None:
+    def update(self, context: RepoContext, marks: Mapping[str, str] | None = None) -> None:
         """Be what waits now; `marks` are the commits by their ids, if they are known already."""
-        marks = waiting(ground) if marks is None else marks
+        marks = waiting(context) if marks is None else marks
         self.at = monotonic()
         for id in [id for id, known in self._proposals.items() if marks.get(id) != known.commit]:
             self.drop(id)
         # One whose report is not there yet, or that was decided meanwhile, is looked at again.
         for id in marks.keys() - self._proposals.keys():
-            if report := ground.queue.load(id):
-                self.take(report, marks[id], ground.repo)
+            if report := context.queue.load(id):
+                self.take(report, marks[id], context.repo)
 
     def _put(self, proposal: Proposal, names: Named) -> None:
         self._proposals[proposal.id], self._names[proposal.id] = proposal, names
@@ -323,11 +323,13 @@ def known(repo: Repository) -> Board | None:
     return _boards.get(repo)
 
 
-def board(ground: Ground, marks: Mapping[str, str] | None = None, within: float = 0.0) -> Board:
+def board(
+    context: RepoContext, marks: Mapping[str, str] | None = None, within: float = 0.0
+) -> Board:
     """What waits now; what other processes did `within` so many seconds may be missing."""
-    found = _boards.setdefault(ground.repo, Board())
+    found = _boards.setdefault(context.repo, Board())
     if monotonic() - found.at >= within or not found.at:
-        found.update(ground, marks)
+        found.update(context, marks)
     return found
 
 
@@ -336,20 +338,20 @@ _FEW = 32
 _asked: WeakSet[Repository] = WeakSet()
 
 
-def beside(ground: Ground, own: Proposal) -> dict[str, Proposal]:
+def beside(context: RepoContext, own: Proposal) -> dict[str, Proposal]:
     """What waits now and may collide with this one.
 
     A process that asks a second time keeps a board.  The first question reads no more than git
     finds to touch the same paths: a command asks once, and ends.
     """
-    marks, repo = waiting(ground), ground.repo
+    marks, repo = waiting(context), context.repo
     if known(repo) is None and repo not in _asked and len(marks) > _FEW:
         _asked.add(repo)
         if (near := _near(repo, own, marks)) is not None:
             found = Board()
-            found.update(ground, near)
+            found.update(context, near)
             return {id: found[id] for id in found.beside(own)}
-    found = board(ground, marks)
+    found = board(context, marks)
     return {id: found[id] for id in found.beside(own)}
 
 
@@ -366,12 +368,12 @@ def _near(repo: Repository, own: Proposal, marks: Mapping[str, str]) -> dict[str
     }
 
 
-def waiting(ground: Ground) -> dict[str, str]:
+def waiting(context: RepoContext) -> dict[str, str]:
     """The marks of what waits: commits by their ids; where others propose as well, of what waits on
     the branches that this process serves now."""
     marks = {
         name.removeprefix(records.WAITING): oid
-        for name, oid in ground.repo.refs(records.WAITING).items()
+        for name, oid in context.repo.refs(records.WAITING).items()
     }
-    shared = ground.queue.proposals() if marks else None
+    shared = context.queue.proposals() if marks else None
     return marks if shared is None else {id: oid for id, oid in marks.items() if id in shared}

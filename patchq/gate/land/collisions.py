@@ -33,7 +33,7 @@ from patchq.gate.land.board import Board, Named, Proposal, ProposedChange, text
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, in_words
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 
 if TYPE_CHECKING:  # who only looks at what collides lands nothing
@@ -97,30 +97,30 @@ def _carried(
 # ---------------------------------------------------------------- what reports say of it
 
 
-def warned(decisions: Sequence[Decision], world: World) -> list[Decision]:
+def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """The decisions, each that proposes with what it collides with: what waits, and the others."""
     if not any(d.state == "proposed" and d.candidate for d in decisions):
         return list(decisions)
     began = monotonic()
-    waits = board.board(world, within=_SECONDS)
-    made = _warned(decisions, world, waits)
+    waits = board.board(session, within=_SECONDS)
+    made = _warned(decisions, session, waits)
     if waits.at < began and any(board.named_by(d.problems).keys() & set(waits) for d in made):
         # What is named may have been decided meanwhile.
-        made = _warned(decisions, world, board.board(world))
+        made = _warned(decisions, session, board.board(session))
     return made
 
 
-def _warned(decisions: Sequence[Decision], world: World, waits: Board) -> list[Decision]:
+def _warned(decisions: Sequence[Decision], session: Session, waits: Board) -> list[Decision]:
     proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
-    gone = {id for d in proposed for id in traces.replaced(world, d.id, d.header)}
-    group = {d.id: board.decided(d, d.candidate, world.repo) for d in proposed if d.candidate}
+    gone = {id for d in proposed for id in traces.replaced(session, d.id, d.header)}
+    group = {d.id: board.decided(d, d.candidate, session.repo) for d in proposed if d.candidate}
     made = []
     for decision in decisions:
         if own := group.get(decision.id) if decision.state == "proposed" else None:
             others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
             others |= {id: one for id, one in group.items() if _near(own, one)}
             kept = [p for p in decision.problems if p.code != PENDING_CONFLICT]
-            decision = replace(decision, problems=(*kept, *warnings_for(world.repo, own, others)))
+            decision = replace(decision, problems=(*kept, *warnings_for(session.repo, own, others)))
         made.append(decision)
     return made
 
@@ -131,37 +131,37 @@ def _near(own: Proposal, other: Proposal) -> bool:
     return same and not own.reach.isdisjoint(other.reach)
 
 
-def spread(written: Sequence[Publication], world: World) -> None:
+def spread(written: Sequence[Publication], session: Session) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
     headers = [one.decision.header for one in written]
     replacing = any(header.retries or (header.id and header.agent) for header in headers)
     proposed = [one for one in written if one.report["state"] == "proposed"]
     if not proposed and not replacing:
         return
-    waits = board.known(world.repo)
-    if waits is None or world.serves:  # it may serve other branches now
-        waits = board.board(world)
+    waits = board.known(session.repo)
+    if waits is None or session.serves:  # it may serve other branches now
+        waits = board.board(session)
     for one in proposed:
         if one.decision.commit:
-            waits.take(one.report, one.decision.commit, world.repo)
-    _refresh(waits, world)
+            waits.take(one.report, one.decision.commit, session.repo)
+    _refresh(waits, session)
 
 
-def refresh(world: World, ids: Collection[str] = (), most: int | None = None) -> bool:
+def refresh(session: Session, ids: Collection[str] = (), most: int | None = None) -> bool:
     """Have the reports of what waits name what each collides with now: `ids` in any case, and all
     where that may have changed, `most` of them at once; True if that was the last of them."""
-    return _refresh(board.board(world), world, ids, most)
+    return _refresh(board.board(session), session, ids, most)
 
 
 def _refresh(
-    waits: Board, world: World, ids: Collection[str] = (), most: int | None = None
+    waits: Board, session: Session, ids: Collection[str] = (), most: int | None = None
 ) -> bool:
-    waits.new = {id for id in sorted(waits.new) if not _compare(world.repo, waits, id)}
+    waits.new = {id for id in sorted(waits.new) if not _compare(session.repo, waits, id)}
     todo = sorted((waits.stale | set(ids)) & set(waits))
     for start in range(0, len(todo), MOST_BATCHES):
         if most is not None and start >= most:
             return False
-        _renew(todo[start : start + MOST_BATCHES], waits, world)
+        _renew(todo[start : start + MOST_BATCHES], waits, session)
     waits.stale.clear()
     return True
 
@@ -190,22 +190,22 @@ def _is_full(names: Named) -> bool:
     return len(names) >= MOST_BATCHES
 
 
-def _renew(ids: Sequence[str], waits: Board, world: World) -> None:
+def _renew(ids: Sequence[str], waits: Board, session: Session) -> None:
     """Have these reports name what they collide with; they share their lock and their flush."""
     changes = {}
     for id in ids:
-        report = world.queue.load(id)
+        report = session.queue.load(id)
         if report is None or report["state"] != "proposed":
             continue
         own, first = waits[id], board.named(report)
         others = {other: waits[other] for other in waits.beside(own)}
-        problems = warnings_for(world.repo, own, others, list(first))
+        problems = warnings_for(session.repo, own, others, list(first))
         waits.told(id, board.named_by(problems))
         if _with(problems, report) is not None:
             changes[id] = partial(_with, problems)
     from patchq.gate.land import reports  # who only foresees rewrites none
 
-    reports.amend_each(world, changes)
+    reports.amend_each(session, changes)
 
 
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:

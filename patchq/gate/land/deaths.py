@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from patchq.core.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.core.model.values import Problem
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.world import AS_SENT, Tips, World, recorded
+from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.spool import disk_faults
 
@@ -112,13 +112,13 @@ def forget_others(root: Path, claims: Iterable[Claim]) -> None:
             mark.unlink()
 
 
-def judged(claims: Sequence[Claim], world: World, died: Mapping[str, int]) -> list[Claim]:
+def judged(claims: Sequence[Claim], session: Session, died: Mapping[str, int]) -> list[Claim]:
     """The claims of dead processes, those that are to be refused or held for it with the problem.
 
     What has an intended verdict was decided before its process died.
     """
     undecided = [claim for claim in claims if claim.intended is None and not claim.request]
-    ends = _tried_out(undecided, _alone(world), world.pulse, lambda: world.stop.is_set)
+    ends = _tried_out(undecided, _alone(session), session.pulse, lambda: session.stop.is_set)
     judged = []
     for claim in claims:
         problem = None
@@ -159,15 +159,15 @@ def _ended(number: int | None) -> Problem:
     )
 
 
-def _alone(world: World) -> Callable[[Claim], object]:
-    """Decides as the world does, but asks nobody, makes no commit and keeps nothing."""
-    config = world.config
+def _alone(session: Session) -> Callable[[Claim], object]:
+    """Decides as the session does, but asks nobody, makes no commit and keeps nothing."""
+    config = session.config
     silent = config.but(llm=config.llm.but(correct=False))
-    world = replace(world, config=silent, ask=None, desk=None, pulse=lambda: None)
+    session = replace(session, config=silent, ask=None, desk=None, pulse=lambda: None)
 
     def decide(claim: Claim) -> object:
         choice = replace(recorded(claim) or AS_SENT, dry_run=True)
-        return process(claim, world, Tips(world), choice)
+        return process(claim, session, Tips(session), choice)
 
     return decide
 

@@ -19,21 +19,21 @@ from patchq.gate.land.collisions import MOST_BATCHES
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import AS_SENT, Tips, World, recorded
+from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 
 
-def foreseen(decision: Decision, world: World) -> Decision:
+def foreseen(decision: Decision, session: Session) -> Decision:
     """The decision of a dry run, with what it would collide with now."""
     if decision.state == "rejected" or not decision.changes:
         return decision
-    repo = world.repo
-    gone = {decision.id, *traces.replaced(world, decision.id, decision.header)}
+    repo = session.repo
+    gone = {decision.id, *traces.replaced(session, decision.id, decision.header)}
     with repo.unwritten.tentative():
         own = board.tried(decision, repo)
-        waits = board.beside(world, own)
+        waits = board.beside(session, own)
         others = {id: one for id, one in waits.items() if id not in gone}
         vague = list[Problem]()
-        for held in _held(own, world, gone):
+        for held in _held(own, session, gone):
             if held.changes and held.state != "rejected":
                 others[held.id] = board.tried(held, repo, "is held")
             elif held.header.depends_on:
@@ -42,7 +42,7 @@ def foreseen(decision: Decision, world: World) -> Decision:
     return replace(decision, problems=(*decision.problems, *found, *vague))
 
 
-def _held(own: Proposal, world: World, gone: Collection[str]) -> Iterator[Decision]:
+def _held(own: Proposal, session: Session, gone: Collection[str]) -> Iterator[Decision]:
     """What is held for the same target and may touch what this one does, tried: a bounded number.
 
     Trying costs, and most have nothing to do with it: a response that changes a file names it.
@@ -50,7 +50,7 @@ def _held(own: Proposal, world: World, gone: Collection[str]) -> Iterator[Decisi
     names = {path.rpartition("/")[2] for path in own.reach}
     asked = {name.encode() for name in names if name.isascii()}
     tried = 0
-    for claim in world.queue.held():
+    for claim in session.queue.held():
         if not claim.id or claim.id in gone or tried == MOST_BATCHES:
             continue
         if len(asked) == len(names) and not any(name in claim.data for name in asked):
@@ -58,7 +58,7 @@ def _held(own: Proposal, world: World, gone: Collection[str]) -> Iterator[Decisi
         tried += 1
         choice = replace(recorded(claim) or AS_SENT, dry_run=True, ahead=True)
         try:
-            decision = process(claim, world, Tips(world), choice)
+            decision = process(claim, session, Tips(session), choice)
         except ObjectDamaged:  # the batch that needs it says so when it is looked at
             continue
         if decision.target == own.target:

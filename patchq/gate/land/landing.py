@@ -25,9 +25,9 @@ from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, parcels
 from patchq.gate.git.linklock import WAIT_SECONDS
 from patchq.gate.git.refs import Staged
-from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Parcel
 from patchq.gate.report import document, page
 
@@ -60,21 +60,21 @@ def publication(decision: Decision) -> Publication:
     return Publication(decision, report, page.to_markdown(report))
 
 
-def land(decisions: Sequence[Decision], world: World) -> Landed:
+def land(decisions: Sequence[Decision], session: Session) -> Landed:
     """Make verdicts true, in order; return those that are, and those to decide again."""
     if not decisions:
         return Landed()
     written = list(map(publication, decisions))
-    with world.queue.together():
-        left = [one.decision for one in written if _intended(one, world)]
+    with session.queue.together():
+        left = [one.decision for one in written if _intended(one, session)]
     if len(left) < len(written):
         return Landed(again=left)
     with ExitStack() as staged:
-        rows = _rows(decisions, world, staged)
+        rows = _rows(decisions, session, staged)
         if not rows:
-            _enlist(written, world)
-        flush(world)
-        moved = world.branches.land([row.move(world) for row in rows]) if rows else []
+            _enlist(written, session)
+        flush(session)
+        moved = session.branches.land([row.move(session) for row in rows]) if rows else []
         made = [row for row, one in zip(rows, moved, strict=True) if one.made]
         lost = {
             landing.decision.id: (row, one)
@@ -82,43 +82,45 @@ def land(decisions: Sequence[Decision], world: World) -> Landed:
             if not one.made
             for landing in row.landings
         }
-        landed = _sorted(written, lost, world)
+        landed = _sorted(written, lost, session)
         if rows:
-            _record(made, landed.done, world)
-            _enlist(landed.done, world)
-            flush(world)
+            _record(made, landed.done, session)
+            _enlist(landed.done, session)
+            flush(session)
     landed.unsure.update(path for one in moved for path in one.unsure)
     return landed
 
 
-def _enlist(done: Sequence[Publication], world: World) -> None:
+def _enlist(done: Sequence[Publication], session: Session) -> None:
     ended = [one for one in done if one.decision.state != "held"]
-    world.queue.enlist([(one.decision.claim, one.report["id"]) for one in ended])
+    session.queue.enlist([(one.decision.claim, one.report["id"]) for one in ended])
 
 
-def _intended(written: Publication, world: World) -> bool:
+def _intended(written: Publication, session: Session) -> bool:
     """Whether the verdict is still to be had: a person may have decided on a held batch meanwhile,
     and then it does not land."""
     decision = written.decision
     if decision.state == "held":
         return True
     try:
-        world.queue.intend(decision.claim, written.report, written.page, _parcel(decision, world))
+        session.queue.intend(
+            decision.claim, written.report, written.page, _parcel(decision, session)
+        )
     except Busy as busy:
         _LOG.warning("%s", busy.message, extra={"batch": decision.id})
         return False
     return True
 
 
-def _parcel(decision: Decision, world: World) -> Parcel | None:
+def _parcel(decision: Decision, session: Session) -> Parcel | None:
     """What another clone makes the commit of: nobody else has it before the push has arrived."""
-    if decision.candidate is None or world.branches.remote is None:
+    if decision.candidate is None or session.branches.remote is None:
         return None
-    return partial(parcels.pack, world.repo, decision.candidate.commit)
+    return partial(parcels.pack, session.repo, decision.candidate.commit)
 
 
 def _sorted(
-    written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], world: World
+    written: Sequence[Publication], not_made: Mapping[str, tuple[_Row, Moved]], session: Session
 ) -> Landed:
     """One that moves nothing, and saw the branch as a lost one would have left it, is to be decided
     again, too; and where one of many cannot land, each of them, to find out which.  What was moved
@@ -136,12 +138,12 @@ def _sorted(
         lost.add(decision.target)
         fault = moved.fault
         if instead := moved.landed.get(decision.commit or ""):
-            landed.done.append(publication(_landed_as(decision, instead, world)))
+            landed.done.append(publication(_landed_as(decision, instead, session)))
         elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.landings) == 1:
             landed.done.append(publication(decision.damaged(fault)))
         elif isinstance(fault, Declined):
             landed.done.append(publication(decision.declined(fault)))
-        elif isinstance(fault, Busy) and not world.stop.is_set:
+        elif isinstance(fault, Busy) and not session.stop.is_set:
             # Somebody else holds the branch's lock: the batch waits, and is decided again.
             landed.done.append(publication(_waiting(decision, fault)))
         else:
@@ -156,26 +158,26 @@ def _waiting(decision: Decision, fault: Busy) -> Decision:
     return decision.held(fault.message, hint)
 
 
-def _landed_as(decision: Decision, commit: str, world: World) -> Decision:
+def _landed_as(decision: Decision, commit: str, session: Session) -> Decision:
     """The decision with the commit that is on the branch in place of its own: another process that
     had the batch in hand made that."""
     assert decision.candidate
-    tree = world.repo.tree(commit).root
+    tree = session.repo.tree(commit).root
     return replace(decision, candidate=replace(decision.candidate, commit=commit, tree=tree))
 
 
-def publish(written: Publication, world: World) -> None:
+def publish(written: Publication, session: Session) -> None:
     """Let a verdict that `land` made true be seen."""
-    finish = world.queue.hold if written.decision.state == "held" else world.queue.publish
+    finish = session.queue.hold if written.decision.state == "held" else session.queue.publish
     finish(written.decision.claim, written.report, written.page)
 
 
-def hold_on(decision: Decision, world: World) -> None:
+def hold_on(decision: Decision, session: Session) -> None:
     """Let the report of a held batch say what it waits for now."""
     written = publication(decision)
-    known = world.queue.load(decision.id)
+    known = session.queue.load(decision.id)
     if known is None or known["problems"] != written.report["problems"]:
-        world.queue.hold(decision.claim, written.report, written.page)
+        session.queue.hold(decision.claim, written.report, written.page)
 
 
 class _Landing(Struct, frozen=True):
@@ -193,7 +195,7 @@ class _Landing(Struct, frozen=True):
         return f"patchq: {self.decision.id}: {self.decision.subject}"
 
 
-def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> list[_Row]:
+def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) -> list[_Row]:
     """The moves that make the verdicts true; batches on one branch that follow each other move it
     together, whatever is proposed in between.  Their values last until `staged` closes."""
     rows: list[list[_Landing]] = []
@@ -210,7 +212,7 @@ def _rows(decisions: Sequence[Decision], world: World, staged: ExitStack) -> lis
             rows.append(newest[target])
     made: list[_Row] = []
     for row in rows:
-        value = refs.stage(world.repo, row[-1].candidate.commit)
+        value = refs.stage(session.repo, row[-1].candidate.commit)
         staged.callback(value.drop)
         made.append(_Row(row, value))
     return made
@@ -223,8 +225,8 @@ class _Row(Struct, frozen=True):
     landings: Sequence[_Landing]
     value: Staged
 
-    def move(self, world: World) -> BranchMove:
-        first, last, who = self.landings[0], self.landings[-1], world.identity()
+    def move(self, session: Session) -> BranchMove:
+        first, last, who = self.landings[0], self.landings[-1], session.identity()
         if first.proposed:
             branch, target = records.branch(first.decision.id), first.candidate.target
             return BranchMove(branch, None, self.value, first.log, who, behind=target)
@@ -238,12 +240,12 @@ class _Row(Struct, frozen=True):
             touched={path for landing in self.landings for path in landing.candidate.paths},
             # A batch that waited for a lock already looks again soon, so it need not wait.
             wait=0.0 if first.decision.claim.held else WAIT_SECONDS,
-            cut=lambda: world.stop.is_set,
-            backup=world.config.worktree.backup,
+            cut=lambda: session.stop.is_set,
+            backup=session.config.worktree.backup,
         )
 
 
-def _record(made: Sequence[_Row], done: Sequence[Publication], world: World) -> None:
+def _record(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
     """Remember each batch by a ref of its own."""
     commits: dict[str, str | Staged] = {}
     for row in made:
@@ -256,11 +258,11 @@ def _record(made: Sequence[_Row], done: Sequence[Publication], world: World) -> 
         prefix = records.WAITING if decision.state == "proposed" else records.LANDED
         if candidate:
             commits.setdefault(prefix + decision.id, candidate.commit)
-    refs.record(world.repo, commits, "patchq: record", world.identity())
+    refs.record(session.repo, commits, "patchq: record", session.identity())
 
 
 def move_target(
-    world: World,
+    session: Session,
     target: str,
     old: str,
     new: Staged,
@@ -271,9 +273,9 @@ def move_target(
     """Move a branch from `old` to `new`; on a remote, `along` is made with it, or none is.
     `through`: see `BranchMove`.  False when the branch, or a work tree on it, is not as it was.
     Raises what else is wrong."""
-    backup = world.config.worktree.backup
-    move = BranchMove(target, old, new, log, world.identity(), through=through, backup=backup)
-    moved, *_ = world.branches.land([move, *along] if world.branches.remote else [move])
+    backup = session.config.worktree.backup
+    move = BranchMove(target, old, new, log, session.identity(), through=through, backup=backup)
+    moved, *_ = session.branches.land([move, *along] if session.branches.remote else [move])
     if moved.fault is not None:
         raise moved.fault
     return moved.made or bool(moved.landed)

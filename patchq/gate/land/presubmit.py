@@ -25,7 +25,7 @@ from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.pipeline import mode, stages
 from patchq.gate.pipeline.progress import CandidateCommit, Decision, crashed
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, logs
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
@@ -36,11 +36,11 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
 
 
 def take(
-    decision: Decision, candidate: CandidateCommit, hook: str, fixed: Fixed, world: World
+    decision: Decision, candidate: CandidateCommit, hook: str, fixed: Fixed, session: Session
 ) -> Decision:
     """The decision with the candidate made anew with the files as the hook left them, each named
     as an edit of the hook's; refused for what no response may do either."""
-    changes = _changes(candidate, fixed, world)
+    changes = _changes(candidate, fixed, session)
     if not changes:
         problem = Problem(
             "hook.refused",
@@ -49,7 +49,7 @@ def take(
         )
         return decision.with_verdict("rejected", problem)
     before, known = decision.state, candidate.paths
-    decision = stages.checked(decision, changes, candidate.parent, world)
+    decision = stages.checked(decision, changes, candidate.parent, session)
     if not decision.lands:
         return _of_hook(decision, hook, fixed)
     paths = mode.touched(changes)
@@ -59,14 +59,16 @@ def take(
         tuple(path for path in paths if path not in known),
         candidate.target,
         candidate.parent,
-        world,
+        session,
     )
     if not decision.lands:
         return decision
     return replace(
         decision,
         state="proposed" if before == "proposed" else decision.state,
-        candidate=_amended(candidate, changes, world.repo.message(candidate.commit), world, paths),
+        candidate=_amended(
+            candidate, changes, session.repo.message(candidate.commit), session, paths
+        ),
         edits=(
             *decision.edits,
             *(
@@ -85,10 +87,10 @@ def take(
     )
 
 
-def say(decision: Decision, candidate: CandidateCommit, message: str, world: World) -> Decision:
+def say(decision: Decision, candidate: CandidateCommit, message: str, session: Session) -> Decision:
     """The decision with the candidate made anew with another message; its trailers stay, whatever
     becomes of it."""
-    repo = world.repo
+    repo = session.repo
     text = message.replace("\0", "").strip() + "\n"
     lines, before = text.split("\n"), repo.message(candidate.commit).split("\n")
     lost = [line for line in before if line.startswith("Patchq-") and line not in lines]
@@ -97,7 +99,7 @@ def say(decision: Decision, candidate: CandidateCommit, message: str, world: Wor
     return replace(
         decision,
         subject=text.split("\n", 1)[0],
-        candidate=_amended(candidate, changes, text, world, candidate.paths),
+        candidate=_amended(candidate, changes, text, session, candidate.paths),
     )
 
 
@@ -105,22 +107,22 @@ def _amended(
     candidate: CandidateCommit,
     changes: tuple[FileChange, ...],
     message: str,
-    world: World,
+    session: Session,
     paths: tuple[str, ...],
 ) -> CandidateCommit:
-    commit, tree = world.repo.amend(
-        candidate.commit, candidate.parent, changes, message, world.signer.signed
+    commit, tree = session.repo.amend(
+        candidate.commit, candidate.parent, changes, message, session.signer.signed
     )
     return replace(candidate, commit=commit, tree=tree, paths=paths)
 
 
-def _changes(candidate: CandidateCommit, fixed: Fixed, world: World) -> tuple[FileChange, ...]:
+def _changes(candidate: CandidateCommit, fixed: Fixed, session: Session) -> tuple[FileChange, ...]:
     """What the batch and the hook do to the parent's files, together."""
     changes = {
         change.path: change
-        for change in world.repo.file_changes(candidate.parent, candidate.commit)
+        for change in session.repo.file_changes(candidate.parent, candidate.commit)
     }
-    tree = world.repo.tree(candidate.parent)
+    tree = session.repo.tree(candidate.parent)
     for path, made in fixed.items():
         entry = tree.entry(path)
         was_link = entry is not None and entry.kind == "link"
@@ -158,9 +160,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def group_size(world: World, usual: int) -> int:
+def group_size(session: Session, usual: int) -> int:
     """How many batches are decided before they are checked: few, where a check takes its time."""
-    if not world.hooks.parallel:
+    if not session.hooks.parallel:
         return usual
     from patchq.gate.hooks.engine import processors
 
@@ -175,24 +177,26 @@ class Presubmit(Struct, frozen=True):
     dropped: list[Decision]
 
 
-def check(decisions: Sequence[Decision], world: World, *, as_it_stands: bool = False) -> Presubmit:
+def check(
+    decisions: Sequence[Decision], session: Session, *, as_it_stands: bool = False
+) -> Presubmit:
     """Ask the hooks about every commit that is to land, and refuse what they refuse.
 
     `as_it_stands`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
     started.
     """
-    steps = world.hooks
+    steps = session.hooks
     asked = {d.candidate.commit: d for d in decisions if d.candidate and d.lands}
     if not asked or not steps.before:
         return Presubmit(list(decisions), [])
     check = _Check(
-        world,
+        session,
         as_it_stands,
         {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate},
         {commit: Event() for commit in asked},
     )
     made = (
-        _together(check.one, list(asked.values()), check.stop_all, world.pulse)
+        _together(check.one, list(asked.values()), check.stop_all, session.pulse)
         if steps.parallel
         else list(map(check.one, asked.values()))
     )
@@ -207,7 +211,7 @@ def check(decisions: Sequence[Decision], world: World, *, as_it_stands: bool = F
 class _Check:
     """One group's check; `stops` has an event for each candidate that is to be dropped."""
 
-    world: World
+    session: Session
     as_it_stands: bool
     parents: Mapping[str, str]
     """Of the group's commits, in their order."""
@@ -252,7 +256,7 @@ class _Check:
     def _asked(self, decision: Decision, stop: Event) -> Iterator[Decision]:
         """The decision after each round of hooks: those that look at the plan, each that may fix
         something, and those that check the result."""
-        steps, asked = self.world.hooks, None
+        steps, asked = self.session.hooks, None
         fixing = (((step,), step) for step in steps.fixing)
         for group, fixer in ((steps.plan, None), *fixing, (steps.checking, None)):
             candidate = decision.candidate
@@ -275,12 +279,12 @@ class _Check:
             yield decision
 
     def _verdict(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        with self.world.doing(candidate.id, "checking", step.id):
-            return self.world.engine().ask(step, candidate, stop)
+        with self.session.doing(candidate.id, "checking", step.id):
+            return self.session.engine().ask(step, candidate, stop)
 
     def _unwritten(self, commit: str) -> Objects:
         with self.lock:
-            return self.world.repo.unwritten.needed([commit])
+            return self.session.repo.unwritten.needed([commit])
 
     def _changed(
         self, decision: Decision, candidate: CandidateCommit, step: Step, verdict: Verdict
@@ -296,16 +300,16 @@ class _Check:
                 ),
             )
         if verdict.fixed:
-            return take(decision, candidate, step.id, verdict.fixed, self.world)
+            return take(decision, candidate, step.id, verdict.fixed, self.session)
         if verdict.message is not None and not self.as_it_stands:
-            return say(decision, candidate, verdict.message, self.world)
+            return say(decision, candidate, verdict.message, self.session)
         return decision
 
     def _candidate(self, decision: Decision, candidate: CandidateCommit) -> HookInput:
         """What the hooks are told."""
         from patchq.gate.hooks.engine import HookInput
 
-        repo = self.world.repo
+        repo = self.session.repo
         with self.lock:
             return HookInput(
                 id=decision.id,
@@ -317,15 +321,15 @@ class _Check:
                 tree=candidate.tree,
                 paths=candidate.paths,
                 message=repo.message(candidate.commit),
-                plan=_plan(decision, candidate, self.world),
+                plan=_plan(decision, candidate, self.session),
                 lend=partial(self._unwritten, candidate.commit),
             )
 
 
-def _plan(decision: Decision, candidate: CandidateCommit, world: World) -> BatchDocument:
+def _plan(decision: Decision, candidate: CandidateCommit, session: Session) -> BatchDocument:
     """`patchq.plan/1` of a batch, or of a branch which is all that is known of one."""
     if not decision.edits:
-        changes = world.repo.file_changes(candidate.parent, candidate.commit)
+        changes = session.repo.file_changes(candidate.parent, candidate.commit)
         decision = replace(
             decision, edits=tuple(map(_as_edit, changes)), diff=unified.unified(changes)
         )

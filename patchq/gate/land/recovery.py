@@ -26,8 +26,8 @@ from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, parcels
 from patchq.gate.land import reports
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import flush
-from patchq.gate.pipeline.world import Tips, World
+from patchq.gate.pipeline.context import flush
+from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import page
@@ -37,7 +37,7 @@ Tell = Callable[[Report], None]
 """Called with each report once it is there; a batch that goes on waiting is not told of again."""
 
 
-def finish(claims: Sequence[Claim], world: World, tell: Tell) -> list[Claim]:
+def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
     """Publish the intended verdict of each recovered claim whose ref has moved; the other claims,
     which are to be decided anew.
 
@@ -45,23 +45,25 @@ def finish(claims: Sequence[Claim], world: World, tell: Tell) -> list[Claim]:
     came; `errors.InDoubt` or `errors.Unreachable` while that cannot be.
     """
     if any(claim.intended and claim.intended["state"] in COMMITTED for claim in claims):
-        world.branches.refresh()
-        _unpack(claims, world)
-        _push_again(claims, world)
-    return _publish_landed(claims, world, tell)
+        session.branches.refresh()
+        _unpack(claims, session)
+        _push_again(claims, session)
+    return _publish_landed(claims, session, tell)
 
 
-def without_landed(claims: Sequence[Claim], world: World, tell: Tell) -> tuple[list[Claim], int]:
+def without_landed(
+    claims: Sequence[Claim], session: Session, tell: Tell
+) -> tuple[list[Claim], int]:
     """The claims without those recovered ones that have landed since `finish` asked, by a push of
     their former owner, and how many these are; they get their verdict.  To who decided on one now
     it would look as if somebody else had made its changes."""
-    recovered = [claim for claim in claims if claim.intended and world.branches.remote]
-    left = {claim.token for claim in _publish_landed(recovered, world, tell)}
+    recovered = [claim for claim in claims if claim.intended and session.branches.remote]
+    left = {claim.token for claim in _publish_landed(recovered, session, tell)}
     gone = {claim.token for claim in recovered} - left
     return [claim for claim in claims if claim.token not in gone], len(gone)
 
 
-def _publish_landed(claims: Sequence[Claim], world: World, tell: Tell) -> list[Claim]:
+def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
     """Publish the intended verdict of each claim whose ref has moved, as far as is known; the
     others, without those of which it cannot be told."""
     landed: list[tuple[Claim, Report]] = []
@@ -69,86 +71,86 @@ def _publish_landed(claims: Sequence[Claim], world: World, tell: Tell) -> list[C
     for claim in claims:
         report = claim.intended
         try:
-            commit = traces.moved_to(report, world) if report else None
+            commit = traces.moved_to(report, session) if report else None
         except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
-            _doubt(report, damage, world)
+            _doubt(report, damage, session)
             continue
         if report:
-            Troubles(world.queue_root).over(f"claim.{report['id']}")
+            Troubles(session.queue_root).over(f"claim.{report['id']}")
         if report and commit:
-            landed.append((claim, _recorded(report, commit, world)))
+            landed.append((claim, _recorded(report, commit, session)))
         else:
             rest.append(claim)
     if landed:
-        world.queue.enlist([(claim, report["id"]) for claim, report in landed])
-        flush(world)
+        session.queue.enlist([(claim, report["id"]) for claim, report in landed])
+        flush(session)
     for claim, report in landed:
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
             reports.supersede(
-                report["id"], replace(opened.header, retries=report["retry"]["of"]), world
+                report["id"], replace(opened.header, retries=report["retry"]["of"]), session
             )
-        world.queue.publish(claim, report, page.to_markdown(report))
+        session.queue.publish(claim, report, page.to_markdown(report))
         tell(report)
-        world.tell(report)
+        session.tell(report)
     return rest
 
 
-def _unpack(claims: Sequence[Claim], world: World) -> None:
+def _unpack(claims: Sequence[Claim], session: Session) -> None:
     """Make the commits that others intended in their clones, to push them again.  One that stands
     on what is not on the remote any more cannot land, so it is not missed."""
     some = False
     for claim in claims:
         report = claim.intended
-        if claim.parcel and report and not world.repo.resolve_commit(report["commit"] or ""):
-            some |= parcels.unpack(world.repo, claim.parcel) is not None
+        if claim.parcel and report and not session.repo.resolve_commit(report["commit"] or ""):
+            some |= parcels.unpack(session.repo, claim.parcel) is not None
     if some:
-        flush(world)
+        flush(session)
 
 
-def _push_again(claims: Sequence[Claim], world: World) -> None:
+def _push_again(claims: Sequence[Claim], session: Session) -> None:
     """Push what was to land when a process died, where the remote is as it was then: that push may
     be under way still, and only one of the two can be taken."""
-    if world.branches.remote is None:
+    if session.branches.remote is None:
         return
-    tips, moves, values = Tips(world), list[BranchMove](), ExitStack()
+    tips, moves, values = Tips(session), list[BranchMove](), ExitStack()
     with values:
         for report in (claim.intended for claim in claims):
             if report is None or report["state"] not in COMMITTED or not has_commit(report):
                 continue
             commit, target = report["commit"], report["target"]
-            if not world.repo.resolve_commit(commit) or not world.repo.exists(commit):
+            if not session.repo.resolve_commit(commit) or not session.repo.exists(commit):
                 continue  # it was never written, so it was never pushed
             branch, old = records.branch(report["id"]), None
             if report["state"] == "applied":
-                branch, (old, *_) = target, world.repo.parents(commit)
-            if tips.of(branch) != old or not _is_rooted(report, world, tips):
+                branch, (old, *_) = target, session.repo.parents(commit)
+            if tips.of(branch) != old or not _is_rooted(report, session, tips):
                 continue
-            value = refs.stage(world.repo, commit)
+            value = refs.stage(session.repo, commit)
             values.callback(value.drop)
             log = f"patchq: {report['id']}: recovered"
-            moves.append(BranchMove(branch, old, value, log, world.identity()))
+            moves.append(BranchMove(branch, old, value, log, session.identity()))
             tips.move(branch, commit)
         if moves:
-            for moved in world.branches.land(moves):
+            for moved in session.branches.land(moves):
                 if isinstance(moved.fault, Unreachable):
                     raise moved.fault
 
 
-def _is_rooted(report: CommittedReport, world: World, tips: Tips) -> bool:
+def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
     """Whether what the intended commit stands on is, or will be, where the batch says: its target,
     or the proposal that it is built on."""
     below = report["stands_on"]
     tip = tips.of(records.branch(below["batch"]) if below else report["target"])
-    (parent, *_) = world.repo.parents(report["commit"])
+    (parent, *_) = session.repo.parents(report["commit"])
     if tip is None or below:
         return tip == parent
-    return world.repo.is_ancestor(parent, tip)
+    return session.repo.is_ancestor(parent, tip)
 
 
-def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:
+def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
     """Say once that a verdict waits for what git cannot read."""
-    id, troubles = report["id"] if report else "", Troubles(world.queue_root)
+    id, troubles = report["id"] if report else "", Troubles(session.queue_root)
     message = f"whether batch {id} landed before a crash cannot be told: {damage.message}"
     if message not in (trouble.message for trouble in troubles.all()):
         _LOG.warning("%s", message, extra={"batch": id})
@@ -156,10 +158,10 @@ def _doubt(report: Report | None, damage: ObjectDamaged, world: World) -> None:
         troubles.note(f"claim.{id}", message, cure)
 
 
-def _recorded(intended: Report, commit: str, world: World) -> Report:
+def _recorded(intended: Report, commit: str, session: Session) -> Report:
     """The report as it is now, with the record made that follows the move of its ref."""
-    if not world.repo.resolve_commit(commit):  # a person removed it, and git collected it
+    if not session.repo.resolve_commit(commit):  # a person removed it, and git collected it
         return {**intended, "commit": commit}
     log = f"patchq: {intended['id']}: recovered"
-    refs.move(world.repo, traces.ref_of(intended), None, commit, log, world.identity())
-    return {**intended, "commit": commit, "tree": world.repo.tree(commit).root}
+    refs.move(session.repo, traces.ref_of(intended), None, commit, log, session.identity())
+    return {**intended, "commit": commit, "tree": session.repo.tree(commit).root}

@@ -41,7 +41,7 @@ from patchq.gate.git.linklock import WAIT_SECONDS
 from patchq.gate.land import board
 from patchq.gate.pipeline import comments, notes, stacks, traces
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, page, secrecy
 
 _LONGEST_REASON, _LONGEST_LINE = 2000, 200
@@ -49,68 +49,68 @@ Change = Callable[[Report], Report | None]
 
 
 @contextmanager
-def locked(world: World, wait: float = WAIT_SECONDS) -> Iterator[None]:
+def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
     """Be the only one who rewrites reports of this queue; `errors.Busy` if another process is for
     `wait` seconds.  It cannot be taken twice."""
     with ExitStack() as stack:
         try:
-            fd = stack.enter_context(files.opened(world.queue_root, os.O_RDONLY | os.O_DIRECTORY))
+            fd = stack.enter_context(files.opened(session.queue_root, os.O_RDONLY | os.O_DIRECTORY))
         except OSError as error:
-            raise DiskFault(f"cannot open {world.queue_root}: {error.strerror}") from error
+            raise DiskFault(f"cannot open {session.queue_root}: {error.strerror}") from error
         if not files.flock(fd, wait):
             raise Busy(f"another process has rewritten reports for {wait:.0f} s", "try again later")
         yield
 
 
-def put(world: World, updated: Report) -> Report:
+def put(session: Session, updated: Report) -> Report:
     """Replace a report; the lock is held."""
-    before = world.queue.load(updated["id"]) if world.hooks.told else None
-    world.queue.rewrite(updated, page.to_markdown(updated))
-    world.follow(before, updated)
+    before = session.queue.load(updated["id"]) if session.hooks.told else None
+    session.queue.rewrite(updated, page.to_markdown(updated))
+    session.follow(before, updated)
     return updated
 
 
-def amend(world: World, id: str, change: Change) -> Report | None:
+def amend(session: Session, id: str, change: Change) -> Report | None:
     """Replace the report of a batch by what `change` makes of it as it stands now, which is None
     where nothing is to change; returns the new report, durable, or None."""
-    return amend_each(world, {id: change}).get(id)
+    return amend_each(session, {id: change}).get(id)
 
 
-def amend_each(world: World, changes: Mapping[str, Change]) -> dict[str, Report]:
+def amend_each(session: Session, changes: Mapping[str, Change]) -> dict[str, Report]:
     """The same for several, which share the lock and the flush; the new reports by their ids."""
     made: dict[str, Report] = {}
     if not changes:
         return made
-    with locked(world):
+    with locked(session):
         for id, change in changes.items():
-            report = world.queue.load(id)
+            report = session.queue.load(id)
             updated = change(report) if report is not None else None
             if updated is not None:
-                made[id] = put(world, updated)
+                made[id] = put(session, updated)
         if made:
-            world.queue.sync()
+            session.queue.sync()
     return made
 
 
-def keep_told(world: World, most: int) -> bool:
+def keep_told(session: Session, most: int) -> bool:
     """Put into the reports what hooks said that were told of something, `most` runs of them;
     whether there may be more.  A hook that runs again for a batch replaces what it said."""
     runs: dict[str, list[HookRun]] = {}
-    told = world.told(most)
+    told = session.told(most)
     for id, run in told:
         runs.setdefault(id, []).append(run)
     for id, said in list(runs.items()):
         words = {"verb": "keep-told", "id": id, "runs": list(map(asdict, said))}
-        if world.queue.pass_on(id, words):
+        if session.queue.pass_on(id, words):
             del runs[id]
     with suppress(Busy):  # they are in the log
-        keep_runs(world, runs)
+        keep_runs(session, runs)
     return len(told) == most
 
 
-def keep_runs(world: World, runs: Mapping[str, Sequence[HookRun]]) -> None:
+def keep_runs(session: Session, runs: Mapping[str, Sequence[HookRun]]) -> None:
     """Put into the reports, by their ids, what hooks said that were told."""
-    amend_each(world, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
+    amend_each(session, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
 
 
 def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
@@ -127,27 +127,27 @@ def may_supersede(decision: Decision) -> bool:
     return decision.state in REPLACING and bool(says)
 
 
-def supersede(new: str, header: Header, world: World) -> None:
+def supersede(new: str, header: Header, session: Session) -> None:
     """Supersede what the batch `new`, which has landed or is held, replaces; safe to repeat.
 
     It comes before the report on `new`, so that no crash leaves both waiting.  What waits on a
     branch that another process serves, that one supersedes.
     """
-    for id in traces.replaced(world, new, header):
-        if not world.queue.pass_on(id, {"verb": "supersede", "id": id, "by": new}):
-            supersede_one(id, new, world)
+    for id in traces.replaced(session, new, header):
+        if not session.queue.pass_on(id, {"verb": "supersede", "id": id, "by": new}):
+            supersede_one(id, new, session)
 
 
-def answer(decision: Decision, world: World) -> ReviewEntry | None:
+def answer(decision: Decision, session: Session) -> ReviewEntry | None:
     """What a batch that lands, or waits from now on, makes of the changes that people asked for of
     the one that it takes the place of; None where nobody did."""
-    before = traces.sent_back(world, decision.id, decision.header)
+    before = traces.sent_back(session, decision.id, decision.header)
     if before is None or decision.candidate is None:
         return None
-    return comments.answered(world.repo, before, decision.candidate.commit)
+    return comments.answered(session.repo, before, decision.candidate.commit)
 
 
-def supersede_one(id: str, new: str, world: World) -> None:
+def supersede_one(id: str, new: str, session: Session) -> None:
     """Supersede the batch by `new`, if it waits; safe to repeat."""
 
     def change(report: Report) -> Report | None:
@@ -157,85 +157,91 @@ def supersede_one(id: str, new: str, world: World) -> None:
         before = _answerable_no_more(report, "answered")
         return document.with_state(before, "superseded", duplicate_of=new, problems=left)
 
-    known = world.queue.load(id)
-    for claim in world.queue.held() if known and known["state"] == "held" else ():
+    known = session.queue.load(id)
+    for claim in session.queue.held() if known and known["state"] == "held" else ():
         if claim.id == id:
-            report = world.queue.load(id)
+            report = session.queue.load(id)
             if report and (updated := change(report)):
                 with suppress(Busy):  # it gets its verdict at this very moment
-                    world.queue.publish(claim, updated, page.to_markdown(updated))
-                    world.tell(updated)
+                    session.queue.publish(claim, updated, page.to_markdown(updated))
+                    session.tell(updated)
             return
-    with locked(world):
-        report = world.queue.load(id)
+    with locked(session):
+        report = session.queue.load(id)
         updated = change(report) if report else None
         if report is None or updated is None:
             return
-        notes.add(world, updated, f"superseded by {new}")
-        _take_away(id, report["commit"], new, world)
-        put(world, updated)
-        if waits := board.known(world.repo):
+        notes.add(session, updated, f"superseded by {new}")
+        _take_away(id, report["commit"], new, session)
+        put(session, updated)
+        if waits := board.known(session.repo):
             waits.drop(id)
 
 
-def _take_away(id: str, commit: str | None, new: str, world: World) -> None:
+def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:
     """The branch goes, unless a person has it checked out or has changed it."""
-    waits = world.repo.ref_target(records.WAITING + id)
-    tip = world.branches.tip(records.branch(id))
-    if tip and tip in (commit, waits) and not world.branches.checkouts(records.branch(id)):
+    waits = session.repo.ref_target(records.WAITING + id)
+    tip = session.branches.tip(records.branch(id))
+    if tip and tip in (commit, waits) and not session.branches.checkouts(records.branch(id)):
         log = f"patchq: {id}: superseded by {new}"
-        refs.move(world.repo, records.DISCARDED + id, None, tip, log, world.identity())
-        _delete(world, id, tip, log)
+        refs.move(session.repo, records.DISCARDED + id, None, tip, log, session.identity())
+        _delete(session, id, tip, log)
     if waits:
-        refs.delete(world.repo, records.WAITING + id, waits)
+        refs.delete(session.repo, records.WAITING + id, waits)
 
 
 _WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
 """Warnings that say nothing any more once a batch is decided."""
 
 
-def reconcile(world: World, ids: Collection[str] | None = None) -> list[Report]:
+def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Report]:
     """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
     returns the ones that changed."""
     changed = []
-    for report in list(traces.waiting(world, ids)):
-        sighting, id = traces.observe(world, report), report["id"]
+    for report in list(traces.waiting(session, ids)):
+        sighting, id = traces.observe(session, report), report["id"]
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
-                notes.add(world, report)
+                notes.add(session, report)
             if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
-                updated = amend(world, id, _say_not_ours)
+                updated = amend(session, id, _say_not_ours)
                 changed += [updated] if updated else []
             continue
         commit = sighting.commit or report["commit"]
         if sighting.state in LANDED:
             log = f"patchq: {id}: {sighting.note or sighting.state}"
-            refs.move(world.repo, records.LANDED + id, None, commit, log, world.identity())
-        tip = world.branches.tip(records.branch(id))
-        changes: ReportChanges = {"commit": commit, "tree": world.repo.tree(commit).root}
+            refs.move(session.repo, records.LANDED + id, None, commit, log, session.identity())
+        tip = session.branches.tip(records.branch(id))
+        changes: ReportChanges = {"commit": commit, "tree": session.repo.tree(commit).root}
         if commit != report["commit"]:
-            changes = traces.as_changed(world, report, commit)
+            changes = traces.as_changed(session, report, commit)
         if sighting.state in LANDED and report["stands_on"]:
-            changed += _squashed_below(world, report, commit)
-        changed.append(close(world, report, sighting.state, tip, sighting.note, **changes))
+            changed += _squashed_below(session, report, commit)
+        changed.append(close(session, report, sighting.state, tip, sighting.note, **changes))
     return changed
 
 
-def _squashed_below(world: World, report: CommittedReport, landed: str) -> Iterator[Report]:
+def _squashed_below(session: Session, report: CommittedReport, landed: str) -> Iterator[Report]:
     """End the waiting of what the batch stands on, where the commit by which it landed holds that,
     too.  It comes before the end of the batch itself, so that a crash leaves who tells of it."""
-    repo, target = world.repo, world.branches.tip(report["target"])
-    own = world.branches.tip(records.branch(report["id"])) or report["commit"]
+    repo, target = session.repo, session.branches.tip(report["target"])
+    own = session.branches.tip(records.branch(report["id"])) or report["commit"]
     if target is None or repo.is_ancestor(own, target):
         return  # each is in the history itself
     if not traces.holds_all(repo, own, landed, target):
         return
-    for one in stacks.under(world, report).below:
+    for one in stacks.under(session, report).below:
         log = f"patchq: {one.id}: landed by hand with {report['id']}"
-        refs.move(repo, records.LANDED + one.id, None, landed, log, world.identity())
+        refs.move(repo, records.LANDED + one.id, None, landed, log, session.identity())
         note = f"landed by hand with {report['id']}, as another commit"
         yield close(
-            world, one.report, "accepted", one.tip, note, commit=landed, tree=repo.tree(landed).root
+            session,
+            one.report,
+            "accepted",
+            one.tip,
+            note,
+            commit=landed,
+            tree=repo.tree(landed).root,
         )
 
 
@@ -257,7 +263,7 @@ def _say_not_ours(report: Report) -> Report | None:
 
 
 def close(
-    world: World,
+    session: Session,
     report: CommittedReport,
     state: State,
     tip: str | None,
@@ -269,39 +275,39 @@ def close(
 
     The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
     """
-    id, repo = report["id"], world.repo
-    with locked(world):
-        now = world.queue.load(id) or report
-        stands = traces.observe(world, now).state if state == "discarded" else state
+    id, repo = report["id"], session.repo
+    with locked(session):
+        now = session.queue.load(id) or report
+        stands = traces.observe(session, now).state if state == "discarded" else state
         if stands not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
-        if world.branches.remote:
-            _delete_own(world, id, tip, state)  # first, as a remote may be away
+        if session.branches.remote:
+            _delete_own(session, id, tip, state)  # first, as a remote may be away
         if state == "discarded":
             words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
             last, log = tip or report["commit"], f"patchq: {id}: {words}"
-            refs.move(repo, records.DISCARDED + id, None, last, log, world.identity())
-        _delete_own(world, id, tip, state)
+            refs.move(repo, records.DISCARDED + id, None, last, log, session.identity())
+        _delete_own(session, id, tip, state)
         waits = repo.ref_target(records.WAITING + id)
-        updated = _rewritten(world, now, state, why, fields)
+        updated = _rewritten(session, now, state, why, fields)
         if waits:
             refs.delete(repo, records.WAITING + id, waits)
     return updated
 
 
-def _delete_own(world: World, id: str, tip: str | None, state: State) -> None:
+def _delete_own(session: Session, id: str, tip: str | None, state: State) -> None:
     """Take the branch of a batch that is decided away, if it is at `tip` or as patchq left it."""
-    waits = world.repo.ref_target(records.WAITING + id)
-    if not world.branches.checkouts(records.branch(id)):
+    waits = session.repo.ref_target(records.WAITING + id)
+    if not session.branches.checkouts(records.branch(id)):
         for own in filter(None, {tip, waits}):
-            _delete(world, id, own, f"patchq: {id}: {state}")
+            _delete(session, id, own, f"patchq: {id}: {state}")
 
 
-def _delete(world: World, id: str, tip: str, log: str) -> None:
+def _delete(session: Session, id: str, tip: str, log: str) -> None:
     """Take a batch's branch away, if it ends there."""
     branch = records.branch(id)
-    if world.branches.tip(branch) == tip:
-        (gone,) = world.branches.land([BranchMove(branch, tip, None, log, world.identity())])
+    if session.branches.tip(branch) == tip:
+        (gone,) = session.branches.land([BranchMove(branch, tip, None, log, session.identity())])
         if gone.fault is not None:
             raise gone.fault
 
@@ -321,18 +327,20 @@ def in_words(reason: str | None) -> str | None:
 
 
 def rewrite(
-    world: World, report: Report, state: State, why: str = "", **fields: Unpack[ReportChanges]
+    session: Session, report: Report, state: State, why: str = "", **fields: Unpack[ReportChanges]
 ) -> Report:
     """Put down a later state of a batch that does not wait any more; returns the new report."""
-    with locked(world):
-        return _rewritten(world, world.queue.load(report["id"]) or report, state, why, fields)
+    with locked(session):
+        return _rewritten(session, session.queue.load(report["id"]) or report, state, why, fields)
 
 
-def _rewritten(world: World, now: Report, state: State, why: str, fields: ReportChanges) -> Report:
+def _rewritten(
+    session: Session, now: Report, state: State, why: str, fields: ReportChanges
+) -> Report:
     problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
     changes: ReportChanges = {"problems": problems, **fields}
     updated = document.with_state(_answerable_no_more(now), state, **changes)
-    put(world, updated)
-    world.queue.sync()
-    notes.add(world, updated, " ".join((in_words(why) or "").split()))
+    put(session, updated)
+    session.queue.sync()
+    notes.add(session, updated, " ".join((in_words(why) or "").split()))
     return updated

@@ -42,7 +42,7 @@ from patchq.gate.land import (
 from patchq.gate.land.landing import Publication
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World, recorded
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
 
@@ -70,74 +70,74 @@ _LOG = logging.getLogger("patchq")
 Tell = recovery.Tell
 
 
-def start(world: World, tell: Tell, patience: float = 5.0) -> None:
+def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
     """Put right what a crash left, of this process's forerunner or of another one: locks, files,
     half-followed work trees, claims without a verdict; and note what people did by plain git.
 
     A git that outlived its owner is waited for, up to `patience` seconds.
     """
-    refs.clean(world.repo.commondir)
-    unwritten.clean(world.repo.commondir / "objects")
-    worktree.recover(world.repo, wait=patience)
-    rest = recovery.finish(world.queue.recover(), world, tell)
+    refs.clean(session.repo.commondir)
+    unwritten.clean(session.repo.commondir / "objects")
+    worktree.recover(session.repo, wait=patience)
+    rest = recovery.finish(session.queue.recover(), session, tell)
     left = [claim for claim in rest if not claim.held]
-    deaths.forget_others(world.queue_root, rest)
-    for some in deaths.portions(world.queue_root, left):
-        if world.stop.is_set:
+    deaths.forget_others(session.queue_root, rest)
+    for some in deaths.portions(session.queue_root, left):
+        if session.stop.is_set:
             return
-        with deaths.counted(world.queue_root, some) as died:
-            work(deaths.judged(some, world, died), world, tell)
+        with deaths.counted(session.queue_root, some) as died:
+            work(deaths.judged(some, session, died), session, tell)
 
 
-def turn(world: World, tell: Tell) -> int:
+def turn(session: Session, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
-    claims = world.desk.answered() if world.desk else []
-    claims += world.queue.claim(1 if world.ask else presubmit.group_size(world, GROUP))
-    work(claims, world, tell)
+    claims = session.desk.answered() if session.desk else []
+    claims += session.queue.claim(1 if session.ask else presubmit.group_size(session, GROUP))
+    work(claims, session, tell)
     return len(claims)
 
 
-def look_at_held(world: World, tell: Tell) -> int:
+def look_at_held(session: Session, tell: Tell) -> int:
     """Decide again on the batches that wait for something; how many of them went on.  What waits
     for the machine or the repository to be mended is tried by each process once, then every
     `hold_seconds`: each alone, and last what most processes died of."""
-    looked, now, root = _looked.setdefault(world.repo, {}), monotonic(), world.queue_root
-    claims = [claim for claim in world.queue.held() if world.queue.serves(claim)]
-    if claims and world.branches.away:
+    looked, now, root = _looked.setdefault(session.repo, {}), monotonic(), session.queue_root
+    claims = [claim for claim in session.queue.held() if session.queue.serves(claim)]
+    if claims and session.branches.away:
         try:
-            world.branches.refresh()
+            session.branches.refresh()
         except Unreachable:  # what is held for that stays so
             return 0
     for token in looked.keys() - {claim.token for claim in claims}:
         del looked[token]
-    why = {claim.token: _waits_for_mending(claim, world) for claim in claims}
-    ended = work([claim for claim in claims if not why[claim.token]], world, tell)
+    why = {claim.token: _waits_for_mending(claim, session) for claim in claims}
+    ended = work([claim for claim in claims if not why[claim.token]], session, tell)
     ended += _look_at_unsigned(
-        [claim for claim in claims if why[claim.token] == CannotSign.code], world, tell
+        [claim for claim in claims if why[claim.token] == CannotSign.code], session, tell
     )
     due = [
         claim
         for claim in claims
         if why[claim.token] not in (None, CannotSign.code)
-        and now - looked.get(claim.token, -inf) >= world.config.queue.hold_seconds
+        and now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds
     ]
     for claim in sorted(due, key=lambda claim: deaths.tries(root, claim.token)):
         looked[claim.token] = now
         with deaths.counted(root, [claim]):
             again = [claim]
             if why[claim.token] == CRASHED:
-                again = deaths.judged(again, world, {})
-            ended += work(again, world, tell)
+                again = deaths.judged(again, session, {})
+            ended += work(again, session, tell)
     return ended
 
 
-def _look_at_unsigned(claims: Sequence[Claim], world: World, tell: Tell) -> int:
+def _look_at_unsigned(claims: Sequence[Claim], session: Session, tell: Tell) -> int:
     """The oldest shows whether the key signs again, each time that the signer has rested; if it
     does, the others follow."""
     ended = 0
     for some in (claims[:1], claims[1:]):
-        if not world.signer.resting:
-            ended += work(some, world, tell)
+        if not session.signer.resting:
+            ended += work(some, session, tell)
     return ended
 
 
@@ -145,8 +145,8 @@ _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
 """When this process last tried the batches that wait for something to be mended."""
 
 
-def _waits_for_mending(claim: Claim, world: World) -> str | None:
-    report = world.queue.load(claim.id) if claim.id else None
+def _waits_for_mending(claim: Claim, session: Session) -> str | None:
+    report = session.queue.load(claim.id) if claim.id else None
     return waits_for_mending(report) if report and report["state"] == "held" else None
 
 
@@ -161,29 +161,31 @@ def waits_for_mending(report: Report) -> str | None:
     return last if last in _MENDED_BY_SOMEBODY else None
 
 
-def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | None = None) -> int:
+def work(
+    claims: Iterable[Claim], session: Session, tell: Tell, choice: Choice | None = None
+) -> int:
     """Give every claim its verdict, in order; return how many got one that ends it.
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     What was built on a batch that a hook refused is decided again without that.  So is what others
     moved the branch away from, of a large group a half at a time, which lands sooner.
-    Once `world.stop` is set, what is decided on lands, and the next start does the rest.
+    Once `session.stop` is set, what is decided on lands, and the next start does the rest.
     """
-    world.check_that_it_decides()
+    session.check_that_it_decides()
     left = deque((claim, choice) for claim in claims)
     if left:
         with suppress(Unreachable):  # each is held for that
-            asking.learn([claim for claim, _ in left], world, choice)
-        marks.catch_up(world)
-    most = 1 if world.ask and choice is None else presubmit.group_size(world, GROUP)
+            asking.learn([claim for claim, _ in left], session, choice)
+        marks.catch_up(session)
+    most = 1 if session.ask and choice is None else presubmit.group_size(session, GROUP)
     room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
-    while left and not world.stop.is_set:
-        if not (choice or left[0][0].choice or world.ask):  # no person waits for it
-            _rest(world)
-        tips = Tips(world, _unsure.setdefault(world.repo, set()))
-        group = _Group(room, many, world)
+    while left and not session.stop.is_set:
+        if not (choice or left[0][0].choice or session.ask):  # no person waits for it
+            _rest(session)
+        tips = Tips(session, _unsure.setdefault(session.repo, set()))
+        group = _Group(room, many, session)
         ended += _gather(group, left, tips, tries, tell)
-        lost, again, landed = _settle(group.decisions, world, tips, tell)
+        lost, again, landed = _settle(group.decisions, session, tips, tell)
         ended += landed
         tries.update(lost)
         often = any(tries[token] > _TRIES // 4 for token in lost)
@@ -192,10 +194,10 @@ def work(claims: Iterable[Claim], world: World, tell: Tell, choice: Choice | Non
     return ended
 
 
-def _rest(world: World) -> None:
+def _rest(session: Session) -> None:
     """Wait while checked-out branches rest; who decides before that sees them move meanwhile."""
-    while not world.stop.is_set and (rest := world.branches.rest()):
-        world.pulse()
+    while not session.stop.is_set and (rest := session.branches.rest()):
+        session.pulse()
         sleep(min(rest, _PULSE_SECONDS))
 
 
@@ -205,7 +207,7 @@ class _Group:
 
     room: int
     many: bool
-    world: World
+    session: Session
     decisions: list[Decision] = field(default_factory=list)
     clock: float = field(default_factory=monotonic)
     worked: float = field(default_factory=thread_time)
@@ -215,12 +217,12 @@ class _Group:
         if not self.decisions:
             return False
         slow = self.many or any(one.follows for one in self.decisions)
-        checked = _CHECK_SECONDS if self.world.hooks.parallel else 0.0
+        checked = _CHECK_SECONDS if self.session.hooks.parallel else 0.0
         usual = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
         lasts = max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
         return (
             len(self.decisions) >= self.room
-            or lasts > max(usual, checked, self.world.branches.seconds)
+            or lasts > max(usual, checked, self.session.branches.seconds)
             # The second of the same bytes is recognised by the report of the first.
             or any(one.claim.source.sha256 == claim.source.sha256 for one in self.decisions)
         )
@@ -245,23 +247,23 @@ def _gather(
     tell: Tell,
 ) -> int:
     """Decide on claims until the group has to land; return how many were found landed."""
-    world, ended = group.world, 0
-    while left and not world.stop.is_set and not group.is_full(left[0][0]):
+    session, ended = group.session, 0
+    while left and not session.stop.is_set and not group.is_full(left[0][0]):
         claim, choice = left[0]
-        if claim.request and world.desk:
-            world.desk.take(claim)
+        if claim.request and session.desk:
+            session.desk.take(claim)
             left.popleft()
             continue
-        still, landed = recovery.without_landed([claim], world, tell)
+        still, landed = recovery.without_landed([claim], session, tell)
         ended += landed
         if still:
-            decision = _decide(claim, world, tips, choice)
+            decision = _decide(claim, session, tips, choice)
             if tries[claim.token] >= _TRIES:
                 decision = _given_up(decision)
             if group.lands_before(decision):
                 break  # it is decided again once they have
             if decision.state == "held" and claim.held:
-                landing.hold_on(decision, world)
+                landing.hold_on(decision, session)
             else:
                 group.decisions.append(decision)
         left.popleft()
@@ -272,59 +274,61 @@ _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
 """The paths that were in the way when a work tree was to follow, as long as they may be."""
 
 
-def _decide(claim: Claim, world: World, tips: Tips, choice: Choice | None) -> Decision:
+def _decide(claim: Claim, session: Session, tips: Tips, choice: Choice | None) -> Decision:
     choice = choice or recorded(claim)
-    if world.ask and choice is None:
-        choice = world.ask(claim)
-    world.pulse()
-    with world.doing(claim.id or stem_id(claim.source.name), "deciding"):
-        decision = process(claim, world, tips, choice or AS_SENT)
+    if session.ask and choice is None:
+        choice = session.ask(claim)
+    session.pulse()
+    with session.doing(claim.id or stem_id(claim.source.name), "deciding"):
+        decision = process(claim, session, tips, choice or AS_SENT)
     if decision.state == "applied" and decision.candidate:
         tips.move(decision.candidate.target, decision.candidate.commit)
     return decision
 
 
 def _settle(
-    group: Sequence[Decision], world: World, tips: Tips, tell: Tell
+    group: Sequence[Decision], session: Session, tips: Tips, tell: Tell
 ) -> tuple[list[str], list[Decision], int]:
     """Have a group checked, and land it.
 
     Return the claims (tokens) whose branch was moved by others, all decisions to decide again, and
     how many claims ended.
     """
-    checked = presubmit.check(group, world)
-    landed = landing.land(_complete(checked.kept, world), world)
+    checked = presubmit.check(group, session)
+    landed = landing.land(_complete(checked.kept, session), session)
     if tips.unsure is not None:
         tips.unsure |= landed.unsure
     # What moves nothing may be of a batch that came with the push which this one met.
     idle = [one.decision for one in landed.done if one.decision.candidate is None]
-    stand, ended = _still_open(idle, world, tell)
+    stand, ended = _still_open(idle, session, tell)
     gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
     done = [one for one in landed.done if one.decision.claim.token not in gone]
-    ended += sum(_publish(run, world, tell) for run in _runs(done))
-    world.queue.tell()
-    collisions.spread(done, world)
+    ended += sum(_publish(run, session, tell) for run in _runs(done))
+    session.queue.tell()
+    collisions.spread(done, session)
     moved = {one.claim.token for one in landed.again}
     dropped = moved | {one.claim.token for one in checked.dropped}
-    again, others = _still_open([it for it in group if it.claim.token in dropped], world, tell)
+    again, others = _still_open([it for it in group if it.claim.token in dropped], session, tell)
     lost = [it.claim.token for it in again if it.claim.token in moved]
     return lost, again, ended + others
 
 
 def _still_open(
-    decisions: Sequence[Decision], world: World, tell: Tell
+    decisions: Sequence[Decision], session: Session, tell: Tell
 ) -> tuple[list[Decision], int]:
     """Those to decide again, and how many of them have landed meanwhile."""
-    claims, ended = recovery.without_landed([decision.claim for decision in decisions], world, tell)
+    claims, ended = recovery.without_landed(
+        [decision.claim for decision in decisions], session, tell
+    )
     left = {claim.token for claim in claims}
     return [decision for decision in decisions if decision.claim.token in left], ended
 
 
-def _complete(decisions: Sequence[Decision], world: World) -> list[Decision]:
+def _complete(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """The decisions with what their reports say of other batches: those with which each collides,
     and the one that it answers."""
-    warned = collisions.warned(decisions, world)
-    answers = [reports.answer(decision, world) for decision in warned]
+    warned = collisions.warned(decisions, session)
+    answers = [reports.answer(decision, session) for decision in warned]
     return [
         decision if answer is decision.review else replace(decision, review=answer)
         for decision, answer in zip(warned, answers, strict=True)
@@ -344,36 +348,36 @@ def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:
         yield run
 
 
-def _publish(run: Sequence[Publication], world: World, tell: Tell) -> int:
+def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:
     """How many of the claims ended.  What is published is told of, also where the rest cannot be:
     nobody recovers its claim."""
     first = run[0].decision
     if reports.may_supersede(first):
-        reports.supersede(first.id, first.header, world)
+        reports.supersede(first.id, first.header, session)
     try:
-        with world.queue.together():
+        with session.queue.together():
             for written in run:
-                landing.publish(written, world)
+                landing.publish(written, session)
     except Fault:
-        _say([written for written in run if _is_published(written, world)], world, tell)
+        _say([written for written in run if _is_published(written, session)], session, tell)
         raise
-    _say(run, world, tell)
+    _say(run, session, tell)
     return sum(written.decision.state != "held" for written in run)
 
 
-def _is_published(written: Publication, world: World) -> bool:
+def _is_published(written: Publication, session: Session) -> bool:
     with suppress(Fault):
-        return world.queue.load(written.decision.id) == written.report
+        return session.queue.load(written.decision.id) == written.report
     return False
 
 
-def _say(run: Sequence[Publication], world: World, tell: Tell) -> None:
+def _say(run: Sequence[Publication], session: Session, tell: Tell) -> None:
     for decision, report in ((written.decision, written.report) for written in run):
         if decision.state != "held" or not decision.claim.held:
             tell(report)
-            world.tell(report)
-        if decision.state == "rejected" and world.desk:
-            world.desk.refused(report)
+            session.tell(report)
+        if decision.state == "rejected" and session.desk:
+            session.desk.refused(report)
 
 
 def _given_up(decision: Decision) -> Decision:

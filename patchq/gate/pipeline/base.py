@@ -24,7 +24,7 @@ from patchq.gate.git.repository import Repository, State
 from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response, Target
 from patchq.gate.pipeline.rebase import files
 from patchq.gate.pipeline.rebase.files import Move
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 
 _MOST_COMMITS = 300
 _MOST_STATES = 30
@@ -38,39 +38,39 @@ these: that it was unique once does not show that its author saw it so."""
 
 def choose(response: Response, target: Target) -> Base:
     """Return the commit that the agent saw: the declared one, else, for now, the target's tip."""
-    world, declared = response.world, response.header.base
+    session, declared = response.session, response.header.base
     if response.choice.base is not None:
         return response.choice.base
     if declared is None:
         return Base(target.tip, "tip")
-    if commit := _named(world, declared):
+    if commit := _named(session, declared):
         return Base(commit, "declared")
     problem = Problem(
         "frontmatter.base",
-        f"there is no commit {declared!r} {_where(world)}",
+        f"there is no commit {declared!r} {_where(session)}",
         "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
         "or leave `base` out",
     )
     raise EndedEarly("rejected", problem)
 
 
-def _named(world: World, text: str) -> str | None:
+def _named(session: Session, text: str) -> str | None:
     """Return the commit that an agent means.
 
     A branch is the shared remote's, where there is one: what a clone has under that name is as old
     as the clone, and another on each machine.
     """
-    shared = world.branches.tip(text) if world.branches.remote else None
-    return shared or world.repo.resolve_commit(text)
+    shared = session.branches.tip(text) if session.branches.remote else None
+    return shared or session.repo.resolve_commit(text)
 
 
-def _where(world: World) -> str:
-    if remote := world.branches.remote:
+def _where(session: Session) -> str:
+    if remote := session.branches.remote:
         return f"on {remote}, as far as it is fetched here"
     return "in this repository"
 
 
-def infer(world: World, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
+def infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
     """Return the newest commit on which every edit resolves, where some did not on the tip.
 
     With the plan there; else both as they are.
@@ -78,7 +78,7 @@ def infer(world: World, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tupl
     errors = {problem.code for problem in on_tip.problems if problem.severity == "error"}
     if base.how != "tip" or not errors <= _MISSED:
         return base, on_tip
-    repo, tip = world.repo, base.commit
+    repo, tip = session.repo, base.commit
     named = [path for e in edits for path in (e.path, e.op.to if isinstance(e.op, Rename) else "")]
     paths = [path for path in dict.fromkeys(named) if path]
     seen, left = set[State](), _MOST_BYTES
@@ -93,7 +93,7 @@ def infer(world: World, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tupl
         left -= sum(len(tree.read(path)) for path in found)
         if len(seen) > _MOST_STATES or left < 0:
             break
-        plan = batch.plan(edits, tree, world.rules, diagnosed=False)
+        plan = batch.plan(edits, tree, session.rules, diagnosed=False)
         if not plan.refused and plan.changes:
             return Base(commit, "inferred"), plan
     return base, on_tip
@@ -116,22 +116,22 @@ def lost(repo: Repository, tip: str, resolved: Resolved) -> tuple[str, ...]:
 
 def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
     """Return the plan on the target's tip; refuse each file where that is not certain."""
-    world, plan, tip = response.world, resolved.plan, target.tip
+    session, plan, tip = response.session, resolved.plan, target.tip
     base, edits, changes, beside = resolved.base, resolved.edits, plan.changes, False
     if base.commit == tip or not changes:
         return resolved
-    move = Move(world.repo, base, tip, world.queue.load)
+    move = Move(session.repo, base, tip, session.queue.load)
     if not move.leaves_alone(changes):
         taken = response.choice.among(resolved.parsed.edits)
-        tree = world.repo.tree(tip)
-        on_tip = batch.plan(taken, tree, world.rules, diagnosed=False)
+        tree = session.repo.tree(tip)
+        on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
         carried, beside = files.carry(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         edits = tuple(now.get(edit.id, edit) for edit in edits)
         if carried.refused:
             raise EndedEarly("rejected", *carried.problems, edits=edits)
     if changes and move.may_meet(plan.changes):
-        problem = _merged_otherwise(world.repo, plan.changes, changes, move, beside)
+        problem = _merged_otherwise(session.repo, plan.changes, changes, move, beside)
         if problem:
             raise EndedEarly("rejected", problem, edits=edits)
     return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from patchq.core.model.report import LANDED, OVER, has_commit
 from patchq.core.model.values import Collision, Problem
 from patchq.gate.pipeline import stacks, traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import EndedEarly, Response, Target
 from patchq.gate.pipeline.stacks import Below
 
@@ -41,8 +41,8 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
 
     What it waits for in vain counts first, and there is no sense in waiting any longer.
     """
-    header, world = response.header, response.world
-    open = [id for id in header.depends_on if stacks.standing(world, id)[1] not in LANDED]
+    header, session = response.header, response.session
+    open = [id for id in header.depends_on if stacks.standing(session, id)[1] not in LANDED]
     if not open:
         return None
     if header.retries in open:
@@ -66,21 +66,21 @@ def _may_stand(response: Response) -> bool:
 
 def _footing(response: Response, target: Target, open: Sequence[str]) -> Below | Problem | None:
     """Return the proposal on top of all that the batch depends on; else why it waits."""
-    world = response.world
+    session = response.session
     found: list[Below] = []
     above: dict[str, set[str]] = {}
     for id in open:
-        below = stacks.look(world, id, target.branch)
+        below = stacks.look(session, id, target.branch)
         if below is None:  # a person has just merged it
             continue
         if not isinstance(below, Below):
             return _held(id, below)
-        stack = stacks.under(world, below.report)
+        stack = stacks.under(session, below.report)
         if stack.why:
             return _held(id, f"{below.id} has lost what it stood on: {stack.why}")
         found.append(below)
         above[below.id] = {below.id, *stack.ids}
-    for id in traces.replaced(world, response.id, response.header):
+    for id in traces.replaced(session, response.id, response.header):
         if on := next((below for below, ids in above.items() if id in ids), None):
             return _takes_its_place(id, on)
     top = next((below for below in found if above[below.id] >= above.keys()), None)
@@ -94,23 +94,23 @@ def _footing(response: Response, target: Target, open: Sequence[str]) -> Below |
 def _not_there(response: Response, below: Below) -> str | None:
     """Return a batch that it depends on, which has landed and which the proposal lacks."""
     for id in response.header.depends_on:
-        report = response.world.queue.load(stacks.standing(response.world, id)[0])
+        report = response.session.queue.load(stacks.standing(response.session, id)[0])
         if report is None or report["state"] not in LANDED or not has_commit(report):
             continue
-        if not traces.landing(report, response.world.repo, below.tip):
+        if not traces.landing(report, response.session.repo, below.tip):
             return id
     return None
 
 
 def _look_at(response: Response, id: str) -> Problem:
     """Return what a dependency that has not landed means."""
-    world = response.world
-    last, state = stacks.standing(world, id)
+    session = response.session
+    last, state = stacks.standing(session, id)
     why = f"{stacks.named(id, last)} is {state}" if state else f"no batch {last} is known"
     if state in OVER:
         return _failed(id, f"the batch depends on {id}, and {why}")
-    waited = world.clock() - (response.claim.held_since or world.clock())
-    if state is None and waited > world.config.queue.hold_seconds:
+    waited = session.clock() - (response.claim.held_since or session.clock())
+    if state is None and waited > session.config.queue.hold_seconds:
         return _failed(id, f"the batch depends on {id}, and {why} after {waited:.0f} s")
     return _held(id, why)
 
@@ -130,12 +130,12 @@ def _circle(response: Response) -> list[str]:
 
     Empty if there is none.  Only what is on the way is read: very many may be held.
     """
-    world, before = response.world, dict[str, str]()
+    session, before = response.session, dict[str, str]()
     front = [response.id]
     while front:
         id = front.pop()
-        for named in response.header.depends_on if id == response.id else _needs(world, id):
-            other = named if named == response.id else stacks.standing(world, named)[0]
+        for named in response.header.depends_on if id == response.id else _needs(session, id):
+            other = named if named == response.id else stacks.standing(session, named)[0]
             if other == response.id:
                 way = [response.id]
                 while id in before:
@@ -148,11 +148,11 @@ def _circle(response: Response) -> list[str]:
     return []
 
 
-def _needs(ground: Ground, id: str) -> tuple[str, ...]:
+def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
     """Return what a batch waits for, if it is held."""
-    report = ground.queue.load(id)
+    report = context.queue.load(id)
     return (
-        stacks.depends_on(ground.queue.body(id) or b"")
+        stacks.depends_on(context.queue.body(id) or b"")
         if report and report["state"] == "held"
         else ()
     )

@@ -19,7 +19,7 @@ from patchq.core.plan import links, syntax, targets
 from patchq.core.text import unified
 from patchq.gate.config.schema import Limits
 from patchq.gate.git.objects import SUBMODULE
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import secrecy
 
 
@@ -36,9 +36,9 @@ class Judgement(Struct, frozen=True):
         return any(problem.severity == "error" for problem in self.problems)
 
 
-def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgement:
+def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judgement:
     """What is wrong with changes of a tree; the first kind that is found decides."""
-    if flaws := (*_too_much(changes, world), *_misplaced(changes, before, world)):
+    if flaws := (*_too_much(changes, session), *_misplaced(changes, before, session)):
         return Judgement(flaws)
     diff = unified.unified(changes)
     if secrets := (
@@ -47,17 +47,17 @@ def judge(changes: Sequence[FileChange], before: Tree, world: World) -> Judgemen
         *secrecy.in_bytes(changes),
     ):
         return Judgement(secrets, diff)
-    if not world.config.validate_.syntax:
+    if not session.config.validate_.syntax:
         return Judgement((), diff)
     began = perf_counter()
-    judged = [change for change in changes if not world.unparsed(change.path)]
+    judged = [change for change in changes if not session.unparsed(change.path)]
     broken = syntax.broken(judged)
     return Judgement(broken, diff, round((perf_counter() - began) * 1000, 3))
 
 
-def _too_much(changes: Sequence[FileChange], world: World) -> Iterator[Problem]:
+def _too_much(changes: Sequence[FileChange], session: Session) -> Iterator[Problem]:
     sizes = ((it.path, len(it.after)) for it in changes if it.after is not None)
-    yield from too_much(len(changes), sizes, world.config.limits)
+    yield from too_much(len(changes), sizes, session.config.limits)
 
 
 def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
@@ -72,10 +72,10 @@ def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> It
         yield problem
 
 
-def _misplaced(changes: Sequence[FileChange], before: Tree, world: World) -> Iterator[Problem]:
+def _misplaced(changes: Sequence[FileChange], before: Tree, session: Session) -> Iterator[Problem]:
     """The paths on which nothing may change."""
-    yield from targets.misplaced(changes, before, world.rules)
-    yield from links.flaws(changes, before, world.rules)
+    yield from targets.misplaced(changes, before, session.rules)
+    yield from links.flaws(changes, before, session.rules)
 
 
 def words(text: str, author: str) -> tuple[Problem, ...]:
@@ -85,14 +85,14 @@ def words(text: str, author: str) -> tuple[Problem, ...]:
 
 
 def judge_commit(
-    world: World, parent: str, commit: str, among: Collection[str] | None = None
+    session: Session, parent: str, commit: str, among: Collection[str] | None = None
 ) -> Judgement:
     """What is wrong with a commit that patchq did not make, seen as a change of its parent; of its
     changes only those of the paths `among` count, if any are given."""
-    repo = world.repo
+    repo = session.repo
     changes = repo.file_changes(parent, commit)
     chosen = tuple(change for change in changes if among is None or change.path in among)
-    judgement = judge(chosen, repo.tree(parent), world)
+    judgement = judge(chosen, repo.tree(parent), session)
     odd = []
     for path, (_, after) in repo.changes(parent, commit).items():
         if after and after[0] == SUBMODULE and (among is None or path in among):

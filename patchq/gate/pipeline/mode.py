@@ -21,7 +21,7 @@ from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase import history
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 
 _LOOKED_AT = ("path.review", "result.syntax", "response.beside")
 """Warnings for which auto mode leaves a batch to a person."""
@@ -42,30 +42,30 @@ def ruled(
     paths: tuple[str, ...],
     target: str,
     tip: str,
-    world: World,
+    session: Session,
     unsure: set[str] | None = None,
 ) -> Decision:
     """Return the decision with its state, the reasons for that, and `follows`.
 
     `paths` are those to look at, `tip` is the target's, and `unsure` as in `Tips`.
     """
-    auto = decision.mode == "auto" and not world.config.confirm
+    auto = decision.mode == "auto" and not session.config.confirm
     # A diff may ask for a mode that no file has; and what a file says may be in doubt.
     asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
     applied = decision.choice.accepted or (auto and not asks)
     if not decision.choice.accepted:
-        reasons = list(_reasons(decision, plan, paths, tip, world))
+        reasons = list(_reasons(decision, plan, paths, tip, session))
         if reasons:
             new = (reason for reason in reasons if reason not in decision.problems)
             decision = replace(decision, problems=(*decision.problems, *new))
             applied = False
-    if applied and (doing := world.branches.busy(target)):
+    if applied and (doing := session.branches.busy(target)):
         return decision.held(
             f"a work tree is {doing} {target}",
             "nothing to send: the batch lands by itself once that is finished or aborted",
         )
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
-    for checkout in world.branches.checkouts(target):
+    for checkout in session.branches.checkouts(target):
         follows = applied
         wanted = _wanted(plan.changes) if looks else None
         left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))
@@ -124,43 +124,43 @@ def _left_behind(
 
 
 def _reasons(
-    decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, world: World
+    decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, session: Session
 ) -> Iterator[Problem]:
     """Why a person has to look first."""
     for change in plan.changes:
         for path in change.paths:
-            if world.policy.taken_out(path):
+            if session.policy.taken_out(path):
                 continue
             odd = _odd_mode(change) if path == change.path else None
-            if why := odd or (path in paths and _odd_kind(change, path, world)):
+            if why := odd or (path in paths and _odd_kind(change, path, session)):
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
         bool(deleted)
         and len(deleted) == len(plan.changes)
-        and deleted.issuperset(world.repo.tree(tip).paths())
+        and deleted.issuperset(session.repo.tree(tip).paths())
     )
     if everything or len(deleted) > MOST_DELETED:
         rest = "and nothing is left" if everything else f"more than {MOST_DELETED}"
         count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
         yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
     auto = decision.mode == "auto"
-    if auto and (asked := traces.sent_back(world, decision.id, decision.header)):
+    if auto and (asked := traces.sent_back(session, decision.id, decision.header)):
         message = f"a person asked for changes of {asked['id']}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":
         for path in plan.blind:
             message = (
                 f"{path} is changed without a word of what it held, and the response declares no "
-                f"`base`{history.lately(world.repo, tip, path)}"
+                f"`base`{history.lately(session.repo, tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
 
 
-def _odd_kind(change: FileChange, path: str, world: World) -> str | None:
+def _odd_kind(change: FileChange, path: str, session: Session) -> str | None:
     """The reason why a person looks first at a path of a change, as a clause, or None."""
     existed = change.before is not None and path == (change.renamed_from or path)
-    reason = world.policy.review(path, existed=existed)
+    reason = session.policy.review(path, existed=existed)
     return reason and f"is changed, and {reason}"
 
 

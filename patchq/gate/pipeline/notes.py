@@ -31,11 +31,11 @@ from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import FileChange, Mode, State
 from patchq.core.text.quote import visible
 from patchq.gate.git import records, refs
-from patchq.gate.pipeline.ground import Ground, flush
+from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.report import document
 
 if TYPE_CHECKING:
-    from patchq.gate.pipeline.world import World
+    from patchq.gate.pipeline.session import Session
 
 _TRIES = 10
 _DIGITS = 40
@@ -93,7 +93,7 @@ class Note(Struct, frozen=True):
         return said == (self.review, self.reviewer, self.reviewed, self.comments)
 
 
-def add(world: World, report: Report, reason: str = "", before: str | None = None) -> None:
+def add(session: Session, report: Report, reason: str = "", before: str | None = None) -> None:
     """Note the state of a batch on its commit, with what people asked for; one that never had a
     commit has no note, and what is noted already stays as it is.  A note on the batch at the commit
     `before` goes.
@@ -101,9 +101,9 @@ def add(world: World, report: Report, reason: str = "", before: str | None = Non
     Durable on return.  `errors.Busy` if others move the notes all the time.
     """
     commit = report["commit"]
-    if not commit or world.repo.resolve_commit(commit) is None:
+    if not commit or session.repo.resolve_commit(commit) is None:
         return
-    now = datetime.fromtimestamp(int(world.clock()), UTC).isoformat()
+    now = datetime.fromtimestamp(int(session.clock()), UTC).isoformat()
     note = Note(
         commit, report["id"], report["state"], report["target"], report["agent"], report["model"],
         report["mode"], now, reason or None, report["duplicate_of"],
@@ -117,17 +117,17 @@ def add(world: World, report: Report, reason: str = "", before: str | None = Non
             comments=tuple(review["comments"]),
         )
     for _ in range(_TRIES):
-        if _put(world, note, before):
+        if _put(session, note, before):
             return
     raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
 
 
-def each(ground: Ground) -> Iterator[Note]:
+def each(context: RepoContext) -> Iterator[Note]:
     """All notes that can be read, each batch's latest one."""
-    tip = ground.repo.ref_target(records.NOTES)
+    tip = context.repo.ref_target(records.NOTES)
     if tip is None:
         return
-    tree = ground.repo.tree(tip)
+    tree = context.repo.tree(tip)
     latest: dict[str, Note] = {}
     for path in tree.paths():
         commit = path.replace("/", "")
@@ -143,11 +143,11 @@ def _order(note: Note) -> tuple[str, bool]:
     return note.time or "", note.state in NOTED
 
 
-def _put(world: World, note: Note, old: str | None) -> bool:
+def _put(session: Session, note: Note, old: str | None) -> bool:
     """Whether the notes were as this saw them, and so have the note now."""
-    repo, who = world.repo, world.identity()
+    repo, who = session.repo, session.identity()
     tip = repo.ref_target(records.NOTES)
-    path = _path(world, tip, note.commit)
+    path = _path(session, tip, note.commit)
     before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
     blocks = [(block, _read(note.commit, block)) for block in _blocks(before or b"")]
     if any(read and _says(read) == _says(note) for _, read in blocks):
@@ -156,10 +156,10 @@ def _put(world: World, note: Note, old: str | None) -> bool:
     after = "\n\n".join([*kept, _written(note)]) + "\n"
     changes = [FileChange(path, before, after.encode())]
     if tip and old and old != note.commit:
-        changes += _without(world, tip, old, note.batch)
+        changes += _without(session, tip, old, note.batch)
     log = f"patchq: {note.batch}: {note.state}"
     commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
-    flush(world)
+    flush(session)
     if tip is None:
         return refs.move(repo, records.NOTES, None, commit, log, who)
     return refs.move(repo, records.NOTES, tip, commit, log, who)
@@ -169,22 +169,22 @@ def _says(note: Note) -> tuple[object, ...]:
     return note.batch, note.state, note.review, note.comments
 
 
-def _without(world: World, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
+def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
     """The note on another commit, without its block on the batch."""
-    path = _path(world, tip, commit)
-    if not world.repo.tree(tip).entry(path):
+    path = _path(session, tip, commit)
+    if not session.repo.tree(tip).entry(path):
         return
-    before = world.repo.tree(tip).read(path)
+    before = session.repo.tree(tip).read(path)
     blocks = ((block, _read(commit, block)) for block in _blocks(before))
     kept = [block for block, read in blocks if read is None or read.batch != batch]
     yield FileChange(path, before, ("\n\n".join(kept) + "\n").encode() if kept else None)
 
 
-def _path(world: World, tip: str | None, commit: str) -> str:
+def _path(session: Session, tip: str | None, commit: str) -> str:
     """Where the notes have, or get, the one on the commit: git itself spreads them over more
     directories the more there are, and reads any depth."""
     places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
-    tree = world.repo.tree(tip) if tip else None
+    tree = session.repo.tree(tip) if tip else None
     return next((place for place in places if tree and tree.entry(place)), places[0])
 
 

@@ -28,7 +28,7 @@ from patchq.gate.pipeline.progress import (
     crashed,
     decide,
 )
-from patchq.gate.pipeline.world import AS_SENT, Choice, Tips, World
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import logs
 
@@ -46,9 +46,9 @@ def collected_later() -> Iterator[None]:
 
 
 @collected_later()
-def process(claim: Claim, world: World, tips: Tips, choice: Choice = AS_SENT) -> Decision:
+def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT) -> Decision:
     """Return the decision on one response, with `tips` as the branches will be when it lands."""
-    response = Response(claim=claim, world=world, choice=choice)
+    response = Response(claim=claim, session=session, choice=choice)
     target: Target | None = None
     base: Base | None = None
     parsed: Parsed | None = None
@@ -68,7 +68,7 @@ def process(claim: Claim, world: World, tips: Tips, choice: Choice = AS_SENT) ->
             target = dependencies.wait(response, target)
             base = bases.choose(response, target)
             parsed = stages.parse(response, base)
-            stages.check_size(parsed, world.config.limits)
+            stages.check_size(parsed, session.config.limits)
             resolved = stages.resolve(response, target, base, parsed)
             stages.refuse_unresolved(resolved)
             stages.warn_of_code_beside(response, resolved)

@@ -44,7 +44,7 @@ from patchq.core.model.values import (  # fmt: skip
 )
 from patchq.core.text.quote import visible
 from patchq.gate.git import records
-from patchq.gate.pipeline.world import AS_SENT, Choice, World
+from patchq.gate.pipeline.session import AS_SENT, Choice, Session
 from patchq.gate.queue import Claim, spool
 from patchq.gate.report import message, secrecy
 
@@ -169,7 +169,7 @@ class Response(Struct, frozen=True, kw_only=True):
     """
 
     claim: Claim
-    world: World
+    session: Session
     choice: Choice = AS_SENT
     id: str = ""
     header: Header = field(default_factory=Header)
@@ -191,7 +191,7 @@ class Response(Struct, frozen=True, kw_only=True):
     @property
     def mode(self) -> Mode:
         """The configuration's mode; a request may ask for a review where it says `auto`."""
-        return "review" if self.generation.mode == "review" else self.world.config.mode
+        return "review" if self.generation.mode == "review" else self.session.config.mode
 
 
 class Target(Struct, frozen=True):
@@ -241,7 +241,7 @@ def decide(
     """Return the verdict on a response, with all that is known of it."""
     claim = response.claim
     return Decision(
-        id=response.id or claim.id or response.world.queue.reserve(claim, "response"),
+        id=response.id or claim.id or response.session.queue.reserve(claim, "response"),
         state=state,
         source=claim.source,
         mode=response.mode,
@@ -251,7 +251,7 @@ def decide(
         problems=(*response.warnings, *problems),
         timings=dict(response.timings),
         corrections=resolved.corrections if resolved else (),
-        rules=response.world.judged_by.origin(),
+        rules=response.session.judged_by.origin(),
         claim=claim,
         choice=response.choice,
         header=response.header,

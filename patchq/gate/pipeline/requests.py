@@ -25,7 +25,7 @@ from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem, Tree
 from patchq.core.plan.targets import Refused, check_new, check_text, existing
 from patchq.core.text.quote import fence
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import secrecy
 from patchq.llm import request
@@ -40,13 +40,13 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 
 
 class RequestDesk:
-    """Asks for one world; `ring` is called, from any thread, when an answer is there.  `model`
-    takes the place of the configured one.  A new configuration is a new `world`."""
+    """Asks for one session; `ring` is called, from any thread, when an answer is there.  `model`
+    takes the place of the configured one.  A new configuration is a new `session`."""
 
     def __init__(
-        self, world: World, ring: Callable[[], None] = lambda: None, model: Model | None = None
+        self, session: Session, ring: Callable[[], None] = lambda: None, model: Model | None = None
     ) -> None:
-        self.world, self._ring, self._model = world, ring, model
+        self.session, self._ring, self._model = session, ring, model
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ask")
         self._asked: dict[str, Claim] = {}
         self._back: SimpleQueue[tuple[str, Reply]] = SimpleQueue()
@@ -62,7 +62,7 @@ class RequestDesk:
         self._asked[claim.token] = claim
         if known:
             return
-        query = prepared(self.world, claim.data)
+        query = prepared(self.session, claim.data)
         model = self._the_model()
         if isinstance(query, Query) and model is not None:
             self._pool.submit(request.ask, query, model).add_done_callback(
@@ -87,11 +87,11 @@ class RequestDesk:
                 token, answer = self._back.get(block=wait > 0 and not claims, timeout=wait)
             except Empty:
                 break
-            if self.world.stop.is_set:
+            if self.session.stop.is_set:
                 break  # what was cut short is asked again by the next start
             claim = self._asked[token]
             data = claim.data if answer.data is None else answer.data
-            claims.append(self.world.queue.answer(claim, data, answer.generation))
+            claims.append(self.session.queue.answer(claim, data, answer.generation))
             del self._asked[token]
         return claims
 
@@ -99,16 +99,16 @@ class RequestDesk:
         """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
         was not done too often."""
         errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
-        most = self.world.config.llm.auto_retry
+        most = self.session.config.llm.auto_retry
         if (
             not report["attempts"]
             or any(code.startswith(_NOT_THE_MODELS) for code in errors)
             or self._the_model() is None
-            or self.world.stop.is_set
-            or _tried(self.world, report) >= most
+            or self.session.stop.is_set
+            or _tried(self.session, report) >= most
         ):
             return
-        claim = self.world.queue.adopt(
+        claim = self.session.queue.adopt(
             request.write(Request(retries=report["id"])), report["id"] + REQUEST
         )
         _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
@@ -116,12 +116,12 @@ class RequestDesk:
 
     def close(self) -> None:
         """Ask no more; what is not answered stays claimed, for the next start."""
-        self.world.stop.set()
+        self.session.stop.set()
         self._pool.shutdown(cancel_futures=True)
 
     def _the_model(self) -> Model | None:
-        llm = self.world.config.llm
-        return self._model or (Chat(llm, self.world.stop) if llm.model else None)
+        llm = self.session.config.llm
+        return self._model or (Chat(llm, self.session.stop) if llm.model else None)
 
     def _note(self, token: str, future: Future[Reply]) -> None:
         if future.cancelled():
@@ -147,12 +147,12 @@ _NOT_CONFIGURED = Problem(
 )
 
 
-def _tried(world: World, report: Report) -> int:
+def _tried(session: Session, report: Report) -> int:
     """How many answers before this one were refused, one after the other."""
     count, seen = 0, {report["id"]}
     while (before := report["retry"]["of"]) and before not in seen:
         seen.add(before)
-        earlier = world.queue.load(before)
+        earlier = session.queue.load(before)
         if earlier is None or not earlier["attempts"] or earlier["state"] != "rejected":
             break
         report, count = earlier, count + 1
@@ -162,30 +162,32 @@ def _tried(world: World, report: Report) -> int:
 # ---------------------------------------------------------------- what is asked
 
 
-def prepared(world: World, data: bytes) -> Query | tuple[Problem, ...]:
+def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
     """What to ask for a request, with its files as they are at its base; or why it cannot be."""
     asked = request.read(data)
     if isinstance(asked, tuple):
         return asked
-    if asked.mode == "auto" and world.config.mode != "auto":
+    if asked.mode == "auto" and session.config.mode != "auto":
         message = "the request says `mode: auto`, and the configuration lets people review"
         return (Problem("frontmatter.value", message, "leave `mode` out, or say `review`"),)
     return (
-        _again(world, asked.retries, asked) if asked.retries is not None else query_of(world, asked)
+        _again(session, asked.retries, asked)
+        if asked.retries is not None
+        else query_of(session, asked)
     )
 
 
-def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
+def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
     """The query of a request that names files."""
-    target = asked.target or world.target
-    base = world.repo.resolve_commit(asked.base) if asked.base else world.branches.tip(target)
+    target = asked.target or session.target
+    base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
     if base is None:
         what = ("base", asked.base) if asked.base else ("target", target)
         message = f"there is no {'commit' if asked.base else 'branch'} {what[1]!r}"
         return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
-    tree, problems = world.repo.tree(base), list[Problem]()
-    files = _files(world, tree, asked.files, problems)
-    tests = _files(world, tree, map(RequestedFile, asked.tests), problems)
+    tree, problems = session.repo.tree(base), list[Problem]()
+    files = _files(session, tree, asked.files, problems)
+    tests = _files(session, tree, map(RequestedFile, asked.tests), problems)
     for file in tests:
         if file.text is None:
             message = f"there is no file {file.path} in the base"
@@ -195,7 +197,7 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
         problems.append(Problem("frontmatter.value", message, "take the secret out of it"))
     if problems:
         return tuple(problems)
-    large = world.config.large_file
+    large = session.config.large_file
     task = Task(
         asked.task,
         tuple(aimed(file, asked.task) for file in files),
@@ -214,32 +216,32 @@ def query_of(world: World, asked: Request) -> Query | tuple[Problem, ...]:
         asked.target,
         asked.retries,
         asked.mode,
-        max_attempts=world.config.llm.max_attempts,
+        max_attempts=session.config.llm.max_attempts,
         known=known,
     )
 
 
 def _files(
-    world: World, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
+    session: Session, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
 ) -> list[ShownFile]:
     """The files to show; a path that no response may touch is shown to no model either."""
     found = []
     for file in files:
         try:
-            text = _text(world, tree, file.path)
+            text = _text(session, tree, file.path)
             found.append(ShownFile(file.path, text, file.line, file.reach))
         except Refused as refused:
             problems.append(refused.problem)
     return found
 
 
-def _text(world: World, tree: Tree, path: str) -> str | None:
+def _text(session: Session, tree: Tree, path: str) -> str | None:
     """The file's text with `\\n` for line ends, None if there is none yet; raises `Refused`."""
     if tree.entry(path) is None:
-        check_new(tree, path, world.rules)
+        check_new(tree, path, session.rules)
         return None
-    data, _ = existing(tree, path, world.rules)
-    check_text(path, data, world.rules)
+    data, _ = existing(tree, path, session.rules)
+    check_text(path, data, session.rules)
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -247,9 +249,9 @@ def _text(world: World, tree: Tree, path: str) -> str | None:
         raise Refused(Problem("file.encoding", message, "leave this file out", path=path)) from None
 
 
-def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]:
+def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:
     """The query that sends the retry prompt of a refused batch, with the response that it is of."""
-    report, body = world.queue.load(id), world.queue.body(id)
+    report, body = session.queue.load(id), session.queue.body(id)
     prompt = report["retry"]["prompt"] if report is not None else None
     if report is None or body is None or prompt is None:
         message = f"there is no refused response {id!r} to ask for again"
@@ -266,5 +268,5 @@ def _again(world: World, id: str, asked: Request) -> Query | tuple[Problem, ...]
     )
     mode = asked.mode or ("review" if report["mode"] == "review" else None)
     return Query(
-        None, text, base, report["target"], id, mode, max_attempts=world.config.llm.max_attempts
+        None, text, base, report["target"], id, mode, max_attempts=session.config.llm.max_attempts
     )

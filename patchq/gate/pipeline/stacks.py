@@ -17,7 +17,7 @@ from patchq.core.model.report import LANDED, REPLACED, CommittedReport, Report, 
 from patchq.core.model.values import Envelope, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 
 
 class Below(Struct, frozen=True):
@@ -52,19 +52,19 @@ class Footing(Struct, frozen=True):
     why: str = ""
 
 
-def standing(ground: Ground, id: str) -> tuple[str, State | None]:
+def standing(context: RepoContext, id: str) -> tuple[str, State | None]:
     """The batch that stands for this one now, and its state; None for one that is not known."""
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
-        if report := ground.queue.load(id):
+        if report := context.queue.load(id):
             state, other = report["state"], report["duplicate_of"]
-        elif past := ground.queue.past(id):
+        elif past := context.queue.past(id):
             # What people did to it later, git alone knows.
             state, other = past.state, past.other
-            state = state if state in REPLACED else traces.last_state(ground, id) or state
+            state = state if state in REPLACED else traces.last_state(context, id) or state
         else:
-            return id, traces.last_state(ground, id)
+            return id, traces.last_state(context, id)
         if state not in REPLACED:
             return id, state
         if other is None:  # everything was there already; or a report from before this was noted
@@ -79,13 +79,13 @@ def depends_on(data: bytes) -> tuple[str, ...]:
     return opened.header.depends_on if isinstance(opened, Envelope) else ()
 
 
-def held(ground: Ground) -> dict[str, dict[str, State | None]]:
+def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
     """Return the batches that are held for others: id -> each open one, with its state."""
     found = {}
-    for claim in ground.queue.held():
+    for claim in context.queue.held():
         named = depends_on(claim.data)
         if claim.id and named:
-            states = {other: standing(ground, other)[1] for other in named}
+            states = {other: standing(context, other)[1] for other in named}
             found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
     return found
 
@@ -95,16 +95,16 @@ def named(id: str, last: str) -> str:
     return id if last == id else f"{id}, whose place {last} took,"
 
 
-def look(ground: Ground, id: str, target: str) -> Below | str | None:
+def look(context: RepoContext, id: str, target: str) -> Below | str | None:
     """The proposal that stands for the batch now; why there is none to stand on, or None where it
     is on the target already."""
-    last, state = standing(ground, id)
-    report = ground.queue.load(last)
+    last, state = standing(context, id)
+    report = context.queue.load(last)
     if report is not None and state == "proposed":
-        state = traces.observe(ground, report).state
+        state = traces.observe(context, report).state
     if state in LANDED:
         return None
-    name, tip = named(id, last), ground.branches.tip(records.branch(last))
+    name, tip = named(id, last), context.branches.tip(records.branch(last))
     if report is None or state != "proposed" or tip is None or not has_commit(report):
         return f"{name} is {state}" if state else f"no batch {last} is known"
     if report["target"] != target:
@@ -112,12 +112,12 @@ def look(ground: Ground, id: str, target: str) -> Below | str | None:
     return Below(report, tip)
 
 
-def under(ground: Ground, report: Report) -> Stack:
+def under(context: RepoContext, report: Report) -> Stack:
     """What a proposal stands on, as the repository shows it now."""
     found: list[Below] = []
     seen = {report["id"]}
     while (on := report["stands_on"]) is not None:
-        below = look(ground, on["batch"], report["target"] or "")
+        below = look(context, on["batch"], report["target"] or "")
         if below is None:
             break
         if not isinstance(below, Below):
@@ -130,17 +130,17 @@ def under(ground: Ground, report: Report) -> Stack:
     return Stack(tuple(found))
 
 
-def footing(ground: Ground, report: CommittedReport) -> Footing:
+def footing(context: RepoContext, report: CommittedReport) -> Footing:
     """Where a proposal is to stand now."""
     on = report["stands_on"]
-    stack = under(ground, report) if on else Stack()
+    stack = under(context, report) if on else Stack()
     first = stack.below[0] if stack.below else None
     if on and stack.why:
         through = "" if first is None else f"{first.id}, on which it stands, lost its own place: "
         return Footing(first.id if first else on["batch"], None, through + stack.why)
     if first is not None:
         return Footing(first.id, first.tip)
-    return Footing(None, ground.branches.tip(report["target"]))
+    return Footing(None, context.branches.tip(report["target"]))
 
 
 def in_order(reports: Iterable[Report]) -> list[Report]:
@@ -165,11 +165,11 @@ def in_order(reports: Iterable[Report]) -> list[Report]:
     return list(found.values())
 
 
-def alone(ground: Ground, report: CommittedReport) -> Problem | None:
+def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
     """Why a proposal cannot land by itself: it stands on others, or on what is gone."""
     if report["stands_on"] is None:
         return None
-    id, place, stack = report["id"], footing(ground, report), under(ground, report)
+    id, place, stack = report["id"], footing(context, report), under(context, report)
     if place.commit is None:
         return Problem(
             "depends.failed",

@@ -49,7 +49,7 @@ from patchq.gate.pipeline.progress import (
     milliseconds,
 )
 from patchq.gate.pipeline.rebase import history
-from patchq.gate.pipeline.world import Tips, World
+from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.report import logs, message, secrecy
 
 
@@ -67,7 +67,7 @@ def open_envelope(response: Response) -> Response:
     )
     again = bool(retries and not unreadable)
     header = replace(envelope.header, retries=retries) if again else envelope.header
-    id = claim.id or response.world.queue.reserve(claim, secrecy.batch_id(header.id or stem))
+    id = claim.id or response.session.queue.reserve(claim, secrecy.batch_id(header.id or stem))
     logs.turn_to(id)
     response.timings["open_ms"] = milliseconds(began)
     return replace(response, id=id, header=header, envelope=envelope, unreadable=unreadable)
@@ -85,8 +85,8 @@ def check_envelope(response: Response) -> None:
 
 def _without_effect(response: Response) -> Iterator[Problem]:
     """Yield a warning for each key of the front matter that is not used."""
-    header, world = response.envelope.header, response.world
-    if header.author and not world.config.commit.author_from_response:
+    header, session = response.envelope.header, response.session
+    if header.author and not session.config.commit.author_from_response:
         yield Problem(
             "frontmatter.value",
             "the front matter's `author` is not used: `commit.author_from_response` is not set",
@@ -94,7 +94,7 @@ def _without_effect(response: Response) -> Iterator[Problem]:
             severity="warning",
         )
     retried = header.retries
-    if retried and not traces.is_known(world, retried):
+    if retried and not traces.is_known(session, retried):
         yield Problem(
             "frontmatter.value",
             f"the front matter's `retries` has no effect: no batch {retried!r} is known",
@@ -105,12 +105,12 @@ def _without_effect(response: Response) -> Iterator[Problem]:
 
 def choose_target(response: Response, tips: Tips) -> Target:
     """Return the branch that the batch is for, with its tip."""
-    world, choice = response.world, response.choice
-    default = choice.target or world.target
+    session, choice = response.session, response.choice
+    default = choice.target or session.target
     branch = choice.target or response.header.target or default
-    if problem := not_a_target(branch, [default, *world.config.targets]):
+    if problem := not_a_target(branch, [default, *session.config.targets]):
         raise EndedEarly("rejected", problem)
-    if away := world.branches.away:
+    if away := session.branches.away:
         raise EndedEarly("held", _away(away), target=branch)
     tip = tips.of(branch)
     if tip is None:
@@ -125,16 +125,18 @@ def choose_target(response: Response, tips: Tips) -> Target:
 
 def refuse_duplicate(response: Response, target: Target) -> None:
     """End a response whose very bytes wait or have landed already."""
-    world, sha256 = response.world, response.claim.source.sha256
-    for id in () if response.choice.accepted else reversed(world.queue.by_source(sha256)):
+    session, sha256 = response.session, response.claim.source.sha256
+    for id in () if response.choice.accepted else reversed(session.queue.by_source(sha256)):
         if id in (response.id, response.header.retries):
             continue
-        report = world.queue.load(id) or traces.landed(world, id, sha256, target.branch, target.tip)
+        report = session.queue.load(id) or traces.landed(
+            session, id, sha256, target.branch, target.tip
+        )
         if report is None or report["target"] != target.branch:
             continue
-        earlier = history.standing(report, world, target.tip)
+        earlier = history.standing(report, session, target.tip)
         if earlier == "touched":
-            touched = history.touched_since(report, world.repo, target.tip)
+            touched = history.touched_since(report, session.repo, target.tip)
             raise EndedEarly("rejected", touched)
         if earlier != "gone":
             raise EndedEarly("duplicate", duplicate_of=report["id"])
@@ -161,8 +163,8 @@ def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
 def parse(response: Response, base: Base) -> Parsed:
     """Return the edits of the text; lines are counted from the response's first."""
     began = perf_counter()
-    world, envelope = response.world, response.envelope
-    paths = known_paths(world.repo.tree(base.commit), WorkTrees(world.repo))
+    session, envelope = response.session, response.envelope
+    paths = known_paths(session.repo.tree(base.commit), WorkTrees(session.repo))
     parsed = formats.parse(envelope.text, paths, response.header, envelope.first_line)
     response.timings["parse_ms"] = milliseconds(began)
     if any(problem.severity == "error" for problem in parsed.problems):
@@ -208,17 +210,17 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     The edits are as they were corrected for that, and the base is the one that was inferred.
     """
     began = perf_counter()
-    world, choice = response.world, response.choice
-    edits, tree = choice.among(parsed.edits), world.repo.tree(base.commit)
-    plan = batch.plan(edits, tree, world.rules, declared=base.how == "declared")
+    session, choice = response.session, response.choice
+    edits, tree = choice.among(parsed.edits), session.repo.tree(base.commit)
+    plan = batch.plan(edits, tree, session.rules, declared=base.how == "declared")
     if plan.refused:
-        base, plan = bases.infer(world, base, edits, plan)
+        base, plan = bases.infer(session, base, edits, plan)
     resolved = _corrected(response, Resolved(base, parsed, plan))
     plan, parsed = resolved.plan, resolved.parsed
     outcomes = selection.with_left_out(plan.edits, parsed.edits, choice.edits, choice.left)
     response.timings["resolve_ms"] = milliseconds(began)
     if not plan.refused and base.how != "declared":
-        lost = bases.lost(world.repo, target.tip, resolved)
+        lost = bases.lost(session.repo, target.tip, resolved)
         plan = replace(plan, blind=(*plan.blind, *lost))
     return replace(resolved, plan=plan, edits=outcomes)
 
@@ -232,7 +234,7 @@ def refuse_unresolved(resolved: Resolved) -> None:
 def warn_of_code_beside(response: Response, resolved: Resolved) -> None:
     """Add the plan's warnings, and one for each code that went nowhere."""
     plan, parsed = resolved.plan, resolved.parsed
-    tree = response.world.repo.tree(resolved.base.commit)
+    tree = response.session.repo.tree(resolved.base.commit)
     beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
     response.warnings.extend((*plan.problems, *beside))
 
@@ -242,17 +244,17 @@ def _corrected(response: Response, resolved: Resolved) -> Resolved:
 
     The configured model helps, if there is one; a warning says that it gave no answer.
     """
-    world, choice = response.world, response.choice
-    model = None if choice.ahead else world.model
+    session, choice = response.session, response.choice
+    model = None if choice.ahead else session.model
     corrections: tuple[Correction, ...] = ()
     if model is not None:
         from patchq.llm import corrections as asking  # few configure a model
 
         began = perf_counter()
         edits, plan = choice.among(resolved.parsed.edits), resolved.plan
-        tree, declared = world.repo.tree(resolved.base.commit), resolved.base.how == "declared"
-        before = asking.PlannedBatch(edits, plan, tree, world.rules, declared)
-        questioner = asking.Questioner(model, world.answers, world.pulse)
+        tree, declared = session.repo.tree(resolved.base.commit), resolved.base.how == "declared"
+        before = asking.PlannedBatch(edits, plan, tree, session.rules, declared)
+        questioner = asking.Questioner(model, session.answers, session.pulse)
         correct = asking.correct_quotes if plan.refused else asking.correct_escapes
         repair = correct(before, questioner)
         response.warnings.extend(questioner.problems)
@@ -262,7 +264,7 @@ def _corrected(response: Response, resolved: Resolved) -> Resolved:
             parsed, corrections = replace(resolved.parsed, edits=edits), repair.corrections
             resolved = replace(resolved, parsed=parsed, plan=repair.batch.plan)
             for name in () if choice.dry_run else questioner.used:
-                world.answers.keep(name)
+                session.answers.keep(name)
         if questioner.tried:
             response.timings["model_ms"] = milliseconds(began)
     if resolved.plan.refused:
@@ -288,20 +290,22 @@ def check_results(
 ) -> Decision:
     """Return the decision, ended where nothing changes or the results are not to be."""
     changes = resolved.plan.changes
-    decision = checked(decision, changes, target.tip, response.world)
+    decision = checked(decision, changes, target.tip, response.session)
     if response.choice.dry_run and decision.lands:
         return replace(decision, changes=tuple(changes))
     return decision
 
 
-def checked(decision: Decision, changes: Sequence[FileChange], tip: str, world: World) -> Decision:
+def checked(
+    decision: Decision, changes: Sequence[FileChange], tip: str, session: Session
+) -> Decision:
     """Return the decision with the changes' diff, ended where the results are not to be.
 
     `tip` is the commit that they change.
     """
     if not changes:
         return decision.with_verdict("duplicate")
-    judgement = gate.judge(changes, world.repo.tree(tip), world)
+    judgement = gate.judge(changes, session.repo.tree(tip), session)
     ms = judgement.syntax_ms
     decision = replace(
         decision,
@@ -316,23 +320,23 @@ def choose_mode(
     decision: Decision, response: Response, target: Target, resolved: Resolved, tips: Tips
 ) -> Decision:
     """Return the decision as applied or proposed, or held while its branch is in use."""
-    world, plan = response.world, resolved.plan
+    session, plan = response.session, resolved.plan
     # What a hook or a person is asked about shall not turn out to be in the way later.
-    asks = world.hooks.before or world.ask is not None or response.choice.dry_run
+    asks = session.hooks.before or session.ask is not None or response.choice.dry_run
     unsure = None if asks else tips.unsure
     paths = mode.touched(plan.changes)
-    return mode.ruled(decision, plan, paths, target.branch, target.tip, world, unsure)
+    return mode.ruled(decision, plan, paths, target.branch, target.tip, session, unsure)
 
 
 def commit(decision: Decision, response: Response, target: Target, resolved: Resolved) -> Decision:
     """Return the decision with its commit, on the target's tip; nothing reaches it yet."""
     began = perf_counter()
-    world, parsed, changes = response.world, resolved.parsed, resolved.plan.changes
+    session, parsed, changes = response.session, resolved.parsed, resolved.plan.changes
     text = message.compose(
         header=response.header,
         edits=resolved.edits,
         changes=changes,
-        prose=parsed.prose if world.config.commit.prose else "",
+        prose=parsed.prose if session.config.commit.prose else "",
         id=response.id,
         source=response.claim.source,
         base=resolved.base.commit,
@@ -341,15 +345,15 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
     )
     decision = replace(decision, subject=message.subject(text))
     # A clock that was set back makes no commit that is older than its parent.
-    committer = world.identity(not_before=world.repo.time(target.tip))
+    committer = session.identity(not_before=session.repo.time(target.tip))
     author = _author(response, parsed, committer)
     if secrets := gate.words(text, f"{author.name} {author.email}"):
         return decision.with_verdict("rejected", *secrets)
     if response.choice.dry_run:
         return decision
-    sign = world.signer.signed
+    sign = session.signer.signed
     try:
-        oid, tree = world.repo.write_commit(target.tip, changes, text, author, committer, sign)
+        oid, tree = session.repo.write_commit(target.tip, changes, text, author, committer, sign)
     except CannotSign as fault:
         return decision.unsigned(fault)
     candidate = CandidateCommit(
@@ -365,7 +369,7 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
 
 
 def _author(response: Response, parsed: Parsed, committer: Identity) -> Identity:
-    config = response.world.config.commit
+    config = response.session.config.commit
     name = response.header.author or parsed.author if config.author_from_response else None
     author = parse_identity(HIDDEN.sub("", name) if name else config.author or "")
     if author is None:

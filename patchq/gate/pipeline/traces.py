@@ -39,7 +39,7 @@ from patchq.gate.git.objects import CommitInfo, Leaf
 from patchq.gate.git.reffiles import heads, ref_names
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.report import diff_size, message, secrecy
 
@@ -98,17 +98,17 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
     }
 
 
-def unknown(ground: Ground, id: str) -> UsageError:
+def unknown(context: RepoContext, id: str) -> UsageError:
     """What to say of an id that neither the queue nor git knows."""
-    near = nearest(id.removeprefix(records.branch("")), ground.queue.ids())
+    near = nearest(id.removeprefix(records.branch("")), context.queue.ids())
     cure = f"did you mean `{near}`?" if near else "see `patchq log`"
     return UsageError(f"there is no batch {clip(visible(id), _MOST_SHOWN)}", cure)
 
 
-def find(ground: Ground, ids: Collection[str]) -> list[Trace]:
+def find(context: RepoContext, ids: Collection[str]) -> list[Trace]:
     """The batches among these that git knows, by their ids."""
-    noted = {note.batch: note for note in notes.each(ground)} if ids else {}
-    traces = (_trace(ground.repo, id, noted.get(id)) for id in sorted(ids))
+    noted = {note.batch: note for note in notes.each(context)} if ids else {}
+    traces = (_trace(context.repo, id, noted.get(id)) for id in sorted(ids))
     return [trace for trace in traces if trace]
 
 
@@ -125,25 +125,27 @@ def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
     return None
 
 
-def last_state(ground: Ground, id: str) -> State | None:
+def last_state(context: RepoContext, id: str) -> State | None:
     """The state of a batch that landed once, or waited and was discarded; None for any other."""
     ends = (records.LANDED, records.DISCARDED)
-    place = next((place for place in ends if ground.repo.ref_target(place + id)), None)
+    place = next((place for place in ends if context.repo.ref_target(place + id)), None)
     if place is None:
         return None
-    of = (note.state for note in notes.each(ground) if note.batch == id)
+    of = (note.state for note in notes.each(context) if note.batch == id)
     noted = (state for state in of if state in NOTED)
     state = next(noted, _STATES[place])
     return "discarded" if state == "superseded" else state
 
 
-def is_known(ground: Ground, id: str) -> bool:
+def is_known(context: RepoContext, id: str) -> bool:
     """Whether a batch with this id got a verdict, or waits for it, or is known to git alone."""
-    there = ground.queue.load(id) or ground.queue.past(id) or last_state(ground, id)
+    there = context.queue.load(id) or context.queue.past(id) or last_state(context, id)
     return there is not None
 
 
-def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -> Delivery | None:
+def landed(
+    context: RepoContext, id: str, sha256: str, target: str | None, tip: str
+) -> Delivery | None:
     """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
     landed as the batch and are in the history of `tip`; else None.
 
@@ -151,40 +153,42 @@ def landed(ground: Ground, id: str, sha256: str, target: str | None, tip: str) -
     which is what their agent asked for.  On a remote another process may have landed it, which has
     not told of it yet.
     """
-    commit = ground.repo.ref_target(records.LANDED + id)
-    if commit is None and ground.branches.remote and tip:
-        commit = _carrier(ground.repo, id, sha256, tip)
-    if commit is None or ground.repo.resolve_commit(commit) is None:
+    commit = context.repo.ref_target(records.LANDED + id)
+    if commit is None and context.branches.remote and tip:
+        commit = _carrier(context.repo, id, sha256, tip)
+    if commit is None or context.repo.resolve_commit(commit) is None:
         return None
-    named = trailers(ground.repo, commit)
+    named = trailers(context.repo, commit)
     if f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
-    bases = [*named.get("Patchq-Base", []), *ground.repo.parents(commit), commit]
+    bases = [*named.get("Patchq-Base", []), *context.repo.parents(commit), commit]
     report: Delivery = {
         "id": id,
-        "state": last_state(ground, id) or "applied",
+        "state": last_state(context, id) or "applied",
         "commit": commit,
         "target": target,
         "source": {"sha256": sha256},
         "base": {"commit": bases[0]},
     }
-    return report if tip and landing(report, ground.repo, tip) else None
+    return report if tip and landing(report, context.repo, tip) else None
 
 
-def targets(ground: Ground) -> list[str]:
+def targets(context: RepoContext) -> list[str]:
     """The branches that batches may be for: the configured target, and those allowed beside it."""
-    allowed = (ground.target, *ground.config.targets)
-    return [name for name in ground.branches.tips("") if any(fnmatchcase(name, a) for a in allowed)]
+    allowed = (context.target, *context.config.targets)
+    return [
+        name for name in context.branches.tips("") if any(fnmatchcase(name, a) for a in allowed)
+    ]
 
 
-def commits(ground: Ground, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
+def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
     """The commits of these branches, each with the branch, the newest first; those that the branch
     before has as well come once."""
     before = None
     for name in branches:
-        tip = ground.branches.tip(name)
+        tip = context.branches.tip(name)
         if tip is not None:
-            for commit in ground.repo.commits(tip, before):
+            for commit in context.repo.commits(tip, before):
                 yield name, commit
             before = tip
 
@@ -301,33 +305,33 @@ def _walk(repo: Repository, tip: str, start: str | None) -> History:
     return found[start]
 
 
-def waiting(ground: Ground, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
+def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
     """The reports of all proposals that nobody has decided through patchq, or of those of `ids`
     that wait."""
     marks = [records.WAITING + id for id in ids or ()]
-    names = ground.repo.refs(records.WAITING) if ids is None else marks
+    names = context.repo.refs(records.WAITING) if ids is None else marks
     for name in names:
-        if ids is not None and ground.repo.ref_target(name) is None:
+        if ids is not None and context.repo.ref_target(name) is None:
             continue
-        report = ground.queue.load(name.removeprefix(records.WAITING))
+        report = context.queue.load(name.removeprefix(records.WAITING))
         if report is not None and has_commit(report):
             yield report
 
 
-def observe(ground: Ground, report: Report) -> Sighting:
+def observe(context: RepoContext, report: Report) -> Sighting:
     """The batch's state now; another one than the report's where a person used plain git, and the
     report's where the repository cannot tell."""
     if report["state"] != "proposed" or not has_commit(report):
         return Sighting(report["state"])
     try:
-        return _observed(ground, report)
+        return _observed(context, report)
     except ObjectDamaged as damage:
         return Sighting("proposed", f"{damage.code}: {damage.message}; {damage.hint}")
 
 
-def _observed(ground: Ground, report: CommittedReport) -> Sighting:
-    id, repo, commit = report["id"], ground.repo, report["commit"]
-    branch, tip = map(ground.branches.tip, (records.branch(id), report["target"]))
+def _observed(context: RepoContext, report: CommittedReport) -> Sighting:
+    id, repo, commit = report["id"], context.repo, report["commit"]
+    branch, tip = map(context.branches.tip, (records.branch(id), report["target"]))
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
@@ -345,51 +349,51 @@ def _observed(ground: Ground, report: CommittedReport) -> Sighting:
 # ---------------------------------------------------------------- who stands for whom
 
 
-def replaced(ground: Ground, new: str, header: Header) -> list[str]:
+def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
     """The batches that wait and whose place a response takes as batch `new`.
 
     Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
     An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
     """
     found = []
-    retried = ground.queue.load(header.retries) if header.retries else None
+    retried = context.queue.load(header.retries) if header.retries else None
     if header.retries and retried and retried["state"] in WAITING:
         found.append(header.retries)
     if header.id and header.agent:
-        *_, last = successors(ground, batch_id(header.id))
-        report = ground.queue.load(last)
+        *_, last = successors(context, batch_id(header.id))
+        report = context.queue.load(last)
         if report and report["state"] in WAITING and report["agent"] == header.agent:
             found.append(last)
     return [id for id in dict.fromkeys(found) if id != new]
 
 
-def sent_back(ground: Ground, new: str, header: Header) -> Report | None:
+def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
     """The report of the proposal that the batch `new` answers: one whose place it takes, and of
     which a person asked for changes."""
-    reports = filter(None, map(ground.queue.load, replaced(ground, new, header)))
+    reports = filter(None, map(context.queue.load, replaced(context, new, header)))
     return next(filter(waits_for_its_agent, reports), None)
 
 
-def successors(ground: Ground, id: str) -> Iterator[str]:
+def successors(context: RepoContext, id: str) -> Iterator[str]:
     """The batch, the one that superseded it, and so on; the last one still stands for them."""
     seen: set[str] = set()
     next: str | None = id
     while next is not None and next not in seen:
         yield next
         seen.add(next)
-        if report := ground.queue.load(next):
+        if report := context.queue.load(next):
             state, other = report["state"], report["duplicate_of"]
-        elif past := ground.queue.past(next):
+        elif past := context.queue.past(next):
             state, other = past.state, past.other
         else:
             return
         next = other if state == "superseded" else None
 
 
-def as_changed(ground: Ground, report: CommittedReport, commit: str) -> ReportChanges:
+def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> ReportChanges:
     """What a report says otherwise of a batch that a person has changed: its commit, with the tree,
     the diff and the size that go together with that."""
-    repo, own = ground.repo, report["commit"]
+    repo, own = context.repo, report["commit"]
     on_top = repo.resolve_commit(own) is not None and repo.is_ancestor(own, commit)
     parents = repo.parents(own if on_top else commit)
     diff = unified.unified(repo.file_changes(parents[0], commit)) if parents else ""
@@ -405,7 +409,7 @@ def as_changed(ground: Ground, report: CommittedReport, commit: str) -> ReportCh
 # ---------------------------------------------------------------- by the intended report
 
 
-def moved_to(report: Report, ground: Ground) -> str | None:
+def moved_to(report: Report, context: RepoContext) -> str | None:
     """The commit as which an intended verdict landed or was proposed, or None if it was not.
 
     The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
@@ -414,9 +418,9 @@ def moved_to(report: Report, ground: Ground) -> str | None:
     if report["state"] not in COMMITTED or not has_commit(report):
         return None
     commit, own = report["commit"], records.branch(report["id"])
-    proposed, repo = report["state"] == "proposed", ground.repo
-    tip = ground.branches.tip(report["target"])
-    branch = ground.branches.tip(own) if proposed else None
+    proposed, repo = report["state"] == "proposed", context.repo
+    tip = context.branches.tip(report["target"])
+    branch = context.branches.tip(own) if proposed else None
     if branch and repo.is_ancestor(commit, branch):
         return commit
     found = landing(report, repo, tip) if tip else None

@@ -27,7 +27,7 @@ from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import board, collisions
 from patchq.gate.land.board import Blobs, Proposal, ProposedChange
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import Lines
 from patchq.gate.review import branches
 
@@ -59,16 +59,16 @@ class Work(Struct, frozen=True):
         return str(self.place) if self.place else self.branch
 
 
-def ahead(ground: Ground) -> dict[str, Any]:
+def ahead(context: RepoContext) -> dict[str, Any]:
     """What is being written, each with what it overlaps, and how many were left out; as `status
     --ahead --json` has it."""
-    repo = ground.repo
-    tip = ground.branches.tip(ground.target) if ground.target else None
+    repo = context.repo
+    tip = context.branches.tip(context.target) if context.target else None
     if tip is None:
-        return {"target": ground.target or None, "works": [], "left_out": 0}
+        return {"target": context.target or None, "works": [], "left_out": 0}
     with repo.unwritten.tentative():
-        works, left_out = _works(ground, tip)
-        waits, others = board.board(ground), _Others(ground, works)
+        works, left_out = _works(context, tip)
+        waits, others = board.board(context), _Others(context, works)
         told = []
         for work in works:
             near = [(waits[id], "waits") for id in sorted(waits.beside(work.change))]
@@ -84,30 +84,30 @@ def ahead(ground: Ground) -> dict[str, Any]:
                     "more": len(found) > _MOST_TOLD,
                 }
             )
-    return {"target": ground.target, "works": told, "left_out": left_out}
+    return {"target": context.target, "works": told, "left_out": left_out}
 
 
-def _works(ground: Ground, tip: str) -> tuple[list[Work], int]:
+def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
     """Whatever has something of its own, and how many were not looked at."""
-    repo, known = ground.repo, branches.known(ground.queue_root)
+    repo, known = context.repo, branches.known(context.queue_root)
     there = [it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)]
     here, loose = {checkout.branch for checkout in there}, list[str]()
     with suppress(RepositoryFault):  # of a ref that cannot be read
-        loose = [name for name in branches.matching(ground) if name not in here]
+        loose = [name for name in branches.matching(context) if name not in here]
     with ThreadPoolExecutor(_MOST_THREADS) as pool:
         dirty = list(pool.map(_uncommitted, there[:MOST]))
     found = []
     for checkout, paths in zip(there[:MOST], dirty, strict=True):
         head = _tip(repo, checkout.branch) if checkout.branch else _detached(repo, checkout)
-        if work := head and _work(ground, tip, head, checkout, paths):
+        if work := head and _work(context, tip, head, checkout, paths):
             found.append(work)
     for name in loose[: MOST - len(there)] if len(there) < MOST else ():
         head = _tip(repo, name)
-        if work := head and _work(ground, tip, head, name):
+        if work := head and _work(context, tip, head, name):
             found.append(work)
     for number, work in enumerate(found):
         if taken := known.get(work.branch):
-            report = branches.last(ground, taken)
+            report = branches.last(context, taken)
             found[number] = replace(work, proposed=report and report["id"])
     return found, max(len(there) + len(loose) - MOST, 0)
 
@@ -137,11 +137,11 @@ def _uncommitted(checkout: Checkout) -> list[str]:
 
 
 def _work(
-    ground: Ground, tip: str, head: str, at: Checkout | str, dirty: Sequence[str] = ()
+    context: RepoContext, tip: str, head: str, at: Checkout | str, dirty: Sequence[str] = ()
 ) -> Work | None:
     """What the commit, and the files that are not committed, have beside the target; None where
     that is nothing, or cannot be read."""
-    repo, base = ground.repo, fork_of(ground.repo, tip, head)
+    repo, base = context.repo, fork_of(context.repo, tip, head)
     if base is None:
         return None
     checkout = at if isinstance(at, Checkout) else None
@@ -150,7 +150,7 @@ def _work(
             path: (before and before[1], after and after[1])
             for path, (before, after) in repo.changes(base, head).items()
         }
-        root, most = repo.tree(base).root, ground.config.limits.file_bytes
+        root, most = repo.tree(base).root, context.config.limits.file_bytes
         large = dict[str, list[Lines]]()
         for path in dirty[:_MOST_PATHS] if checkout else ():
             leaf = repo.leaf(root, path)
@@ -169,7 +169,7 @@ def _work(
         return None
     kept: Mapping[str, Blobs] = {path: changes[path] for path in paths[:_MOST_PATHS]}
     place, branch = (checkout.workdir, checkout.branch) if checkout else (None, str(at))
-    made = Proposal(f" {place or branch}", ground.target, None, "", base, (), kept, large)
+    made = Proposal(f" {place or branch}", context.target, None, "", base, (), kept, large)
     left_out = len(paths) - len(kept) + max(len(dirty) - _MOST_PATHS, 0)
     return Work(place, branch, made, left_out)
 
@@ -193,12 +193,12 @@ def _there(repo: Repository, place: Path, most: int) -> str | None:
 class _Others:
     """What is held, and what else is being written, by the paths that they touch."""
 
-    def __init__(self, ground: Ground, works: Sequence[Work]) -> None:
+    def __init__(self, context: RepoContext, works: Sequence[Work]) -> None:
         self._at: dict[str, list[tuple[Proposal, str]]] = defaultdict(list)
         for work in works:
             self._put(work.change, "worktree" if work.place else "branch")
-        for claim in ground.queue.held():
-            if held := _held(ground, claim.id):
+        for claim in context.queue.held():
+            if held := _held(context, claim.id):
                 self._put(held, "held")
 
     def _put(self, one: Proposal, kind: str) -> None:
@@ -211,13 +211,13 @@ class _Others:
         return [near[id] for id in sorted(near)]
 
 
-def _held(ground: Ground, id: str | None) -> Proposal | None:
+def _held(context: RepoContext, id: str | None) -> Proposal | None:
     """A batch that is held, as far as its report knows what it edits."""
-    report = ground.queue.load(id) if id else None
+    report = context.queue.load(id) if id else None
     base = report["base"] if report else None
-    if report is None or base is None or report["target"] != ground.target:
+    if report is None or base is None or report["target"] != context.target:
         return None
-    repo, changes, spans = ground.repo, dict[str, Blobs](), defaultdict[str, list[Lines]](list)
+    repo, changes, spans = context.repo, dict[str, Blobs](), defaultdict[str, list[Lines]](list)
     try:
         root = repo.tree(base["commit"]).root
         for edit in report["edits"]:
@@ -231,7 +231,7 @@ def _held(ground: Ground, id: str | None) -> Proposal | None:
         (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
         for e in report["edits"]
     )
-    target, agent = ground.target, report["agent"]
+    target, agent = context.target, report["agent"]
     return Proposal(report["id"], target, agent, "", base["commit"], edits, changes, dict(spans))
 
 

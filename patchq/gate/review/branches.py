@@ -13,7 +13,7 @@ from msgspec import Struct
 from patchq.core.model.errors import Fault, RepositoryFault
 from patchq.core.model.report import Report
 from patchq.gate.git import records
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 
 FILE = "branches"
 """Where the queue keeps what was taken."""
@@ -47,16 +47,16 @@ def known(root: Path) -> dict[str, Head]:
         return {}
 
 
-def matching(ground: Ground) -> dict[str, str]:
+def matching(context: RepoContext) -> dict[str, str]:
     """The tips of the branches that are taken when they move, by their names.  Branches that
     batches are for, and patchq's own, never are."""
-    config, found = ground.config, dict[str, str]()
+    config, found = context.config, dict[str, str]()
     kept = config.targets
     for prefix in sorted({_directories(pattern) for pattern in config.branches}):
-        for name, tip in ground.repo.branches(prefix).items():
+        for name, tip in context.repo.branches(prefix).items():
             if (
                 any(fnmatchcase(name, pattern) for pattern in config.branches)
-                and name != ground.target
+                and name != context.target
                 and not any(fnmatchcase(name, pattern) for pattern in kept)
                 and not records.is_branch(name)
             ):
@@ -70,25 +70,25 @@ def _directories(pattern: str) -> str:
     return pattern[: pattern.rfind("/", 0, end) + 1]
 
 
-def last(ground: Ground, head: Head) -> Report | None:
+def last(context: RepoContext, head: Head) -> Report | None:
     """The report on what was last made of a branch."""
-    ids = ground.queue.by_source(head.source) if head.source else ()
-    found = [report for id in reversed(ids) if (report := ground.queue.load(id))]
+    ids = context.queue.by_source(head.source) if head.source else ()
+    found = [report for id in reversed(ids) if (report := context.queue.load(id))]
     return next((it for it in found if it["state"] != "duplicate"), found[0] if found else None)
 
 
-def standing(ground: Ground) -> Iterator[dict[str, str | None]]:
+def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
     """How each branch of the configuration stands: `taken` with its batch, `waits` or `turned away`
     with the reason and what to do, or `gone` while its batch waits."""
-    heads = known(ground.queue_root)
+    heads = known(context.queue_root)
     try:
-        tips = matching(ground)
+        tips = matching(context)
     except RepositoryFault:  # of a ref that cannot be read, who takes branches says so
         return
     for name in sorted(heads.keys() | tips.keys()):
         head, report = heads.get(name, Head()), None
         with suppress(Fault):
-            report = last(ground, head)
+            report = last(context, head)
         state, why, cure = "taken", "", ""
         if name not in tips:
             state, why = "gone", "there is no such branch any more; its batch stays"

@@ -11,7 +11,7 @@ from patchq.core.model.report import Report
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, with_renames
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.review import risk, rows
 from patchq.gate.review.risk import Risk
 from patchq.gate.review.rows import FileRows
@@ -20,15 +20,15 @@ _MOST_COMMITS = 200
 """The age of a base is counted up to this."""
 
 
-def risk_of(ground: Ground, report: Report) -> Risk:
+def risk_of(context: RepoContext, report: Report) -> Risk:
     """The risk of a batch, as its target stands now."""
-    return risk.risk(report, _behind(ground, report))
+    return risk.risk(report, _behind(context, report))
 
 
-def _behind(ground: Ground, report: Report) -> int | None:
+def _behind(context: RepoContext, report: Report) -> int | None:
     """How many commits the target has that the batch's base has not; None where nobody knows."""
-    base, repo = report["base"], ground.repo
-    tip = ground.branches.tip(report["target"]) if report["target"] else None
+    base, repo = report["base"], context.repo
+    tip = context.branches.tip(report["target"]) if report["target"] else None
     if base is None or tip is None:
         return None
     if tip == base["commit"]:
@@ -50,17 +50,17 @@ class Comparison(Struct, frozen=True):
     since: Mapping[str, Sequence[LineHunk]]
 
 
-def compare(ground: Ground, report: Report) -> Comparison | None:
+def compare(context: RepoContext, report: Report) -> Comparison | None:
     """What a batch changes, with what a person has added to a branch that waits; None where its
     commit is not there any more."""
-    repo, commit = ground.repo, report["commit"]
+    repo, commit = context.repo, report["commit"]
     if commit is None or not repo.exists(commit):
         return None
     parent = next(iter(repo.parents(commit)), None)
     if parent is None:
         return None
     if report["state"] == "proposed":
-        commit = ground.branches.tip(records.branch(report["id"])) or commit
+        commit = context.branches.tip(records.branch(report["id"])) or commit
     changes = with_renames(repo, repo.file_changes(parent, commit), parent, commit)
     base = report["base"]["commit"] if report["base"] else parent
     since = {}
@@ -73,9 +73,11 @@ def compare(ground: Ground, report: Report) -> Comparison | None:
     return Comparison(commit, changes, since)
 
 
-def rows_of(ground: Ground, report: Report) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
+def rows_of(
+    context: RepoContext, report: Report
+) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
     """Both sides of what a batch changes, in rows and whole; nothing where its commit is gone."""
-    found = compare(ground, report)
+    found = compare(context, report)
     if found is None:
         return (), ()
     return rows.side_by_side(report, found.changes, found.since), found.changes

@@ -23,10 +23,10 @@ from patchq.gate.git.signing import is_signed
 from patchq.gate.land import board, collisions, landing, presubmit, reports, worker
 from patchq.gate.land.marks import catch_up
 from patchq.gate.pipeline import mode, selection, stacks, traces
-from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document, page
 from patchq.gate.review import from_git, restack
@@ -50,7 +50,7 @@ class Decided(Struct, frozen=True):
 
 
 def accept(
-    world: World,
+    session: Session,
     id: str,
     only: frozenset[str] | None = None,
     without: frozenset[str] = frozenset(),
@@ -59,57 +59,57 @@ def accept(
     """Land a proposal on its target, whole or the chosen edits of it; nothing is done where the
     branch does not end at the commit that the person has `seen`, if that is said."""
     for _ in range(TRIES):
-        report = proposal(world, id)
+        report = proposal(session, id)
         target = report["target"]
-        tip, branch = tips(world, report)
+        tip, branch = tips(session, report)
         if seen not in (None, branch):
             return Decided(report, (unseen(id),))
-        if problem := stacks.alone(world, report):
+        if problem := stacks.alone(session, report):
             return Decided(report, (problem,))
-        if doing := world.branches.busy(target):
+        if doing := session.branches.busy(target):
             return Decided(report, (is_busy(target, doing),))
-        decision = _landing(world, report, tip, branch, only, without)
+        decision = _landing(session, report, tip, branch, only, without)
         (decision,) = presubmit.check(
-            [decision], world, as_it_stands=decision.commit == branch
+            [decision], session, as_it_stands=decision.commit == branch
         ).kept
         candidate = decision.candidate
         if candidate is None:
             errors = tuple(p for p in decision.problems if p.severity == "error")
             return Decided(report, errors or decision.problems or (_is_there(id, target),))
-        if left := left_behind(world, id, tip, candidate):
+        if left := left_behind(session, id, tip, candidate):
             return Decided(report, left)
         log = f"patchq: {id}: {decision.subject}"
-        value, who = refs.stage(world.repo, candidate.commit), world.identity()
+        value, who = refs.stage(session.repo, candidate.commit), session.identity()
         try:
-            flush(world)
-            with reports.locked(world):
-                check_that_it_waits(world, id)
+            flush(session)
+            with reports.locked(session):
+                check_that_it_waits(session, id)
                 goes = BranchMove(records.branch(id), branch, None, log, who)
-                moved = landing.move_target(world, target, tip, value, log, [goes])
+                moved = landing.move_target(session, target, tip, value, log, [goes])
                 if moved:
-                    refs.move(world.repo, records.LANDED + id, None, value, log, who)
+                    refs.move(session.repo, records.LANDED + id, None, value, log, who)
         finally:
             value.drop()
         if moved:
-            flush(world)
-            changes = changes_of(world, report, decision, candidate, branch)
+            flush(session)
+            changes = changes_of(session, report, decision, candidate, branch)
             before, now = report["edits"], changes.get("edits", report["edits"])
             updated = reports.close(
-                world, report, "accepted", branch, _choice_made(only, without), **changes
+                session, report, "accepted", branch, _choice_made(only, without), **changes
             )
-            let_follow(world)
+            let_follow(session)
             back = tuple(selection.brought_back(before, now))
             return Decided(updated, back=back, along=tuple(selection.taken_along(before, now)))
     return Decided(report, (moved_on(report),))
 
 
-def preview(world: World, id: str, only: frozenset[str]) -> Decided:
+def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     """What `accept` of these edits would land on the target as it is now: the report with its edits
     and its diff.  Hooks do not run, and nothing is written, so any machine of a cluster can tell.
     """
-    report = _waits(world, id)
-    tip, branch = tips(world, report)
-    decision = _landing(world, report, tip, branch, only, frozenset())
+    report = _waits(session, id)
+    tip, branch = tips(session, report)
+    decision = _landing(session, report, tip, branch, only, frozenset())
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
     if errors or decision.candidate is None:
         return Decided(report, errors or decision.problems or (_is_there(id, report["target"]),))
@@ -122,10 +122,10 @@ def preview(world: World, id: str, only: frozenset[str]) -> Decided:
     )
 
 
-def tips(world: World, report: CommittedReport) -> tuple[str, str]:
+def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
     """Where the target and the proposal's branch end; `UsageError` where one is gone."""
     names = report["target"], records.branch(report["id"])
-    target, branch = map(world.branches.tip, names)
+    target, branch = map(session.branches.tip, names)
     if target is None or branch is None:
         missing = names[0] if target is None else names[1]
         raise UsageError(f"the branch {missing} is gone", "see `patchq status`")
@@ -149,7 +149,7 @@ def unseen(id: str) -> Problem:
 
 
 def changes_of(
-    world: World,
+    session: Session,
     before: CommittedReport,
     decision: Decision,
     candidate: CandidateCommit,
@@ -161,7 +161,7 @@ def changes_of(
     landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
     if candidate.commit == branch:
         own = branch == before["commit"]
-        return landed if own else {**landed, **traces.as_changed(world, before, branch)}
+        return landed if own else {**landed, **traces.as_changed(session, before, branch)}
     if branch != before["commit"]:
         return landed
     made = document.to_json(decision.outcome())
@@ -174,9 +174,9 @@ def changes_of(
     return {**landed, **again}
 
 
-def check_that_it_waits(world: World, id: str) -> None:
+def check_that_it_waits(session: Session, id: str) -> None:
     """Hooks may have run for long, and somebody else may have decided meanwhile."""
-    now = world.queue.load(id)
+    now = session.queue.load(id)
     state = now["state"] if now else "gone"
     if state != "proposed":
         raise decided_already(id, state)
@@ -195,7 +195,7 @@ def _choice_made(only: frozenset[str] | None, without: frozenset[str]) -> str:
 
 
 def _landing(
-    world: World,
+    session: Session,
     report: CommittedReport,
     tip: str,
     branch: str,
@@ -204,10 +204,10 @@ def _landing(
 ) -> Decision:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
     id, target = report["id"], report["target"]
-    claim = restack.claim_of(report, world)
-    as_it_is = as_it_stands(world, report, claim, tip, branch)
+    claim = restack.claim_of(report, session)
+    as_it_is = as_it_stands(session, report, claim, tip, branch)
     whole = only is None and not without
-    if whole and stands(world, report, tip, branch):
+    if whole and stands(session, report, tip, branch):
         return as_it_is
     if branch != report["commit"]:
         moved = f"{target} moved" if whole else "only whole branches can land then"
@@ -215,31 +215,31 @@ def _landing(
             "target.moved",
             f"{records.branch(id)} holds commits of a person, and {moved}",
             "merge or rebase the branch by hand: git merge "
-            + world.branches.name(records.branch(id)),
+            + session.branches.name(records.branch(id)),
         )
         return as_it_is.with_verdict("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
     if not whole:
         selected = selection.select(report["edits"], only, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
-    return process(claim, world, Tips(world), choice)
+    return process(claim, session, Tips(session), choice)
 
 
-def stands(world: World, report: CommittedReport, tip: str, branch: str) -> bool:
+def stands(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
     """Whether the branch, which ends at `branch`, can land on `tip` as it stands."""
-    repo = world.repo
+    repo = session.repo
     if branch != report["commit"]:
         return repo.is_ancestor(tip, branch)
     # One from before commits were to be signed is made again, and gets its signature.
-    ready = is_signed(repo.raw(branch)) or not world.signer.wanted
+    ready = is_signed(repo.raw(branch)) or not session.signer.wanted
     return ready and repo.parents(branch) == (tip,)
 
 
 def as_it_stands(
-    world: World, report: CommittedReport, claim: Claim, tip: str, branch: str
+    session: Session, report: CommittedReport, claim: Claim, tip: str, branch: str
 ) -> Decision:
     """The landing of what a branch has on top of `tip`."""
-    repo, target = world.repo, report["target"]
+    repo, target = session.repo, report["target"]
     candidate = CandidateCommit(
         target=target,
         parent=tip,
@@ -253,7 +253,7 @@ def as_it_stands(
         claim=claim,
         choice=Choice(),
         id=report["id"],
-        mode=world.config.mode,
+        mode=session.config.mode,
         state="applied",
         target=target,
         tip=tip,
@@ -262,11 +262,11 @@ def as_it_stands(
     )
 
 
-def let_follow(world: World) -> None:
+def let_follow(session: Session) -> None:
     """The target has moved: what else waits for it follows.  The batch has landed whatever comes of
     that, and the next run does what is left."""
     try:
-        restack.settle(world)
+        restack.settle(session)
     except Fault as fault:
         _LOG.warning("%s; the next `patchq run` has the other batches follow", fault.message)
 
@@ -287,10 +287,12 @@ def _is_there(id: str, target: str) -> Problem:
     )
 
 
-def left_behind(world: World, id: str, tip: str, candidate: CandidateCommit) -> tuple[Problem, ...]:
+def left_behind(
+    session: Session, id: str, tip: str, candidate: CandidateCommit
+) -> tuple[Problem, ...]:
     """What keeps a work tree that has the target checked out from following."""
-    where, changed = world.branches.checkouts(candidate.target), candidate.paths
-    wanted = results(world.repo.changes(tip, candidate.commit)) if where else None
+    where, changed = session.branches.checkouts(candidate.target), candidate.paths
+    wanted = results(session.repo.changes(tip, candidate.commit)) if where else None
     again = f"run `patchq accept {id}` again"
     left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
     if left:
@@ -305,77 +307,77 @@ def left_behind(world: World, id: str, tip: str, candidate: CandidateCommit) -> 
     return (problem,) if paths else ()
 
 
-def discard(world: World, id: str, seen: str | None = None, why: str | None = None) -> Decided:
+def discard(session: Session, id: str, seen: str | None = None, why: str | None = None) -> Decided:
     """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
     is done where the branch does not end at the commit that the person has `seen`, if that is
     said."""
-    world.check_that_it_decides()
-    for claim in world.queue.held():
-        if claim.id == id and (known := world.queue.load(id)):
+    session.check_that_it_decides()
+    for claim in session.queue.held():
+        if claim.id == id and (known := session.queue.load(id)):
             updated = document.with_state(known, "discarded", reason=reports.in_words(why))
-            world.queue.publish(claim, updated, page.to_markdown(updated))
-            world.tell(updated)
+            session.queue.publish(claim, updated, page.to_markdown(updated))
+            session.tell(updated)
             return Decided(updated)
-    report = proposal(world, id)
-    branch = world.branches.tip(records.branch(id))
+    report = proposal(session, id)
+    branch = session.branches.tip(records.branch(id))
     if seen not in (None, branch):
         return Decided(report, (unseen(id),))
-    if branch and world.branches.checkouts(records.branch(id)):
+    if branch and session.branches.checkouts(records.branch(id)):
         raise UsageError(
             f"{records.branch(id)} is checked out",
             "check out another branch there, then discard again",
         )
     updated = reports.close(
-        world, report, "discarded", branch, why or "", reason=reports.in_words(why)
+        session, report, "discarded", branch, why or "", reason=reports.in_words(why)
     )
-    collisions.refresh(world, board.named(report))
-    if above := board.board(world).above([id]):
-        restack.follow(world, above)  # it cannot stay there, and says so
+    collisions.refresh(session, board.named(report))
+    if above := board.board(session).above([id]):
+        restack.follow(session, above)  # it cannot stay there, and says so
     return Decided(updated)
 
 
-def proposal(world: World, id: str) -> CommittedReport:
+def proposal(session: Session, id: str) -> CommittedReport:
     """The proposal as it is now, to be decided on; `UsageError` where there is none."""
-    world.check_that_it_decides()
-    report = _waits(world, id)
-    if world.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
-        restack.follow(world, [id])
-        updated = world.queue.load(id)
+    session.check_that_it_decides()
+    report = _waits(session, id)
+    if session.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+        restack.follow(session, [id])
+        updated = session.queue.load(id)
         return updated if updated and has_commit(updated) else report
     return report
 
 
-def _waits(world: World, id: str) -> CommittedReport:
-    world.branches.refresh()
-    catch_up(world)
-    report = world.queue.load(id)
-    if report is None and (past := world.queue.past(id)):
+def _waits(session: Session, id: str) -> CommittedReport:
+    session.branches.refresh()
+    catch_up(session)
+    report = session.queue.load(id)
+    if report is None and (past := session.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
     if report is None:
-        raise traces.unknown(world, id)
-    sighting = traces.observe(world, report)
+        raise traces.unknown(session, id)
+    sighting = traces.observe(session, report)
     if sighting.state != "proposed" or not has_commit(report):
         raise decided_already(id, sighting.state)
     return report
 
 
-def retry(world: World, id: str, without: frozenset[str], tell: worker.Tell) -> None:
+def retry(session: Session, id: str, without: frozenset[str], tell: worker.Tell) -> None:
     """Decide again on the response of a batch, as `another_try` says; `tell` is called with the new
     report."""
-    body, name, choice = another_try(world, id, without)
-    worker.work([world.queue.adopt(body, name, choice.to_json())], world, tell, choice)
+    body, name, choice = another_try(session, id, without)
+    worker.work([session.queue.adopt(body, name, choice.to_json())], session, tell, choice)
 
 
-def another_try(world: World, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
+def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
     """The response of a batch, its name, and how it is to be taken: but for the edits `without` and
     what needs them.
 
     `UsageError` for a batch that landed or goes on by itself, and where the queue has lost the
     response.
     """
-    report = world.queue.load(id)
-    if report is None and not from_git.gone(world, [id]):
-        raise traces.unknown(world, id)
+    report = session.queue.load(id)
+    if report is None and not from_git.gone(session, [id]):
+        raise traces.unknown(session, id)
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
     state = report["state"]
@@ -389,7 +391,7 @@ def another_try(world: World, id: str, without: frozenset[str]) -> tuple[bytes, 
         )
     if state == "held" and not worker.waits_for_mending(report):
         raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
-    body = world.queue.body(id)
+    body = session.queue.body(id)
     if body is None:
         raise UsageError(
             f"the response of {id} was never read, or is gone from the queue", "send it again"

@@ -30,7 +30,7 @@ from patchq.gate.hooks.engine import Engine
 from patchq.gate.land import presubmit
 from patchq.gate.pipeline import gate
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.world import Choice, World
+from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 
 MOST_COMMITS = 1000
@@ -60,12 +60,12 @@ def judge_message(message: str) -> list[Refusal]:
     return [Refusal(problem) for problem in gate.words(message, "")]
 
 
-def judge_staged(world: World) -> list[Refusal]:
+def judge_staged(session: Session) -> list[Refusal]:
     """Why what is staged in the work tree must not be committed.
 
     Raises `HookFault` for a hook that cannot be started.
     """
-    workdir = world.repo.workdir
+    workdir = session.repo.workdir
     if workdir is None:
         raise UsageError("a bare repository stages nothing", "run this in a work tree")
     git = Git(directory=workdir)
@@ -73,9 +73,9 @@ def judge_staged(world: World) -> list[Refusal]:
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
     found = [*gate.words("", _author(git, workdir))]
-    found += _errors(gate.judge_commit(world, head, commit))
+    found += _errors(gate.judge_commit(session, head, commit))
     if not found:
-        found = _asked(world, _MAIL, world.repo.head_branch() or "", head, commit, _BOTH)
+        found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
     return [Refusal(problem) for problem in found]
 
 
@@ -90,7 +90,7 @@ def _author(git: Git, workdir: Path) -> str:
 
 
 def judge_push(
-    world: World, branch: str, old: str, new: str, remote: str | None = None
+    session: Session, branch: str, old: str, new: str, remote: str | None = None
 ) -> list[Refusal]:
     """Why a branch must not become the commit `new`; `old` is what it is now (zeros: nothing), and
     `remote` the one that is pushed to, None for this repository.
@@ -98,11 +98,13 @@ def judge_push(
     Raises `HookFault` for a hook that cannot be started.
     """
     # Who pushes may push replacements, too, by which a commit would seem to be another.
-    git = Git(options=("--no-replace-objects",), directory=world.repo.workdir or world.repo.gitdir)
+    git = Git(
+        options=("--no-replace-objects",), directory=session.repo.workdir or session.repo.gitdir
+    )
     known = ["--remotes"] if remote is not None else []
     if old.strip("0"):
         known = [old, *known]
-    elif remote is None and (tip := world.branches.tip(world.target)):
+    elif remote is None and (tip := session.branches.tip(session.target)):
         known = [tip]
     listed = git.output(
         "rev-list", "--topo-order", "--reverse", "--parents", f"-n{MOST_COMMITS + 1}", new,
@@ -112,34 +114,34 @@ def judge_push(
     if len(commits) > MOST_COMMITS:
         message = f"{branch} would get more than {MOST_COMMITS} commits at once"
         return [Refusal(Problem("response.too_large", message, "push them in parts"))]
-    landed = set(world.repo.refs(records.LANDED).values())
+    landed = set(session.repo.refs(records.LANDED).values())
     found = [
         Refusal(problem, commit)
         for commit, *parents in commits
         if commit not in landed
-        for problem in _of_commit(world, git, commit, parents, branch)
+        for problem in _of_commit(session, git, commit, parents, branch)
     ]
     if found or not commits or all(commit in landed for commit, *_ in commits):
         return found
     first = commits[0][1:]
     parent = old if old.strip("0") else first[0] if first else _nothing(git)
-    asked = _asked(world, _PUSH, branch, parent, new, _TREE)
+    asked = _asked(session, _PUSH, branch, parent, new, _TREE)
     return [Refusal(problem, new) for problem in asked]
 
 
 def _of_commit(
-    world: World, git: Git, commit: str, parents: Sequence[str], branch: str
+    session: Session, git: Git, commit: str, parents: Sequence[str], branch: str
 ) -> Iterator[Problem]:
     """What is wrong with one commit of a push; of a merge, what none of its parents has."""
-    repo = world.repo
+    repo = session.repo
     (info,) = repo.commits(commit, limit=1)
     yield from gate.words(info.message, info.author)
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
     own = set.intersection(*changed) if changed else None
-    errors = _errors(gate.judge_commit(world, parent, commit, own))
+    errors = _errors(gate.judge_commit(session, parent, commit, own))
     if not errors and own is None:
-        errors = _asked(world, _PUSH, branch, parent, commit, _PLAN)
+        errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors
 
 
@@ -154,22 +156,22 @@ def _errors(judgement: gate.Judgement) -> list[Problem]:
 
 
 def _asked(
-    world: World, id: str, branch: str, parent: str, commit: str, stages: Sequence[Stage]
+    session: Session, id: str, branch: str, parent: str, commit: str, stages: Sequence[Stage]
 ) -> list[Problem]:
     """What the configured hooks of the stages have against a commit on its parent."""
-    chosen = tuple(hook for hook in world.config.hooks if hook.stage in stages)
+    chosen = tuple(hook for hook in session.config.hooks if hook.stage in stages)
     if not chosen:
         return []
     # Git runs its own hooks by itself.
-    config = world.config.but(git_hooks=False, hooks=chosen)
+    config = session.config.but(git_hooks=False, hooks=chosen)
     source = Source(id, "", 0)
     candidate = CandidateCommit(
         target=branch,
         parent=parent,
         base=parent,
         commit=commit,
-        tree=world.repo.tree(commit).root,
-        paths=tuple(sorted(world.repo.changes(parent, commit))),
+        tree=session.repo.tree(commit).root,
+        paths=tuple(sorted(session.repo.changes(parent, commit))),
     )
     decision = Decision(
         id=id,
@@ -183,19 +185,19 @@ def _asked(
         candidate=candidate,
     )
     with ExitStack() as scratch:
-        asking = replace(world, config=config, engine=_engine(world, scratch))
+        asking = replace(session, config=config, engine=_engine(session, scratch))
         (decision,) = presubmit.check([decision], asking, as_it_stands=True).kept
     errors = [problem for problem in decision.problems if problem.severity == "error"]
     return errors or ([] if decision.lands else list(decision.problems))
 
 
-def _engine(world: World, scratch: ExitStack) -> Callable[[], Engine]:
+def _engine(session: Session, scratch: ExitStack) -> Callable[[], Engine]:
     """What runs hooks: the queue's, which remembers passes, if there is one that this user may
     write to."""
-    if os.access(world.queue_root / "hooks", os.W_OK | os.X_OK):
-        return world.engine
+    if os.access(session.queue_root / "hooks", os.W_OK | os.X_OK):
+        return session.engine
     directory = scratch.enter_context(TemporaryDirectory(prefix="patchq-gate-"))
-    root, repo = Path(os.path.realpath(directory), "hooks"), world.repo
+    root, repo = Path(os.path.realpath(directory), "hooks"), session.repo
     home = repo.workdir or repo.commondir
     engine = Engine(root, repo.commondir / "objects", repo.hooks_directory(), home)
     return lambda: engine

@@ -17,7 +17,7 @@ from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun, Problem
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import problem_json
 from patchq.gate.review import decide, revert, send_back, stacked
 from patchq.gate.review.comment_file import DraftComment
@@ -37,11 +37,11 @@ class Accept(Struct, frozen=True):
     stack: bool = False
     seen: str | None = None
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
         if self.stack:
-            return stacked.accept(world, self.id, self.seen)
+            return stacked.accept(session, self.id, self.seen)
         only = None if self.only is None else frozenset(self.only)
-        return decide.accept(world, self.id, only, frozenset(self.without), self.seen)
+        return decide.accept(session, self.id, only, frozenset(self.without), self.seen)
 
 
 class Discard(Struct, frozen=True):
@@ -53,8 +53,8 @@ class Discard(Struct, frozen=True):
     why: str | None = None
     seen: str | None = None
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
-        return decide.discard(world, self.id, self.seen, self.why)
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        return decide.discard(session, self.id, self.seen, self.why)
 
 
 class SendBack(Struct, frozen=True):
@@ -67,8 +67,8 @@ class SendBack(Struct, frozen=True):
     by: str
     seen: str | None = None
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
-        return send_back.send_back(world, self.id, self.comments, self.seen, self.by)
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        return send_back.send_back(session, self.id, self.comments, self.seen, self.by)
 
 
 class Revert(Struct, frozen=True):
@@ -78,8 +78,8 @@ class Revert(Struct, frozen=True):
     ends: ClassVar = "reverted"
     id: str
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
-        return revert.revert(world, self.id, tell)
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        return revert.revert(session, self.id, tell)
 
 
 class Supersede(Struct, frozen=True):
@@ -90,9 +90,9 @@ class Supersede(Struct, frozen=True):
     id: str
     by: str
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
-        reports.supersede_one(self.id, self.by, world)
-        return Decided(_known(world, self.id))
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        reports.supersede_one(self.id, self.by, session)
+        return Decided(_known(session, self.id))
 
 
 class KeepTold(Struct, frozen=True):
@@ -103,15 +103,15 @@ class KeepTold(Struct, frozen=True):
     id: str
     runs: tuple[HookRun, ...]
 
-    def carry_out(self, world: World, tell: worker.Tell) -> Decided:
-        reports.keep_runs(world, {self.id: self.runs})
-        return Decided(_known(world, self.id))
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        reports.keep_runs(session, {self.id: self.runs})
+        return Decided(_known(session, self.id))
 
 
-def _known(world: World, id: str) -> Report:
-    report = world.queue.load(id)
+def _known(session: Session, id: str) -> Report:
+    report = session.queue.load(id)
     if report is None:
-        raise traces.unknown(world, id)
+        raise traces.unknown(session, id)
     return report
 
 
@@ -163,7 +163,7 @@ def _errand(words: Mapping[str, Any]) -> Errand:
         ) from None
 
 
-def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
+def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
     """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
     alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
     try:
@@ -172,11 +172,11 @@ def carry_out(world: World, words: Mapping[str, Any], *, again: bool) -> Mapping
         return _refused(fault)
     verdicts: list[Report] = []
     try:
-        return _answer(errand.carry_out(world, verdicts.append), verdicts)
+        return _answer(errand.carry_out(session, verdicts.append), verdicts)
     except InDoubt:
         raise
     except Fault as fault:
-        report = world.queue.load(errand.id)
+        report = session.queue.load(errand.id)
         if report and report["state"] == errand.ends and again:
             return _answer(Decided(report), ())
         return _refused(fault)

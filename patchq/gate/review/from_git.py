@@ -19,7 +19,7 @@ from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.git.objects import Leaf, as_changes
 from patchq.gate.pipeline import comments, traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.traces import Trace
 from patchq.gate.queue.register import Past
@@ -29,24 +29,24 @@ from patchq.gate.report.message import subject
 SAYS_SO = "from git alone: its report is not in the queue"
 
 
-def load(ground: Ground, id: str) -> Report | None:
+def load(context: RepoContext, id: str) -> Report | None:
     """The report of a batch as far as git can tell it; None if git does not know the batch."""
-    found = traces.find(ground, {id})
-    return _reports(ground, found)[0] if found else None
+    found = traces.find(context, {id})
+    return _reports(context, found)[0] if found else None
 
 
-def gone(ground: Ground, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
+def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
     """What is left of those batches whose reports are not in the queue: by their ids a report, and
     a note on where it is from.  Git tells the more, the register of ids the rest."""
     names = set(ids)
-    found = {it["id"]: (it, SAYS_SO) for it in _reports(ground, traces.find(ground, names))}
+    found = {it["id"]: (it, SAYS_SO) for it in _reports(context, traces.find(context, names))}
     for id in names - found.keys():
-        if past := ground.queue.past(id):
-            found[id] = _remains(ground, id, past)
+        if past := context.queue.past(id):
+            found[id] = _remains(context, id, past)
     return found
 
 
-def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
+def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
     why = Problem(past.code, "the report, which said more, is gone") if past.code else None
     made = document.to_json(
@@ -54,7 +54,7 @@ def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
             id=id,
             state=past.state,
             source=Source("", "", 0),
-            mode=ground.config.mode,
+            mode=context.config.mode,
             duplicate_of=past.other,
             problems=(why,) if why else (),
             decided=past.at,
@@ -69,36 +69,36 @@ def _remains(ground: Ground, id: str, past: Past) -> tuple[Report, str]:
     return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 
 
-def missing(ground: Ground, known: Iterable[str]) -> list[Report]:
+def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The reports of the batches that git knows beside the `known` ones, the newest first."""
-    names = traces.ids(ground.repo) - set(known)
-    return _reports(ground, _newest_first(ground, traces.find(ground, names))) if names else []
+    names = traces.ids(context.repo) - set(known)
+    return _reports(context, _newest_first(context, traces.find(context, names))) if names else []
 
 
-def waiting(ground: Ground, known: Iterable[str]) -> list[Report]:
+def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The proposals beside the `known` ones, by their ids."""
-    names = traces.ids(ground.repo, records.WAITING) - set(known)
-    return _reports(ground, traces.find(ground, names))
+    names = traces.ids(context.repo, records.WAITING) - set(known)
+    return _reports(context, traces.find(context, names))
 
 
-def _newest_first(ground: Ground, batches: list[Trace]) -> list[Trace]:
+def _newest_first(context: RepoContext, batches: list[Trace]) -> list[Trace]:
     """By the commits' times; those of one second by which one is on top of which."""
-    parents = {batch.commit: ground.repo.parents(batch.commit) for batch in batches}
+    parents = {batch.commit: context.repo.parents(batch.commit) for batch in batches}
     height: dict[str, int] = {}
     for commit in TopologicalSorter(parents).static_order():
         below = (height[parent] for parent in parents.get(commit, ()))
         height[commit] = max(below, default=0) + (commit in parents)
-    when = {commit: ground.repo.time(commit) for commit in parents}
+    when = {commit: context.repo.time(commit) for commit in parents}
     return sorted(batches, key=lambda b: (when[b.commit], height[b.commit]), reverse=True)
 
 
-def _reports(ground: Ground, batches: list[Trace]) -> list[Report]:
-    targets = _targets(ground, {batch.commit for batch in batches if batch.state != "proposed"})
-    return [_report(ground, batch, targets.get(batch.commit)) for batch in batches]
+def _reports(context: RepoContext, batches: list[Trace]) -> list[Report]:
+    targets = _targets(context, {batch.commit for batch in batches if batch.state != "proposed"})
+    return [_report(context, batch, targets.get(batch.commit)) for batch in batches]
 
 
-def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
-    repo, commit, note = ground.repo, batch.commit, batch.note
+def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
+    repo, commit, note = context.repo, batch.commit, batch.note
     trailers = traces.trailers(repo, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
@@ -110,8 +110,8 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
             id=batch.id,
             state="applied",
             source=Source("", source, 0),
-            mode=ground.config.mode,
-            target=(note and note.target) or target or ground.target or None,
+            mode=context.config.mode,
+            target=(note and note.target) or target or context.target or None,
             agent=(note and note.agent) or agent or None,
             model=(note and note.model) or model or None,
             base=Base(base, "tip"),
@@ -139,10 +139,10 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
         known,
         batch.state,
         branch=branch,
-        stands_on=_stands_on(ground, parent, known["target"]) if branch else None,
+        stands_on=_stands_on(context, parent, known["target"]) if branch else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
-        decided=document.moment(_decided(ground, batch.id, note)),
+        decided=document.moment(_decided(context, batch.id, note)),
     )
     review = note.reviews() if note else None
     if note is None or review is None:
@@ -152,21 +152,21 @@ def _report(ground: Ground, batch: Trace, target: str | None) -> Report:
     return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
 
 
-def _stands_on(ground: Ground, parent: str | None, target: str | None) -> FootingEntry | None:
+def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> FootingEntry | None:
     """The batch whose commit a proposal is on top of, where that is not the target's."""
-    tip = ground.branches.tip(target) if target else None
-    if parent is None or tip is None or ground.repo.is_ancestor(parent, tip):
+    tip = context.branches.tip(target) if target else None
+    if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
         return None
-    below = _first(traces.trailers(ground.repo, parent), "Patchq-Batch")
+    below = _first(traces.trailers(context.repo, parent), "Patchq-Batch")
     return {"batch": below, "commit": parent} if below else None
 
 
-def _decided(ground: Ground, id: str, note: Note | None) -> float | None:
+def _decided(context: RepoContext, id: str, note: Note | None) -> float | None:
     """When the batch came to its state, as the decision's note has it, or the register of ids."""
     with suppress(ValueError):
         if note and note.time:
             return datetime.fromisoformat(note.time).timestamp()
-    past = ground.queue.past(id)
+    past = context.queue.past(id)
     return past.at if past else None
 
 
@@ -174,11 +174,11 @@ def _op(before: Leaf | None, after: Leaf | None) -> str:
     return "create" if before is None else "delete_file" if after is None else "replace"
 
 
-def _targets(ground: Ground, commits: set[str]) -> dict[str, str]:
+def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
-    names = sorted(traces.targets(ground), key=lambda name: name != ground.target)
-    for name, commit in traces.commits(ground, names) if commits else ():
+    names = sorted(traces.targets(context), key=lambda name: name != context.target)
+    for name, commit in traces.commits(context, names) if commits else ():
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
             if len(found) == len(commits):

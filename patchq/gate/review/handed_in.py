@@ -24,7 +24,7 @@ from patchq.gate.git.merges import with_renames
 from patchq.gate.git.objects import SUBMODULE
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import gate
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report.message import subject
 from patchq.gate.review.ranges import Range
 
@@ -45,14 +45,14 @@ def of_range(repo: Repository, rules: Rules, change: Range, said: Mapping[str, o
     return data
 
 
-def outsized(world: World, change: Range) -> Problem | None:
+def outsized(session: Session, change: Range) -> Problem | None:
     """What is against so many files, or so large ones, before anything of them is read."""
-    changes = world.repo.changes(change.base, change.result)
+    changes = session.repo.changes(change.base, change.result)
     new = (
         (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
     )
-    sizes = ((path, world.repo.size(oid)) for path, oid in new)
-    return next(gate.too_much(len(changes), sizes, world.config.limits), None)
+    sizes = ((path, session.repo.size(oid)) for path, oid in new)
+    return next(gate.too_much(len(changes), sizes, session.config.limits), None)
 
 
 def _plain(message: str) -> str:

@@ -25,7 +25,7 @@ from patchq.gate.git import files
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.review import branches, handed_in, ranges
@@ -65,112 +65,114 @@ class Heads:
         """Seconds until `turn` wants to be called again."""
         return max(self._next - monotonic(), 0.0)
 
-    def turn(self, world: World) -> None:
+    def turn(self, session: Session) -> None:
         """Look at the branches, if it is time; what takes long is gone on with at the next turn."""
         began = monotonic()
-        if not world.config.branches:
+        if not session.config.branches:
             self._next = inf
         elif self._next == inf or began >= self._next:
-            over = self.look(world, _PIECE_SECONDS)
+            over = self.look(session, _PIECE_SECONDS)
             ended = monotonic()
             spent = ended - began
             self._next = ended + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
 
-    def look(self, world: World, seconds: float = inf) -> bool:
+    def look(self, session: Session, seconds: float = inf) -> bool:
         """Hand in the branches that moved; False if time was up before all were looked at."""
         began = monotonic()
         if not self._read:
-            self._known, self._read = branches.known(world.queue_root), True
+            self._known, self._read = branches.known(session.queue_root), True
         try:
-            tips = branches.matching(world)
+            tips = branches.matching(session)
         except RepositoryFault as fault:  # a ref that cannot be read is not the queue's end
-            self._say_trouble(world, fault)
+            self._say_trouble(session, fault)
             return True
-        self._say_trouble(world, None)
+        self._say_trouble(session, None)
         for name in self._known.keys() - tips.keys():
-            self._gone(world, name, tips)
+            self._gone(session, name, tips)
         self._left = self._left or deque(tips)
         while self._left:
             name = self._left.popleft()
             head, tip = self._known.get(name, Head()), tips.get(name)
-            if tip and (head.tip != tip or not (head.why or self._has_come(world, head))):
-                world.pulse()
-                self._take(world, name, tip, head)
+            if tip and (head.tip != tip or not (head.why or self._has_come(session, head))):
+                session.pulse()
+                self._take(session, name, tip, head)
             if self._left and monotonic() - began > seconds:
                 return False
         return True
 
-    def _say_trouble(self, world: World, fault: Fault | None) -> None:
+    def _say_trouble(self, session: Session, fault: Fault | None) -> None:
         message = fault.message if fault else ""
         if message != self._trouble:
-            troubles, self._trouble = Troubles(world.queue_root), message
+            troubles, self._trouble = Troubles(session.queue_root), message
             if fault:
                 troubles.note("branches", f"no branch is taken: {message}", fault.hint or "")
             else:
                 troubles.over("branches")
 
-    def _gone(self, world: World, name: str, tips: Mapping[str, str]) -> None:
+    def _gone(self, session: Session, name: str, tips: Mapping[str, str]) -> None:
         """A branch that was renamed goes by its new name; what else is gone is remembered while its
         batch waits, so that one of this name that comes back takes its place."""
         head = self._known[name]
         new = (other for other, tip in tips.items() if tip == head.tip and other not in self._known)
         if head.source and (renamed := next(new, None)):
             _LOG.info("the branch %s goes on as %s", name, renamed)
-            self._note(world, renamed, head)
-        elif report := branches.last(world, head):
+            self._note(session, renamed, head)
+        elif report := branches.last(session, head):
             if report["state"] in WAITING:
                 return
-        elif self._is_in_inbox(world, head):
+        elif self._is_in_inbox(session, head):
             return
-        self._note(world, name, None)
+        self._note(session, name, None)
 
-    def _has_come(self, world: World, head: Head) -> bool:
+    def _has_come(self, session: Session, head: Head) -> bool:
         """Whether the last response is in the inbox, or known to the queue: a crash, or a person,
         may have kept it from there."""
         if head.source in self._arrived:
             return True
-        if world.queue.by_source(head.source):
+        if session.queue.by_source(head.source):
             self._arrived.add(head.source)
             return True
-        return self._is_in_inbox(world, head)
+        return self._is_in_inbox(session, head)
 
-    def _is_in_inbox(self, world: World, head: Head) -> bool:
-        return bool(head.file) and (world.queue_root / "inbox" / head.file).exists()
+    def _is_in_inbox(self, session: Session, head: Head) -> bool:
+        return bool(head.file) and (session.queue_root / "inbox" / head.file).exists()
 
-    def _take(self, world: World, name: str, tip: str, head: Head) -> None:
+    def _take(self, session: Session, name: str, tip: str, head: Head) -> None:
         """Hand in the branch, or note why not."""
         try:
-            if self._is_in_inbox(world, head) and not world.queue.by_source(head.source):
+            if self._is_in_inbox(session, head) and not session.queue.by_source(head.source):
                 raise NotYet("its last response is in the inbox", "that has its verdict")
-            self._hand_in(world, name, tip, head)
+            self._hand_in(session, name, tip, head)
         except NotYet as wait:
-            self._note(world, name, replace(head, waits=wait.why, until=wait.until))
+            self._note(session, name, replace(head, waits=wait.why, until=wait.until))
         except UsageError as refusal:
             _LOG.warning("the branch %s is not taken: %s", name, refusal.message)
             why, cure = refusal.message, refusal.hint or ""
-            self._note(world, name, replace(head, tip=tip, why=why, cure=cure, waits="", until=""))
+            self._note(
+                session, name, replace(head, tip=tip, why=why, cure=cure, waits="", until="")
+            )
         except DiskFault:
             raise
         except Fault as fault:  # of this branch, or of the moment
-            self._note(world, name, replace(head, waits=fault.message, until=fault.hint or ""))
+            self._note(session, name, replace(head, waits=fault.message, until=fault.hint or ""))
 
-    def _hand_in(self, world: World, name: str, tip: str, head: Head) -> None:
-        repo, id = world.repo, batch_id(name)
+    def _hand_in(self, session: Session, name: str, tip: str, head: Head) -> None:
+        repo, id = session.repo, batch_id(name)
         if repo.branch_tip(name) != tip:
             raise NotYet("it is being moved, or is at no commit", "it is at one")
         _check_ready(repo, name)
         for other, taken in self._known.items():
             if other != name and taken.tip == tip and taken.source and not taken.why:
                 raise UsageError(f"{other} was taken at this very commit", "commit to the branch")
-        change = ranges.since(repo, world.branches.tip(world.target) or "", tip)
+        change = ranges.since(repo, session.branches.tip(session.target) or "", tip)
         if not change.commits:
-            missing = f"it has no commit that {world.target} has not"
+            missing = f"it has no commit that {session.target} has not"
             raise UsageError(missing, "commit to the branch")
-        if problem := handed_in.outsized(world, change):
+        if problem := handed_in.outsized(session, change):
             raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
-        retries = replaces(world, head)
-        data = handed_in.of_range(repo, world.rules, change, {"id": id, "retries": retries})
-        most = world.config.limits.response_bytes
+        retries = replaces(session, head)
+        data = handed_in.of_range(repo, session.rules, change, {"id": id, "retries": retries})
+        most = session.config.limits.response_bytes
         if len(data) > most:
             raise UsageError(
                 f"response.too_large: as a response it has {len(data)} bytes, more than "
@@ -179,12 +181,12 @@ class Heads:
             )
         file = file_name(f"{id}.{tip[:12]}.md")
         taken = Head(tip, sha256(data).hexdigest(), file, retries)
-        self._note(world, name, taken)
-        if (dropped := world.queue.submit(data, file, flush=True)) != file:
-            self._note(world, name, replace(taken, file=dropped))
+        self._note(session, name, taken)
+        if (dropped := session.queue.submit(data, file, flush=True)) != file:
+            self._note(session, name, replace(taken, file=dropped))
         _LOG.info("the branch %s is handed in as %s", name, dropped)
 
-    def _note(self, world: World, name: str, head: Head | None) -> None:
+    def _note(self, session: Session, name: str, head: Head | None) -> None:
         """Know this of a branch, or nothing any more, from now on and after a crash."""
         if self._known.get(name) == head:
             return
@@ -193,7 +195,7 @@ class Heads:
         else:
             self._known[name] = head
         told = {name: asdict(head) for name, head in self._known.items()}
-        place = world.queue_root / branches.FILE
+        place = session.queue_root / branches.FILE
         try:
             data = json.dumps(told, indent=0).encode()
             files.replace(place, data, via=place.with_name(f".{branches.FILE}"), flush=True)
@@ -212,21 +214,21 @@ def _check_ready(repo: Repository, name: str) -> None:
         )
 
 
-def replaces(world: World, head: Head) -> str:
+def replaces(session: Session, head: Head) -> str:
     """The batch that the branch's next response takes the place of: the one of it that waits, if
     one does, else the one that was refused last; empty if there is none."""
-    report, refused = branches.last(world, head), ""
+    report, refused = branches.last(session, head), ""
     if report is None and head.retries:  # the last response never arrived
-        report = world.queue.load(head.retries)
+        report = session.queue.load(head.retries)
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = traces.successors(world, report["id"])
-        now = world.queue.load(stands)
+        *_, stands = traces.successors(session, report["id"])
+        now = session.queue.load(stands)
         if now and now["state"] in WAITING:
             return stands
         if report["state"] == "rejected":
             refused = refused or report["id"]
         before = report["retry"]["of"]
-        report = world.queue.load(before) if before else None
+        report = session.queue.load(before) if before else None
     return refused

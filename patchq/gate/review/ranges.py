@@ -19,7 +19,7 @@ from patchq.core.model.errors import UsageError
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 
 MOST_COMMITS = 1000
 """How many commits one range may hold."""
@@ -46,10 +46,10 @@ def of_range(repo: Repository, text: str) -> Range:
     return since(repo, _commit(repo, first or "HEAD"), _commit(repo, last or "HEAD"))
 
 
-def of_branch(ground: Ground, name: str, target: str) -> Range:
+def of_branch(context: RepoContext, name: str, target: str) -> Range:
     """What the branch has and the target does not; raises `UsageError`, also where a work tree has
     changes of it that are not committed."""
-    repo = ground.repo
+    repo = context.repo
     tip = repo.branch_tip(name)
     if tip is None:
         raise UsageError(f"there is no branch {name!r}", "see `git branch`")
@@ -58,7 +58,7 @@ def of_branch(ground: Ground, name: str, target: str) -> Range:
             f"the work tree {checkout.workdir} has changes of {name} that are not committed",
             f"commit or stash them, or hand in all with --worktree {checkout.workdir}",
         )
-    return since(repo, _target_tip(ground, target), tip)
+    return since(repo, _target_tip(context, target), tip)
 
 
 def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
@@ -69,15 +69,15 @@ def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
             yield checkout
 
 
-def of_commit(ground: Ground, id: str, target: str) -> Range:
+def of_commit(context: RepoContext, id: str, target: str) -> Range:
     """What the commit has and the target does not; raises `UsageError`."""
-    return since(ground.repo, _target_tip(ground, target), _commit(ground.repo, id))
+    return since(context.repo, _target_tip(context, target), _commit(context.repo, id))
 
 
-def of_worktree(ground: Ground, directory: Path, target: str) -> Range:
+def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
     """What a work tree has and the target does not, committed or not, without what git ignores;
     raises `UsageError`."""
-    repo, place = ground.repo, Path(os.path.realpath(directory))
+    repo, place = context.repo, Path(os.path.realpath(directory))
     found = [it for it in registered(repo) if not it.unseen and place.is_relative_to(it.workdir)]
     if not found:
         raise UsageError(
@@ -87,7 +87,7 @@ def of_worktree(ground: Ground, directory: Path, target: str) -> Range:
     head = checkout.git.run("rev-parse", "-q", "--verify", "HEAD^{commit}").stdout.decode().strip()
     if not head:
         raise UsageError(f"the work tree {checkout.workdir} has no commit yet", "commit first")
-    own = since(repo, _target_tip(ground, target), head)
+    own = since(repo, _target_tip(context, target), head)
     return replace(own, result=_written(checkout, head))
 
 
@@ -156,8 +156,8 @@ def _commit(repo: Repository, text: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _target_tip(ground: Ground, target: str) -> str:
-    tip = ground.branches.tip(target)
+def _target_tip(context: RepoContext, target: str) -> str:
+    tip = context.branches.tip(target)
     if tip is None:
         raise UsageError(f"there is no branch {target!r}", "name another --target")
     return tip

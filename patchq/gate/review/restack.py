@@ -48,11 +48,11 @@ from patchq.gate.land import board, collisions, presubmit, reports
 from patchq.gate.land.board import Board
 from patchq.gate.land.marks import catch_up
 from patchq.gate.pipeline import comments, notes, stacks, traces
-from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.pipeline.stacks import Footing
-from patchq.gate.pipeline.world import Choice, Tips, World
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.review import stuck
@@ -90,46 +90,46 @@ class _Looked:
 _looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
 
 
-def settle(world: World, *, rest: bool = True, seconds: float = inf) -> bool:
+def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool:
     """Put down what was done by plain git, have what waits follow its target, and name who collides
     with whom; True if that is done, as far as it can be now.
 
     Nothing is read twice while no branch moves.  What touches nothing that moved comes last, and is
     left for another time without `rest`; so is what remains after about so many `seconds`.
     """
-    if world.branches.away:
+    if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
-    catch_up(world)
-    looked = _look(world)
+    catch_up(session)
+    looked = _look(session)
     until = monotonic() + seconds
     while todo := list(islice(looked.now, _PIECE)) or (
         list(islice(looked.later, _PIECE)) if rest else []
     ):
-        reports.reconcile(world, todo)
-        moved = follow(world, todo)
-        if world.signer.resting:
+        reports.reconcile(session, todo)
+        moved = follow(session, todo)
+        if session.signer.resting:
             break  # they are looked at again
         for id in todo:
             looked.now.pop(id, None)
             looked.later.pop(id, None)
         looked.marks |= {id: (commit, commit) for id, commit in moved.items()}
-        if there := board.known(world.repo):
+        if there := board.known(session.repo):
             looked.below |= _below(looked.marks, there, todo)
             looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
         if monotonic() >= until:
             break
     most = None if seconds == inf else 4 * _PIECE
-    named = not looked.marks or collisions.refresh(world, most=most)
+    named = not looked.marks or collisions.refresh(session, most=most)
     left = looked.now or (rest and looked.later)
-    return named and (world.signer.resting or not left)
+    return named and (session.signer.resting or not left)
 
 
-def _look(world: World) -> _Looked:
+def _look(session: Session) -> _Looked:
     """See which proposals are to be looked at since the last time."""
-    repo = world.repo
+    repo = session.repo
     looked = _looked.setdefault(repo, _Looked())
-    waits = board.waiting(world)
-    branches = world.branches.tips(records.branch("")) if waits else {}
+    waits = board.waiting(session)
+    branches = session.branches.tips(records.branch("")) if waits else {}
     at: dict[str, list[str]] = {}
     for gitdir, ref in heads(repo.commondir) if waits else ():
         at.setdefault(ref, []).append(str(gitdir))
@@ -137,7 +137,7 @@ def _look(world: World) -> _Looked:
         id: (mark, branches.get(records.branch(id)), *at.get(records.BRANCHES + id, ()))
         for id, mark in waits.items()
     }
-    there = board.board(world, waits)
+    there = board.board(session, waits)
     below = _below(marks, there, marks)
     for id in [id for id in looked.marks if id not in marks]:
         looked.now.pop(id, None)
@@ -146,7 +146,7 @@ def _look(world: World) -> _Looked:
     looked.now |= {id: None for id, mark in below.items() if looked.below.get(id) != mark}
     looked.marks, looked.below = marks, below
     if waits:
-        _look_at_targets(looked, there, world)
+        _look_at_targets(looked, there, session)
     return looked
 
 
@@ -161,28 +161,28 @@ def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict
     return found
 
 
-def _look_at_targets(looked: _Looked, waits: Board, world: World) -> None:
+def _look_at_targets(looked: _Looked, waits: Board, session: Session) -> None:
     targets: dict[str, list[str]] = {}
     for id in waits:
         targets.setdefault(waits[id].target, []).append(id)
     for target, ids in targets.items():
-        tip, before = world.branches.tip(target), looked.tips.get(target)
+        tip, before = session.branches.tip(target), looked.tips.get(target)
         looked.tips[target] = tip
         if tip == before:
             continue
         near = set(ids)
         if tip and before:
-            near = _touched(world, looked, waits, target, before, tip)
+            near = _touched(session, looked, waits, target, before, tip)
         looked.now |= {id: None for id in ids if id in near}
         looked.later |= {id: None for id in ids if id not in near}
 
 
 def _touched(
-    world: World, looked: _Looked, waits: Board, target: str, old: str, new: str
+    session: Session, looked: _Looked, waits: Board, target: str, old: str, new: str
 ) -> set[str]:
     """The proposals that the move of their target may be about: those that touch a path which it
     changed, and those that a new commit names, or is."""
-    repo = world.repo
+    repo = session.repo
     own: dict[Hashable, str] = {}
     for id, (mark, branch, *_) in looked.marks.items():
         own |= {mark: id, branch: id}
@@ -207,31 +207,31 @@ class _Step(Struct, frozen=True):
     updated: Report
 
 
-def follow(world: World, ids: Collection[str] | None = None) -> dict[str, str]:
+def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, str]:
     """Make these proposals (all) again on the tips of their targets, or say why that fails; the
     commits of those that were made again."""
     steps = []
-    for report in list(traces.waiting(world, ids)):
+    for report in list(traces.waiting(session, ids)):
         try:
-            step = _step(report, world)
+            step = _step(report, session)
         except ObjectDamaged as damage:  # it stays as it is, and is looked at again
             _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
             continue
         steps += [step] if step else []
     if steps:
-        with _staged(steps, world) as values:
-            flush(world)
-            with reports.locked(world):
-                steps = [step for step in steps if _as_before(step, world)]
-                return _carry_out(steps, values, world)
+        with _staged(steps, session) as values:
+            flush(session)
+            with reports.locked(session):
+                steps = [step for step in steps if _as_before(step, session)]
+                return _carry_out(steps, values, session)
     return {}
 
 
-def _step(report: CommittedReport, world: World) -> _Step | None:
+def _step(report: CommittedReport, session: Session) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
-    repo, id = world.repo, report["id"]
-    sighting = traces.observe(world, report)
-    tip, branch = (world.branches.tip(name) for name in (report["target"], records.branch(id)))
+    repo, id = session.repo, report["id"]
+    sighting = traces.observe(session, report)
+    tip, branch = (session.branches.tip(name) for name in (report["target"], records.branch(id)))
     waits = repo.ref_target(records.WAITING + id)
     if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
         return None
@@ -239,7 +239,7 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
         return None
     # On top of the tip, or of what it stands on, and of nothing else: a commit that was taken back
     # must not land with it.
-    footing = stacks.footing(world, report)
+    footing = stacks.footing(session, report)
     follows = repo.parents(branch) == (footing.commit,)
     agree = report["commit"] == branch == waits
     if agree and not follows and stuck.knows(report, footing):
@@ -249,14 +249,14 @@ def _step(report: CommittedReport, world: World) -> _Step | None:
     updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
     if follows:
         updated = {**updated, "stands_on": _stands_on(footing)}
-    if not follows and (where := world.branches.checkouts(records.branch(id))):
+    if not follows and (where := session.branches.checkouts(records.branch(id))):
         updated = document.with_problems(
             updated, stuck.checked_out(report, footing, where[0].workdir)
         )
     elif not follows or report["commit"] != branch:
-        if world.signer.resting:
+        if session.signer.resting:
             return None
-        decision = _decided(report, footing, world)
+        decision = _decided(report, footing, session)
         if isinstance(decision, Fault):
             message = stuck.since(report, footing) + decision.message
             updated = document.with_problems(
@@ -283,29 +283,29 @@ def _stands_on(footing: Footing) -> FootingEntry | None:
     return {"batch": footing.on, "commit": footing.commit}
 
 
-def _decided(report: CommittedReport, footing: Footing, world: World) -> Decision | Fault:
+def _decided(report: CommittedReport, footing: Footing, session: Session) -> Decision | Fault:
     """The batch where it is to stand; the fault if the queue does not hold what it was made
     from."""
     try:
-        claim, choice = claim_of(report, world), choice_of(report)
+        claim, choice = claim_of(report, session), choice_of(report)
     except Fault as fault:
         return fault
-    decision = process(claim, world, Tips(world), choice)
+    decision = process(claim, session, Tips(session), choice)
     if report["stands_on"] and decision.candidate:
-        decision = _on_new_ground(decision, decision.candidate, world)
-    if world.hooks.fixing:  # `accept` asks the others, about the tree that lands
-        (decision,) = presubmit.check([decision], world).kept
+        decision = _on_new_ground(decision, decision.candidate, session)
+    if session.hooks.fixing:  # `accept` asks the others, about the tree that lands
+        (decision,) = presubmit.check([decision], session).kept
     return decision
 
 
-def _on_new_ground(decision: Decision, made: CandidateCommit, world: World) -> Decision:
+def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) -> Decision:
     """The decision with the commit that the batch stands on now for its base, where that gives the
     same tree: what it stood on before is in no history any more, and git may give it up."""
-    base, repo = decision.base, world.repo
+    base, repo = decision.base, session.repo
     if base is None or base.how == "declared" or repo.is_ancestor(base.commit, made.parent):
         return decision
     choice = replace(decision.choice, base=Base(made.parent, base.how))
-    again = process(decision.claim, world, Tips(world), choice)
+    again = process(decision.claim, session, Tips(session), choice)
     same = again.candidate and (again.candidate.parent, again.candidate.tree)
     return again if same == (made.parent, made.tree) else decision
 
@@ -332,9 +332,9 @@ def choice_of(report: CommittedReport) -> Choice:
     )
 
 
-def claim_of(report: Report, world: World) -> Claim:
+def claim_of(report: Report, session: Session) -> Claim:
     """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
-    source, body = report["source"], world.queue.body(report["id"])
+    source, body = report["source"], session.queue.body(report["id"])
     if body is None:
         raise Fault(
             f"the response of {report['id']} is gone from the queue",
@@ -374,62 +374,62 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
 
 
 @contextmanager
-def _staged(steps: Sequence[_Step], world: World) -> Iterator[Mapping[str, Staged]]:
+def _staged(steps: Sequence[_Step], session: Session) -> Iterator[Mapping[str, Staged]]:
     """The ids that refs move to, each written once."""
     oids = {oid for step in steps for oid in (step.commit, step.waits)}
     values: dict[str, Staged] = {}
     try:
         for oid in oids:
-            values[oid] = refs.stage(world.repo, oid)
+            values[oid] = refs.stage(session.repo, oid)
         yield values
     finally:
         for value in values.values():
             value.drop()
 
 
-def _as_before(step: _Step, world: World) -> bool:
+def _as_before(step: _Step, session: Session) -> bool:
     """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
-    report, repo, name = world.queue.load(step.id), world.repo, records.branch(step.id)
+    report, repo, name = session.queue.load(step.id), session.repo, records.branch(step.id)
     return (
         report is not None
         and report["state"] == "proposed"
-        and world.branches.tip(name) == step.branch
+        and session.branches.tip(name) == step.branch
         and repo.ref_target(records.WAITING + step.id) == step.waits
-        and (step.commit == step.branch or not world.branches.checkouts(name))
+        and (step.commit == step.branch or not session.branches.checkouts(name))
     )
 
 
 def _carry_out(
-    steps: Sequence[_Step], values: Mapping[str, Staged], world: World
+    steps: Sequence[_Step], values: Mapping[str, Staged], session: Session
 ) -> dict[str, str]:
     """Move the refs and rewrite the reports; the lock on the reports is held."""
-    shared = world.queue.proposals() or {}
-    moved = [step for step in steps if _swap(step, step.waits, values, world)]
+    shared = session.queue.proposals() or {}
+    moved = [step for step in steps if _swap(step, step.waits, values, session)]
     if any(step.waits != step.commit for step in moved):
-        files.barrier(world.repo.commondir)
-        world.queue.mark({step.id: step.commit for step in moved})
+        files.barrier(session.repo.commondir)
+        session.queue.mark({step.id: step.commit for step in moved})
     done = [step for step in moved if step.branch == step.commit]
     to_move = [step for step in moved if step.branch != step.commit]
-    moves = [_move(step, values, world) for step in to_move]
-    for step, moved_to in zip(to_move, world.branches.land(moves) if moves else (), strict=True):
+    moves = [_move(step, values, session) for step in to_move]
+    for step, moved_to in zip(to_move, session.branches.land(moves) if moves else (), strict=True):
         if moved_to.made:
             done.append(step)
         else:  # a person was quicker, or who served the branch before and was taken for dead
-            _swap(replace(step, commit=step.waits), step.commit, values, world)
-            world.queue.mark({step.id: shared.get(step.id) or step.waits})
+            _swap(replace(step, commit=step.waits), step.commit, values, session)
+            session.queue.mark({step.id: shared.get(step.id) or step.waits})
     if any(step.branch != step.commit for step in done):
-        files.barrier(world.repo.commondir)
+        files.barrier(session.repo.commondir)
     for step in done:
-        made = reports.put(world, _beside(step, world.queue.load(step.id), world))
+        made = reports.put(session, _beside(step, session.queue.load(step.id), session))
         if waits_for_its_agent(made):
-            notes.add(world, made, before=step.branch)
-        if waits := board.known(world.repo):
-            waits.take(made, step.commit, world.repo)
-    world.queue.sync()
+            notes.add(session, made, before=step.branch)
+        if waits := board.known(session.repo):
+            waits.take(made, step.commit, session.repo)
+    session.queue.sync()
     return {step.id: step.commit for step in done}
 
 
-def _beside(step: _Step, now: Report | None, world: World) -> Report:
+def _beside(step: _Step, now: Report | None, session: Session) -> Report:
     """The report as it is to be, with what others wrote there since it was looked at: the
     collisions with other batches, and what people ask for."""
     if now is None:
@@ -446,20 +446,20 @@ def _beside(step: _Step, now: Report | None, world: World) -> Report:
         before = {edit["id"]: edit["path"] for edit in now["edits"]}
         after = {edit["id"]: edit["path"] for edit in made["edits"]}
         renames = {before[id]: after[id] for id in before.keys() & after.keys()}
-        review = comments.carried(world.repo, review, old, step.commit, renames)
-    return comments.with_review(world.repo, made, review)
+        review = comments.carried(session.repo, review, old, step.commit, renames)
+    return comments.with_review(session.repo, made, review)
 
 
-def _swap(step: _Step, old: str, values: Mapping[str, Staged], world: World) -> bool:
+def _swap(step: _Step, old: str, values: Mapping[str, Staged], session: Session) -> bool:
     """Move the mark that the batch waits."""
     if old == step.commit:
         return True
-    name, who = records.WAITING + step.id, world.identity()
-    return refs.move(world.repo, name, old, values[step.commit], _log(step), who)
+    name, who = records.WAITING + step.id, session.identity()
+    return refs.move(session.repo, name, old, values[step.commit], _log(step), who)
 
 
-def _move(step: _Step, values: Mapping[str, Staged], world: World) -> BranchMove:
-    value, who = values[step.commit], world.identity()
+def _move(step: _Step, values: Mapping[str, Staged], session: Session) -> BranchMove:
+    value, who = values[step.commit], session.identity()
     return BranchMove(records.branch(step.id), step.branch, value, _log(step), who)
 
 

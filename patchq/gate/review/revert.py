@@ -22,7 +22,7 @@ from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes, traces
 from patchq.gate.pipeline.mode import HAND_IN
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.world import Choice, Tips, World
+from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
@@ -34,15 +34,15 @@ _MOST_COMMITS = 1000
 _MOST = 10**6
 
 
-def revert(world: World, id: str, tell: worker.Tell) -> Decided:
+def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     """Take a batch that landed back; `tell` is called with the report on the batch that does it.
 
     Returns the report on the first batch as it is then, or why nothing was done.  `UsageError` for
     a batch that is not there to be taken back.
     """
-    report, commit = _landed(world, id)
+    report, commit = _landed(session, id)
     target = report["target"]
-    gate = _for_what_was_there(world)
+    gate = _for_what_was_there(session)
     data = _response(gate, id, target, commit)
     if isinstance(data, Problem):
         return Decided(report, (data,))
@@ -50,32 +50,32 @@ def revert(world: World, id: str, tell: worker.Tell) -> Decided:
     choice = Choice(target=target, accepted=True)
     if obstacle := _in_the_way(gate, data, name, choice):
         return Decided(report, (obstacle,))
-    world.signer.try_out(world.identity())  # else it would land when nobody sees it any more
+    session.signer.try_out(session.identity())  # else it would land when nobody sees it any more
     verdicts: list[Report] = []
-    worker.work([world.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
+    worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
         if verdict["state"] == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-            discard(world, verdict["id"])  # else it would land when nobody sees it any more
+            discard(session, verdict["id"])  # else it would land when nobody sees it any more
             why = verdict["problems"][-1]
             hint = f"see to that, then `patchq revert {id}` again"
             return Decided(report, (Problem(CannotFollow.code, why["message"], hint),))
         tell(verdict)
         if verdict["state"] == "applied" and has_commit(verdict):
-            marked = _mark(world, report, verdict["id"], verdict["commit"])
-            restack.settle(world)
+            marked = _mark(session, report, verdict["id"], verdict["commit"])
+            restack.settle(session)
             return Decided(marked)
     return Decided(report)
 
 
-def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
+def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     """The report of the batch, and the commit by which it is on its target."""
-    world.branches.refresh()
-    report = world.queue.load(id)
-    if report is None and (known := from_git.gone(world, [id])):
+    session.branches.refresh()
+    report = session.queue.load(id)
+    if report is None and (known := from_git.gone(session, [id])):
         report, _ = known[id]
     if report is None:
-        raise traces.unknown(world, id)
-    sighting = traces.observe(world, report)
+        raise traces.unknown(session, id)
+    sighting = traces.observe(session, report)
     if sighting.state == "duplicate" and report["duplicate_of"]:
         other = report["duplicate_of"]
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
@@ -91,32 +91,32 @@ def _landed(world: World, id: str) -> tuple[CommittedReport, str]:
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
     if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
-        reports.reconcile(world, [id])
-        updated = world.queue.load(id)
+        reports.reconcile(session, [id])
+        updated = session.queue.load(id)
         report = updated if updated and has_commit(updated) else report
-    return report, _on_target(world, {**report, "commit": sighting.commit or report["commit"]})
+    return report, _on_target(session, {**report, "commit": sighting.commit or report["commit"]})
 
 
-def _on_target(world: World, report: CommittedReport) -> str:
-    repo, id, target = world.repo, report["id"], report["target"]
-    tip = world.branches.tip(target)
+def _on_target(session: Session, report: CommittedReport) -> str:
+    repo, id, target = session.repo, report["id"], report["target"]
+    tip = session.branches.tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
     commit = traces.landing(report, repo, tip)
     if commit is None:
         raise UsageError(f"batch {id} is not in the history of {target} any more")
-    undone = _undone_by(world, commit, tip)
+    undone = _undone_by(session, commit, tip)
     if undone is not None:
         by = next(iter(traces.trailers(repo, undone).get("Patchq-Batch", [])), None)
-        _mark(world, report, by, undone)
+        _mark(session, report, by, undone)
         raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
     return commit
 
 
-def _undone_by(world: World, commit: str, tip: str) -> str | None:
+def _undone_by(session: Session, commit: str, tip: str) -> str | None:
     """The later commit that says it takes this one back, and was not taken back itself."""
     void: set[str] = set()
-    for later in world.repo.commits(tip, commit, _MOST_COMMITS):
+    for later in session.repo.commits(tip, commit, _MOST_COMMITS):
         for reverted in () if later.oid in void else _REVERTS.findall(later.message):
             if reverted == commit:
                 return later.oid
@@ -124,7 +124,7 @@ def _undone_by(world: World, commit: str, tip: str) -> str | None:
     return None
 
 
-def _response(gate: World, id: str, target: str, commit: str) -> bytes | Problem:
+def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Problem:
     """The response that takes the batch back, or why there is none."""
     start = _start(gate, id, commit)
     if isinstance(start, Problem):
@@ -141,10 +141,10 @@ def _response(gate: World, id: str, target: str, commit: str) -> bytes | Problem
     return data
 
 
-def _start(world: World, id: str, commit: str) -> str | Problem:
+def _start(session: Session, id: str, commit: str) -> str | Problem:
     """What was there before the batch's own commit, and before those that a person put on top of it
     before it landed."""
-    repo, start = world.repo, commit
+    repo, start = session.repo, commit
     for _ in range(_MOST_COMMITS):
         named, parents = traces.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
         if len(parents) != 1 or len(named) > 1:
@@ -159,23 +159,23 @@ def _start(world: World, id: str, commit: str) -> str | Problem:
     )
 
 
-def _for_what_was_there(world: World) -> World:
+def _for_what_was_there(session: Session) -> Session:
     """The same gate without its doubts about new text: what comes back stood there before."""
-    config = world.config
+    config = session.config
     relaxed = {
         "validate_": config.validate_.but(elision=False, syntax=False),
         "limits": config.limits.but(files=_MOST, edits=_MOST),
         "paths": config.paths.but(new_directories=True),
     }
-    return replace(world, config=config.but(**relaxed))
+    return replace(session, config=config.but(**relaxed))
 
 
-def _in_the_way(world: World, data: bytes, name: str, choice: Choice) -> Problem | None:
+def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Problem | None:
     """What keeps the batch from landing now, found without writing anything."""
     decision = process(
         Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3])),
-        world,
-        Tips(world),
+        session,
+        Tips(session),
         replace(choice, dry_run=True),
     )
     state, problems = decision.state, decision.problems
@@ -197,11 +197,11 @@ _HINTS = {
 }
 
 
-def _mark(world: World, report: Report, by: str | None, commit: str) -> Report:
+def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted; its record stays on the commit by which it landed."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
-    if world.queue.load(report["id"]):
-        return reports.rewrite(world, report, "reverted", reason, duplicate_of=by)
+    if session.queue.load(report["id"]):
+        return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)
     updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)
-    notes.add(world, updated, reason)
+    notes.add(session, updated, reason)
     return updated

@@ -24,7 +24,7 @@ from patchq.core.text.quote import clip, visible
 from patchq.gate.git.objects import is_regular
 from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
 from patchq.gate.review import decide
 from patchq.gate.review.comment_file import DraftComment, refuse
@@ -39,7 +39,7 @@ MAX_REVIEW = 16 * 1024
 
 
 def send_back(
-    world: World,
+    session: Session,
     id: str,
     drafts: Sequence[DraftComment],
     seen: str | None = None,
@@ -47,29 +47,29 @@ def send_back(
 ) -> Decided:
     """Ask for changes of a proposal, by these comments; `by` is who asks, and `seen` the commit of
     the proposal that was looked at, if it may have followed its target meanwhile."""
-    report = decide.proposal(world, id)
+    report = decide.proposal(session, id)
     shown = seen or report["commit"]
-    if not world.repo.exists(shown):
+    if not session.repo.exists(shown):
         message = f"the commit {shown[:12]} is not there any more"
         raise UsageError(message, f"see `patchq show {id}`")
-    who = clip(visible(by or world.identity().name), 200)
-    said = _checked(world, report, drafts, shown, who)
-    with reports.locked(world):
-        now = world.queue.load(id)
+    who = clip(visible(by or session.identity().name), 200)
+    said = _checked(session, report, drafts, shown, who)
+    with reports.locked(session):
+        now = session.queue.load(id)
         if now is None or now["state"] != "proposed" or not has_commit(now):
             raise decide.decided_already(id, now["state"] if now else "gone")
-        updated = _asked(world, now, said, shown, who)
-        reports.put(world, updated)
-        world.queue.sync()
-        notes.add(world, updated)
-    llm = world.config.llm
+        updated = _asked(session, now, said, shown, who)
+        reports.put(session, updated)
+        session.queue.sync()
+        notes.add(session, updated)
+    llm = session.config.llm
     if llm.model and llm.auto_retry:
-        world.queue.submit(request.write(Request(retries=id)), id + REQUEST)
+        session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
     return Decided(updated)
 
 
 def _asked(
-    world: World, now: CommittedReport, said: Sequence[CommentEntry], shown: str, who: str
+    session: Session, now: CommittedReport, said: Sequence[CommentEntry], shown: str, who: str
 ) -> Report:
     """The report with these comments beside those that are there; the lock is held."""
     at = document.moment(time.time())
@@ -77,7 +77,7 @@ def _asked(
     review: ReviewEntry = {
         "state": "changes_requested", "by": who, "at": at, "comments": said,
     }  # fmt: skip
-    review = comments.carried(world.repo, review, shown, now["commit"])
+    review = comments.carried(session.repo, review, shown, now["commit"])
     before = now["review"]["comments"] if now["review"] and sent_back(now) else ()
     new = [one for one in review["comments"] if one not in before]
     review = {**review, "comments": [*before, *new]}
@@ -88,14 +88,14 @@ def _asked(
             f"the comments on {now['id']} are longer than {MAX_REVIEW // 1024} KiB together",
             "say it in fewer words; nothing was sent",
         )
-    return comments.with_review(world.repo, now, review)
+    return comments.with_review(session.repo, now, review)
 
 
 # ---------------------------------------------------------------- what may be said
 
 
 def _checked(
-    world: World, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
+    session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
 ) -> list[CommentEntry]:
     """The comments as the report has them; `UsageError` with all that is wrong with them."""
     if not drafts:
@@ -103,8 +103,8 @@ def _checked(
     flaws: list[str] = []
     made: list[CommentEntry] = []
     for number, draft in enumerate(drafts, 1):
-        entry = _entry(world, report, draft, shown, who)
-        wrong = list(_flaws(world, report, draft, entry, shown))
+        entry = _entry(session, report, draft, shown, who)
+        wrong = list(_flaws(session, report, draft, entry, shown))
         flaws += [f"comment {number}: {flaw}" if len(drafts) > 1 else flaw for flaw in wrong]
         made.append(entry)
     refuse(flaws)
@@ -112,13 +112,13 @@ def _checked(
 
 
 def _entry(
-    world: World, report: CommittedReport, draft: DraftComment, shown: str, who: str
+    session: Session, report: CommittedReport, draft: DraftComment, shown: str, who: str
 ) -> CommentEntry:
     edit = next((e for e in report["edits"] if e["id"] == draft.edit), None)
     path, side = draft.path or (edit["path"] if edit else None), draft.side
     if draft.line is not None and side is None:
-        gone = path is not None and _lines(world, shown, path) is None
-        there = gone and _lines(world, _parent(world, shown), path or "") is not None
+        gone = path is not None and _lines(session, shown, path) is None
+        there = gone and _lines(session, _parent(session, shown), path or "") is not None
         side = "base" if there else "new"
     return {
         "path": path,
@@ -132,7 +132,7 @@ def _entry(
 
 
 def _flaws(
-    world: World, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
+    session: Session, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
 ) -> Iterator[str]:
     """What is wrong with a comment on this batch."""
     if not entry["text"].strip():
@@ -150,14 +150,14 @@ def _flaws(
         if line is not None:
             yield f"line {line} of which file? name its path"
         return
-    sides = {"new": shown, "base": _parent(world, shown)}
+    sides = {"new": shown, "base": _parent(session, shown)}
     name = visible(clip(path, 200))
     if line is None:
-        if all(_lines(world, commit, path) is None for commit in sides.values()):
+        if all(_lines(session, commit, path) is None for commit in sides.values()):
             yield f"there is no file {name}{_nearest(path, report)}"
         return
     side = entry["side"] or "new"
-    count = _lines(world, sides[side], path)
+    count = _lines(session, sides[side], path)
     where = "the proposal" if side == "new" else "the base"
     if count is None:
         yield f"there is no file {name} in {where}{_nearest(path, report)}"
@@ -170,13 +170,13 @@ def _nearest(path: str, report: Report) -> str:
     return f"; did you mean {visible(near)}?" if near else ""
 
 
-def _parent(world: World, commit: str) -> str:
-    return next(iter(world.repo.parents(commit)), commit)
+def _parent(session: Session, commit: str) -> str:
+    return next(iter(session.repo.parents(commit)), commit)
 
 
-def _lines(world: World, commit: str, path: str) -> int | None:
+def _lines(session: Session, commit: str, path: str) -> int | None:
     """How many lines a file has; None where there is none."""
     if not path or "\0" in path:
         return None
-    leaf = world.repo.leaf(world.repo.tree(commit).root, path)
-    return len(split_lines(world.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None
+    leaf = session.repo.leaf(session.repo.tree(commit).root, path)
+    return len(split_lines(session.repo.raw(leaf[1]))) if leaf and is_regular(leaf[0]) else None

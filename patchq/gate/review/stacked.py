@@ -21,9 +21,9 @@ from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports
 from patchq.gate.pipeline import stacks
-from patchq.gate.pipeline.ground import flush
+from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 
@@ -40,59 +40,59 @@ class _Course(Struct, frozen=True):
         return f"patchq: {self.report['id']}: {self.decision.subject}"
 
 
-def accept(world: World, id: str, seen: str | None = None) -> Decided:
+def accept(session: Session, id: str, seen: str | None = None) -> Decided:
     """Land a proposal and those that it stands on, all or none; `seen` is the commit of its branch
     that the person has looked at, if that is said."""
-    report = decide.proposal(world, id)
+    report = decide.proposal(session, id)
     for _ in range(decide.TRIES):
-        stack = stacks.under(world, report)
+        stack = stacks.under(session, report)
         if stack.why:
-            problem = stacks.alone(world, report)
+            problem = stacks.alone(session, report)
             return Decided(report, (problem,) if problem else ())
         if not stack.below:
-            return decide.accept(world, id, seen=seen)
+            return decide.accept(session, id, seen=seen)
         if asked := [one.id for one in stack.below if waits_for_its_agent(one.report)]:
             return Decided(report, (_sent_back(asked[-1]),))
         target = report["target"]
-        if doing := world.branches.busy(target):
+        if doing := session.branches.busy(target):
             return Decided(report, (decide.is_busy(target, doing),))
-        report, courses, problem = _built(world, [*reversed(stack.ids), id])
+        report, courses, problem = _built(session, [*reversed(stack.ids), id])
         if problem:
             return Decided(report, (problem,))
         if seen not in (None, courses[-1].branch):
             return Decided(report, (decide.unseen(id),))
-        checked = presubmit.check([one.decision for one in courses], world, as_it_stands=True)
+        checked = presubmit.check([one.decision for one in courses], session, as_it_stands=True)
         if problems := _refused(checked):
             return Decided(report, problems)
         first, top = courses[0].decision, courses[-1]
         tip = first.tip or ""
-        whole = decide.as_it_stands(world, report, top.decision.claim, tip, top.branch).candidate
-        if whole and (left := decide.left_behind(world, f"--stack {id}", tip, whole)):
+        whole = decide.as_it_stands(session, report, top.decision.claim, tip, top.branch).candidate
+        if whole and (left := decide.left_behind(session, f"--stack {id}", tip, whole)):
             return Decided(report, left)
         kept = {decision.id: decision for decision in checked.kept}
-        if _land(world, courses):
-            made = [_close(world, one, kept[one.report["id"]]) for one in courses]
-            decide.let_follow(world)
+        if _land(session, courses):
+            made = [_close(session, one, kept[one.report["id"]]) for one in courses]
+            decide.let_follow(session)
             return Decided(made[-1], below=tuple(made[:-1]))
     return Decided(report, (decide.moved_on(report),))
 
 
 def _built(
-    world: World, ids: Sequence[str]
+    session: Session, ids: Sequence[str]
 ) -> tuple[CommittedReport, list[_Course], Problem | None]:
     """The proposals, the lowest first, each made anew on the one before where that moved; with the
     report on the last, and what keeps them from landing one after the other."""
     courses: list[_Course] = []
     problem: Problem | None = None
     for id in ids:
-        restack.follow(world, [id])
-        report = decide.proposal(world, id)
-        tip, branch = decide.tips(world, report)
+        restack.follow(session, [id])
+        report = decide.proposal(session, id)
+        tip, branch = decide.tips(session, report)
         tip = courses[-1].branch if courses else tip
-        if problem is None and not decide.stands(world, report, tip, branch):
+        if problem is None and not decide.stands(session, report, tip, branch):
             problem = _loose(report, courses[-1].report["id"] if courses else report["target"])
-        claim = restack.claim_of(report, world)
-        decision = decide.as_it_stands(world, report, claim, tip, branch)
+        claim = restack.claim_of(report, session)
+        decision = decide.as_it_stands(session, report, claim, tip, branch)
         courses.append(_Course(report, branch, decision))
     return courses[-1].report, courses, problem
 
@@ -107,17 +107,17 @@ def _refused(checked: presubmit.Presubmit) -> tuple[Problem, ...]:
     )
 
 
-def _land(world: World, courses: Sequence[_Course]) -> bool:
+def _land(session: Session, courses: Sequence[_Course]) -> bool:
     """Move the target over all of them; False where one of their branches, or the target, is not
     as it was."""
-    first, last, who = courses[0], courses[-1], world.identity()
-    value = refs.stage(world.repo, last.branch)
+    first, last, who = courses[0], courses[-1], session.identity()
+    value = refs.stage(session.repo, last.branch)
     try:
-        flush(world)
-        with reports.locked(world):
+        flush(session)
+        with reports.locked(session):
             for one in courses:
-                decide.check_that_it_waits(world, one.report["id"])
-                if world.branches.tip(records.branch(one.report["id"])) != one.branch:
+                decide.check_that_it_waits(session, one.report["id"])
+                if session.branches.tip(records.branch(one.report["id"])) != one.branch:
                     return False
             through = [(one.branch, one.log) for one in courses[:-1]]
             tip, target = first.decision.tip or "", last.report["target"]
@@ -125,21 +125,21 @@ def _land(world: World, courses: Sequence[_Course]) -> bool:
                 BranchMove(records.branch(one.report["id"]), one.branch, None, one.log, who)
                 for one in courses
             ]
-            if not landing.move_target(world, target, tip, value, last.log, go, through):
+            if not landing.move_target(session, target, tip, value, last.log, go, through):
                 return False
             for one in courses:
                 name = records.LANDED + one.report["id"]
-                refs.move(world.repo, name, None, one.branch, one.log, who)
+                refs.move(session.repo, name, None, one.branch, one.log, who)
     finally:
         value.drop()
-    flush(world)
+    flush(session)
     return True
 
 
-def _close(world: World, course: _Course, decision: Decision) -> Report:
+def _close(session: Session, course: _Course, decision: Decision) -> Report:
     assert decision.candidate
-    changes = decide.changes_of(world, course.report, decision, decision.candidate, course.branch)
-    return reports.close(world, course.report, "accepted", course.branch, "", **changes)
+    changes = decide.changes_of(session, course.report, decision, decision.candidate, course.branch)
+    return reports.close(session, course.report, "accepted", course.branch, "", **changes)
 
 
 def _sent_back(id: str) -> Problem:

@@ -20,7 +20,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.troubles import Troubles
@@ -38,7 +38,7 @@ _UNSERVED_SECONDS = 10.0
 
 
 def feed(
-    world: World,
+    session: Session,
     entries: Entries,
     control: Control,
     tell: worker.Tell,
@@ -51,18 +51,18 @@ def feed(
     when the database has something to tell."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
-    queue = world.config.queue
-    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    queue = session.config.queue
+    doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.ring = doorbell.ring
     listen(doorbell.ring)
     upkeep.ready()
-    feeder, rest, pause, intake = Feeder(world, entries, tell), Event(), 0.0, Intake()
+    feeder, rest, pause, intake = Feeder(session, entries, tell), Event(), 0.0, Intake()
     feeder.begin()
     try:
         while not control.stop:
             upkeep.turn()
-            feeder.world = renewed_world(feeder.world, control, upkeep, load)
-            if intake.is_held(feeder.world):
+            feeder.session = renewed_world(feeder.session, control, upkeep, load)
+            if intake.is_held(feeder.session):
                 doorbell.wait(_LONGEST_REST)
                 continue
             try:
@@ -76,8 +76,8 @@ def feed(
                 feeder.lost(fault)
             idle()
             upkeep.idle()
-            settled = world.queue.unsettled()
-            longest = world.config.cluster.poll_seconds if settled is None else settled
+            settled = session.queue.unsettled()
+            longest = session.config.cluster.poll_seconds if settled is None else settled
             if pause:
                 rest.wait(pause)
             else:
@@ -89,7 +89,7 @@ def feed(
 
 
 def feed_once(
-    world: World,
+    session: Session,
     entries: Entries,
     control: Control,
     tell: worker.Tell,
@@ -100,19 +100,19 @@ def feed_once(
     """Feed until everything that waits here has its verdict or is held, then return; `errors.Busy`
     where it waits in branches that are `unserved`.  A file that is still being written is waited
     for as long as a quiet one takes to count as complete."""
-    feeder = Feeder(world, entries, tell)
+    feeder = Feeder(session, entries, tell)
     feeder.begin()
     began = monotonic()
     looks = began + _UNSERVED_SECONDS
     while not control.stop:
         progress()
         upkeep.bound()
-        if fault := why_held(feeder.world):
+        if fault := why_held(feeder.session):
             raise fault
         if feeder.turn():
             continue
-        pause = world.queue.unsettled()
-        quiet = pause is None or monotonic() - began > world.config.queue.settle_seconds + 1
+        pause = session.queue.unsettled()
+        quiet = pause is None or monotonic() - began > session.config.queue.settle_seconds + 1
         if quiet and not feeder.waits():
             break
         if monotonic() > looks:
@@ -123,7 +123,7 @@ def feed_once(
                     "waits in the queue",
                     "see `patchq cluster status`, start a worker, then run again",
                 )
-        sleep(world.config.cluster.poll_seconds)
+        sleep(session.config.cluster.poll_seconds)
     upkeep.finish()
 
 
@@ -131,7 +131,7 @@ def feed_once(
 class Feeder:
     """What this process has handed on: `open` are the claims without a verdict here."""
 
-    world: World
+    session: Session
     entries: Entries
     tell: worker.Tell
     open: dict[str, Claim] = field(default_factory=dict)
@@ -142,12 +142,12 @@ class Feeder:
 
     def begin(self) -> None:
         """Take up what an earlier feeder, or a daemon before it, has left."""
-        self.open.update((claim.token, claim) for claim in self.world.queue.recover())
+        self.open.update((claim.token, claim) for claim in self.session.queue.recover())
 
     def waits(self) -> set[str]:
         """The branches that something here waits for which is not held."""
-        held = {claim.token for claim in self.world.queue.held()}
-        config, target = self.world.config, self.world.target
+        held = {claim.token for claim in self.session.queue.held()}
+        config, target = self.session.config, self.session.target
         return {_lane(one, config, target) for token, one in self.open.items() if token not in held}
 
     def lost(self, fault: Fault) -> None:
@@ -156,11 +156,11 @@ class Feeder:
         if not self._away:
             _LOG.warning("%s; it is tried again", fault.message)
         self._away = True
-        Troubles(self.world.queue_root).note(_TROUBLE, fault.message, fault.hint or "")
+        Troubles(self.session.queue_root).note(_TROUBLE, fault.message, fault.hint or "")
 
     def turn(self) -> bool:
         """Enter what came, publish what was decided; whether there was anything."""
-        queue = self.world.queue
+        queue = self.session.queue
         if not self._known:
             self.entries.know(list(queue.newest()))
             self._known = True
@@ -169,7 +169,7 @@ class Feeder:
             self.open.update((claim.token, claim) for claim in came)
         new = [claim for token, claim in self.open.items() if token not in self._entered]
         if new:
-            config, target = self.world.config, self.world.target
+            config, target = self.session.config, self.session.target
             self.entries.enter((claim, _lane(claim, config, target)) for claim in new)
             self._entered.update(claim.token for claim in new)
         changes = self.entries.changes()
@@ -177,15 +177,15 @@ class Feeder:
             self._publish(changes)
             self.entries.seen(changes)
         if self._away is not False:
-            Troubles(self.world.queue_root).over(_TROUBLE)
+            Troubles(self.session.queue_root).over(_TROUBLE)
             self._away = False
         return bool(new or changes)
 
     def _publish(self, changes: Sequence[RowChange]) -> None:
         """In the order in which the worker did it; the verdicts share their flushes."""
-        queue = self.world.queue
+        queue = self.session.queue
         verdicts: list[tuple[Claim, RowChange]] = []
-        marks.follow(self.world, [change.report for change in changes])
+        marks.follow(self.session, [change.report for change in changes])
         for change in changes:
             report, claim = change.report, self._claim_of(change)
             if claim is None:
@@ -193,7 +193,7 @@ class Feeder:
             elif (given := queue.reserve(claim, report["id"])) != report["id"]:
                 message = f"batch {report['id']} has its verdict, and {given} is what it is here"
                 _LOG.error("%s", message)
-                Troubles(self.world.queue_root).note(
+                Troubles(self.session.queue_root).note(
                     f"claim.{report['id']}", message, "patchq fsck says which batch has the id"
                 )
             elif report["state"] == "held":
@@ -215,7 +215,7 @@ class Feeder:
     def _claim_of(self, change: RowChange) -> Claim | None:
         """The claim here, which is made where a worker made the batch for somebody here; None for a
         batch that has its verdict here.  A request's is with the answer that it got."""
-        claim, queue, id = self.open.get(change.token), self.world.queue, change.report["id"]
+        claim, queue, id = self.open.get(change.token), self.session.queue, change.report["id"]
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
             claim = directory_queue(queue).take_in(change.token, row.data, row.name)
@@ -230,7 +230,7 @@ class Feeder:
 
     def _follow(self, change: RowChange) -> None:
         """A later state of a batch that has its verdict here, or the same again after a crash."""
-        queue, report = self.world.queue, change.report
+        queue, report = self.session.queue, change.report
         before = queue.load(report["id"])
         if before is not None and before != report:
             queue.rewrite(report, change.page)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from patchq.core.model.errors import Unreachable
 from patchq.gate.git import records
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.review import restack
 
 QUIET_SECONDS = 2.0
@@ -46,19 +46,19 @@ class Followers:
         """Take note that there was something to do."""
         self._worked, self._due = monotonic(), 0.0
 
-    def turn(self, world: World, queue: ProposingQueue) -> bool:
+    def turn(self, session: Session, queue: ProposingQueue) -> bool:
         """Have some follow in the lanes that are this worker's; whether there may be more."""
         began = monotonic()
         if began >= self._looks:
-            self._looks = began + max(QUIET_SECONDS, world.config.landing.poll_seconds)
-            self._look(world, queue)
+            self._looks = began + max(QUIET_SECONDS, session.config.landing.poll_seconds)
+            self._look(session, queue)
         own = queue.own
         if not own or began < self._due:
             return False
-        quiet, before = began - self._worked >= QUIET_SECONDS, _places(world, own)
-        over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
-        if world.branches.away is None:
-            now = _places(world, own)
+        quiet, before = began - self._worked >= QUIET_SECONDS, _places(session, own)
+        over = restack.settle(session, rest=quiet, seconds=_PIECE_SECONDS)
+        if session.branches.away is None:
+            now = _places(session, own)
             if not over or now != before:
                 return True
             if quiet:
@@ -66,21 +66,21 @@ class Followers:
         self._due = monotonic() + QUIET_SECONDS
         return False
 
-    def _look(self, world: World, queue: ProposingQueue) -> None:
+    def _look(self, session: Session, queue: ProposingQueue) -> None:
         """Take the lanes in which there may be something to do."""
         lanes = queue.proposing()
         self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}
         if not lanes:
             return
         try:
-            world.branches.refresh(within=world.config.landing.poll_seconds)
+            session.branches.refresh(within=session.config.landing.poll_seconds)
         except Unreachable:  # it is noted
             return
-        for lane, place in _places(world, lanes).items():
+        for lane, place in _places(session, lanes).items():
             if self._settled.get(lane) != place and queue.take(lane):
                 self._due = 0.0
 
 
-def _places(world: World, lanes: Iterable[str]) -> dict[str, object]:
-    proposals = world.branches.tips(records.branch(""))
-    return {lane: (world.branches.tip(lane), proposals) for lane in lanes}
+def _places(session: Session, lanes: Iterable[str]) -> dict[str, object]:
+    proposals = session.branches.tips(records.branch(""))
+    return {lane: (session.branches.tip(lane), proposals) for lane in lanes}

@@ -27,7 +27,7 @@ from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
 from patchq.gate.review import errands
 from patchq.gate.service.followers import Followers, ProposingQueue
@@ -68,7 +68,7 @@ class LaneQueue(QueueEngine, ProposingQueue, Protocol):
 
 
 def serve_lanes(
-    world: World,
+    session: Session,
     queue: LaneQueue,
     control: Control,
     tell: worker.Tell,
@@ -77,35 +77,35 @@ def serve_lanes(
 ) -> None:
     """Work until `control.stop`."""
     keep_heap_small()
-    control.ring, control.cut_short = queue.ring, world.stop.set
-    desk, poll_seconds = _Desk(world, queue), world.config.cluster.poll_seconds
-    world = replace(world, desk=desk, pulse=partial(control.pulse, world, manager.alive))
+    control.ring, control.cut_short = queue.ring, session.stop.set
+    desk, poll_seconds = _Desk(session, queue), session.config.cluster.poll_seconds
+    session = replace(session, desk=desk, pulse=partial(control.pulse, session, manager.alive))
     rest, searched, begun, intake = _FIRST_REST, 0.0, False, Intake()
-    rounds, upkeep, followers = Rounds(), _Upkeep(world.repo), Followers()
+    rounds, upkeep, followers = Rounds(), _Upkeep(session.repo), Followers()
     try:
         while not control.stop:
             manager.alive()
-            desk.world = world = _renewed(world, queue, control, load, manager)
-            if intake.is_held(world):
+            desk.session = session = _renewed(session, queue, control, load, manager)
+            if intake.is_held(session):
                 queue.wait(LOOK_SECONDS)
                 continue
             try:
                 if due := monotonic() - searched >= poll_seconds:
                     searched = monotonic()
                 if not begun or (due and queue.orphaned()):
-                    worker.start(world, tell, patience=0.0 if begun else 5.0)
+                    worker.start(session, tell, patience=0.0 if begun else 5.0)
                     begun = True
                 upkeep.turn()
-                came = worker.turn(world, tell) + _carry_out(world, queue) > 0
+                came = worker.turn(session, tell) + _carry_out(session, queue) > 0
                 if rounds.due(came):
-                    worker.look_at_held(world, tell)
+                    worker.look_at_held(session, tell)
                 if came:
                     upkeep.worked()
                     followers.worked()
                     continue
-                if reports.keep_told(world, _RUNS) or followers.turn(world, queue):
+                if reports.keep_told(session, _RUNS) or followers.turn(session, queue):
                     continue
-                upkeep.idle(world)
+                upkeep.idle(session)
                 if queue.wait(poll_seconds):
                     rounds.soon()  # a verdict may be what something here waits for
                 rest = _FIRST_REST
@@ -138,11 +138,11 @@ class _Upkeep:
     def worked(self) -> None:
         self._tidying.due = True
 
-    def idle(self, world: World) -> None:
+    def idle(self, session: Session) -> None:
         self._tidying.turn()
         if monotonic() >= self._prunes:
             self._prunes = monotonic() + _PRUNE_SECONDS
-            _prune(world)
+            _prune(session)
 
     def close(self) -> None:
         self._packs.finish()
@@ -151,8 +151,8 @@ class _Upkeep:
 class _Desk(RequestDesk):
     """What it asks for by itself belongs to the feeder of the batch that it answers."""
 
-    def __init__(self, world: World, queue: LaneQueue) -> None:
-        super().__init__(world, queue.ring)
+    def __init__(self, session: Session, queue: LaneQueue) -> None:
+        super().__init__(session, queue.ring)
         self._queue = queue
 
     def refused(self, report: Report) -> None:
@@ -161,20 +161,20 @@ class _Desk(RequestDesk):
 
 
 def _renewed(
-    world: World,
+    session: Session,
     queue: LaneQueue,
     control: Control,
     load: Callable[[], GateRules],
     manager: Manager,
-) -> World:
-    """The world under the rules as they are now."""
-    now = by_tip(world)
+) -> Session:
+    """The session under the rules as they are now."""
+    now = by_tip(session)
     if control.reload:
         manager.reloading()
         control.reload = False
         now = reloaded(now, load)
         manager.ready()
-    if now is not world:
+    if now is not session:
         queue.sort_by(lane_by(now.config, now.target))
     return now
 
@@ -184,27 +184,27 @@ def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
     return lambda data, name: lane_of(data, target, config.targets)
 
 
-def _carry_out(world: World, queue: LaneQueue) -> int:
+def _carry_out(session: Session, queue: LaneQueue) -> int:
     """Do what people asked for; how much that was."""
     asked = queue.asked()
     for number, words, again in asked:
         feeder, errand = words.get("feeder"), {**words}
         errand.pop("feeder", None)
         with queue.acting_for(feeder):
-            answer = errands.carry_out(world, errand, again=again)
+            answer = errands.carry_out(session, errand, again=again)
         queue.done(number, answer)
     return len(asked)
 
 
-def _prune(world: World) -> None:
+def _prune(session: Session) -> None:
     """Forget finished batches as `queue.retention_days` says, some at a time; proposals stay."""
-    days = world.config.queue.retention_days
+    days = session.config.queue.retention_days
     if not days:
         return
-    for id in islice(world.queue.older(world.clock() - days * _DAY), _MOST_PRUNED):
-        report = world.queue.load(id)
+    for id in islice(session.queue.older(session.clock() - days * _DAY), _MOST_PRUNED):
+        report = session.queue.load(id)
         if report and report["state"] not in WAITING:
-            world.queue.forget(id)
+            session.queue.forget(id)
 
 
 def _rest(seconds: float, control: Control) -> None:

@@ -22,10 +22,10 @@ from patchq.gate.config.schema import Config
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline.ground import branches_of
+from patchq.gate.pipeline.context import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules, renewed
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import restack
@@ -77,7 +77,7 @@ class Control:
             self.cut_short()
         self.ring()
 
-    def pulse(self, world: World, alive: Callable[[], None]) -> None:
+    def pulse(self, session: Session, alive: Callable[[], None]) -> None:
         """Called often by the thread that does the work: it raises `Interrupted` once the work is
         to end at once, and says once what is waited for."""
         alive()
@@ -85,7 +85,7 @@ class Control:
             raise Interrupted
         if self.stop and not self._said:
             self._said = True
-            waits = told(activities(world.queue_root), batches=True) or "what is in hand"
+            waits = told(activities(session.queue_root), batches=True) or "what is in hand"
             _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
 
     @property
@@ -94,7 +94,7 @@ class Control:
 
 
 def serve(
-    world: World,
+    session: Session,
     control: Control,
     tell: worker.Tell,
     load: Callable[[], GateRules],
@@ -105,42 +105,44 @@ def serve(
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     keep_heap_small()
-    queue = world.config.queue
-    doorbell = Doorbell(world.queue_root / "inbox", queue.watch, queue.poll_seconds)
-    control.ring, control.cut_short = doorbell.ring, world.stop.set
-    desk = RequestDesk(world, doorbell.ring)
-    world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
-    _say_what_is_out_of_reach(world, doorbell.warning)
+    queue = session.config.queue
+    doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
+    control.ring, control.cut_short = doorbell.ring, session.stop.set
+    desk = RequestDesk(session, doorbell.ring)
+    session = replace(
+        session, desk=desk, pulse=partial(control.pulse, session, upkeep.manager.alive)
+    )
+    _say_what_is_out_of_reach(session, doorbell.warning)
     upkeep.ready()
     rounds, followers, heads, intake = Rounds(), _Followers(), Heads(), Intake()
     recovered = False
     try:
         while not control.stop:
             upkeep.turn()
-            desk.world = world = renewed_world(world, control, upkeep, load)
+            desk.session = session = renewed_world(session, control, upkeep, load)
             try:
-                if intake.is_held(world):
+                if intake.is_held(session):
                     doorbell.wait(LOOK_SECONDS)
                     continue
                 if not recovered:
-                    worker.start(world, tell)
+                    worker.start(session, tell)
                     recovered = True
-                heads.turn(world)
+                heads.turn(session)
                 # What comes while the branches rest lands together.
-                came = not world.branches.rest() and worker.turn(world, tell) > 0
+                came = not session.branches.rest() and worker.turn(session, tell) > 0
                 if rounds.due(came):
-                    _look_round(world, tell)
+                    _look_round(session, tell)
                 if came:
                     followers.worked()
                     continue
-                followers.turn(world)
+                followers.turn(session)
             except Fault as fault:
-                _begin_again(world, fault)
+                _begin_again(session, fault)
                 recovered = False
             idle()
             upkeep.idle()
-            pauses = upkeep.pause, followers.pause, heads.pause, world.branches.rest() or inf
-            doorbell.wait(min(_pause(world), *pauses))
+            pauses = upkeep.pause, followers.pause, heads.pause, session.branches.rest() or inf
+            doorbell.wait(min(_pause(session), *pauses))
     finally:
         upkeep.manager.stopping()
         desk.close()
@@ -148,9 +150,9 @@ def serve(
         upkeep.close()
 
 
-def why_held(world: World) -> Fault | None:
+def why_held(session: Session) -> Fault | None:
     """Return why no response may be taken in now, if there is a reason."""
-    return world.judged_by.trouble or replaced(world.queue_root / "inbox")
+    return session.judged_by.trouble or replaced(session.queue_root / "inbox")
 
 
 class Intake:
@@ -159,8 +161,8 @@ class Intake:
     def __init__(self) -> None:
         self._reason = ""
 
-    def is_held(self, world: World) -> bool:
-        fault = why_held(world)
+    def is_held(self, session: Session) -> bool:
+        fault = why_held(session)
         reason = fault.message if fault else ""
         if reason != self._reason:
             self._reason = reason
@@ -171,10 +173,10 @@ class Intake:
         return fault is not None
 
 
-def _say_what_is_out_of_reach(world: World, inbox: str | None) -> None:
+def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
     if inbox:
         _LOG.warning("%s", inbox)
-    for checkout in registered(world.repo) if world.branches.remote is None else ():
+    for checkout in registered(session.repo) if session.branches.remote is None else ():
         if checkout.unseen and checkout.branch:
             _LOG.warning(
                 "the work tree %s is out of reach (%s), so batches for %s do not land: %s",
@@ -205,91 +207,91 @@ class _Followers:
         """Take note that there were responses."""
         self._worked = monotonic()
 
-    def turn(self, world: World) -> None:
-        self._more = reports.keep_told(world, _RUNS)
+    def turn(self, session: Session) -> None:
+        self._more = reports.keep_told(session, _RUNS)
         began = monotonic()
         if began < self._next:
             return
         quiet = began - self._worked >= LOOK_SECONDS
-        over = restack.settle(world, rest=quiet, seconds=_PIECE_SECONDS)
+        over = restack.settle(session, rest=quiet, seconds=_PIECE_SECONDS)
         ended = monotonic()
         pause = 0.0 if quiet else 9 * (ended - began)
         self._next = ended + (LOOK_SECONDS if over else pause)
 
 
-def _look_round(world: World, tell: worker.Tell) -> None:
+def _look_round(session: Session, tell: worker.Tell) -> None:
     """See what nobody rings for: what people and other machines did, what is held, and what crashed
     commands left."""
-    _look_at_remote(world, world.config.landing.poll_seconds)
-    worker.look_at_held(world, tell)
-    worker.start(world, tell, patience=0.0)
+    _look_at_remote(session, session.config.landing.poll_seconds)
+    worker.look_at_held(session, tell)
+    worker.start(session, tell, patience=0.0)
 
 
-def _look_at_remote(world: World, within: float = 0.0) -> None:
+def _look_at_remote(session: Session, within: float = 0.0) -> None:
     """See what others did to the branches, where they are a remote's."""
     with suppress(Unreachable):  # it is noted
-        world.branches.refresh(within=within)
+        session.branches.refresh(within=within)
 
 
-def _pause(world: World) -> float:
+def _pause(session: Session) -> float:
     """Seconds until something may have changed that nobody rings for."""
-    settled = world.queue.unsettled()
+    settled = session.queue.unsettled()
     return LOOK_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), LOOK_SECONDS)
 
 
-def _begin_again(world: World, fault: Fault) -> None:
+def _begin_again(session: Session, fault: Fault) -> None:
     """Leave the claims in hand to be recovered, as after a crash; raises a fault that stays."""
     if not fault.retryable:
         raise fault
     _LOG.warning("%s; it is tried again", fault.message)
-    world.queue.release()
-    world.queue.acquire(world.target)
+    session.queue.release()
+    session.queue.acquire(session.target)
 
 
 def renewed_world(
-    world: World, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
-) -> World:
-    """Return the world under the rules as they are now; a signal has them read anew."""
+    session: Session, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
+) -> Session:
+    """Return the session under the rules as they are now; a signal has them read anew."""
     if control.reload:
         upkeep.manager.reloading()
         control.reload = False
-        upkeep.world = world = reloaded(world, load)
+        upkeep.session = session = reloaded(session, load)
         upkeep.ready()
-    upkeep.world = world = by_tip(world)
-    return world
+    upkeep.session = session = by_tip(session)
+    return session
 
 
-def by_tip(world: World) -> World:
-    """The world under the rules at the home branch's tip; the same one, if these are its own."""
-    rules = renewed(world.repo, world.judged_by)
-    if rules.config is world.config:
-        return world if rules is world.judged_by else replace(world, judged_by=rules)
-    now = reloaded(world, lambda: rules)
-    kept = replace(world.judged_by, unusable=rules.blob or "")
-    return replace(world, judged_by=kept) if now is world else now
+def by_tip(session: Session) -> Session:
+    """The session under the rules at the home branch's tip; the same one, if these are its own."""
+    rules = renewed(session.repo, session.judged_by)
+    if rules.config is session.config:
+        return session if rules is session.judged_by else replace(session, judged_by=rules)
+    now = reloaded(session, lambda: rules)
+    kept = replace(session.judged_by, unusable=rules.blob or "")
+    return replace(session, judged_by=kept) if now is session else now
 
 
-def reloaded(world: World, load: Callable[[], GateRules]) -> World:
-    """The world under the rules as they are now; the same one, if these cannot be used."""
+def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
+    """The session under the rules as they are now; the same one, if these cannot be used."""
     try:
         rules = load()
         config = rules.config
-        if _cluster(config) != _cluster(world.config):
+        if _cluster(config) != _cluster(session.config):
             raise UsageError("another `cluster` holds from the next start of the process")
-        target = config.target or (rules.home.branch if rules.home else world.target)
-        branches = branches_of(world.repo, world.queue_root, config, target, rules.home)
+        target = config.target or (rules.home.branch if rules.home else session.target)
+        branches = branches_of(session.repo, session.queue_root, config, target, rules.home)
         if branches.tip(target) is None:
             raise UsageError(f"the target branch {target!r} does not exist")
     except UsageError as error:
         _LOG.error("the configuration is kept as it was: %s", error)
-        return world
-    old = world.config
+        return session
+    old = session.config
     _LOG.info("configuration read anew")
     if (config.queue, config.limits.response_bytes) != (old.queue, old.limits.response_bytes):
         _LOG.warning("`queue` and `limits.response_bytes` hold from the next start of the daemon")
-    if (config.landing, config.targets, target) == (old.landing, old.targets, world.target):
-        branches = world.branches
-    return replace(world, config=config, target=target, branches=branches, judged_by=rules)
+    if (config.landing, config.targets, target) == (old.landing, old.targets, session.target):
+        branches = session.branches
+    return replace(session, config=config, target=target, branches=branches, judged_by=rules)
 
 
 def _cluster(config: Config) -> object:
@@ -297,7 +299,7 @@ def _cluster(config: Config) -> object:
 
 
 def drain(
-    world: World,
+    session: Session,
     control: Control,
     tell: worker.Tell,
     upkeep: Upkeep,
@@ -305,31 +307,33 @@ def drain(
 ) -> None:
     """Work off what waits, then return.  A file that is still being written is waited for as long
     as a quiet one takes to count as complete, and no longer."""
-    control.cut_short = world.stop.set
-    with closing(RequestDesk(world)) as desk:
-        world = replace(world, desk=desk, pulse=partial(control.pulse, world, upkeep.manager.alive))
-        _look_at_remote(world)
-        worker.start(world, tell)
-        Heads().look(world)
-        restack.settle(world, rest=False)
-        quiet_until = monotonic() + world.config.queue.settle_seconds + 1
+    control.cut_short = session.stop.set
+    with closing(RequestDesk(session)) as desk:
+        session = replace(
+            session, desk=desk, pulse=partial(control.pulse, session, upkeep.manager.alive)
+        )
+        _look_at_remote(session)
+        worker.start(session, tell)
+        Heads().look(session)
+        restack.settle(session, rest=False)
+        quiet_until = monotonic() + session.config.queue.settle_seconds + 1
         while not control.stop:
             progress()
             upkeep.bound()
-            desk.world = world = by_tip(world)
-            if fault := why_held(world):
+            desk.session = session = by_tip(session)
+            if fault := why_held(session):
                 raise fault
-            if worker.turn(world, tell):
+            if worker.turn(session, tell):
                 continue
-            pause = world.queue.unsettled()
+            pause = session.queue.unsettled()
             if desk.open:
                 pause = _SHORTEST_WAIT
             elif pause is None or monotonic() > quiet_until:
-                if worker.look_at_held(world, tell):
+                if worker.look_at_held(session, tell):
                     continue
                 break
-            world.pulse()
+            session.pulse()
             sleep(min(max(pause or 0.0, _SHORTEST_WAIT), 0.2))
         if not control.stop:
-            restack.settle(world)
+            restack.settle(session)
     upkeep.finish()

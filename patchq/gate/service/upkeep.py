@@ -30,7 +30,7 @@ from patchq.core.model.report import WAITING, Report
 from patchq.gate.git import records
 from patchq.gate.git.tidying import Combining, Tidying
 from patchq.gate.land import reports
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.spool import Folder, disk_faults
 from patchq.gate.service.ledger import Ledger
@@ -126,23 +126,23 @@ class Retention:
         self._left: Iterator[str] | None = None
         self._next = 0.0
 
-    def turn(self, world: World, ledger: Ledger) -> bool:
+    def turn(self, session: Session, ledger: Ledger) -> bool:
         """Remove some batches that are old enough, which `ledger` counts; True if the round is
         over."""
-        days = world.config.queue.retention_days
+        days = session.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        root, now = world.queue_root, world.clock()
+        root, now = session.queue_root, session.clock()
         limit = now - days * _DAY
         if self._left is None and _lately(root, now, days):
             self._next = monotonic() + _PAUSE_SECONDS
             return True
         try:
-            with reports.locked(world, wait=0.0):
+            with reports.locked(session, wait=0.0):
                 if self._left is None:
                     young = _counts_from(root, now) > limit
-                    self._left = iter([] if young else world.queue.older(limit))
-                if self._piece(world, ledger, self._left, limit):
+                    self._left = iter([] if young else session.queue.older(limit))
+                if self._piece(session, ledger, self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
@@ -150,28 +150,28 @@ class Retention:
         self._left, self._next = None, monotonic() + _PAUSE_SECONDS
         return True
 
-    def _piece(self, world: World, ledger: Ledger, ids: Iterator[str], limit: float) -> bool:
+    def _piece(self, session: Session, ledger: Ledger, ids: Iterator[str], limit: float) -> bool:
         """Whether there may be more."""
         old: list[Report] = []
         more = False
         for looked, id in enumerate(ids, 1):
-            at = world.queue.ended(id)
-            if at is not None and at < limit and (report := _finished(world, id)):
+            at = session.queue.ended(id)
+            if at is not None and at < limit and (report := _finished(session, id)):
                 old.append(report)
             more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
             if more:
                 break
         if old:
             ledger.keep(old)
-            world.queue.forget(*(report["id"] for report in old))
-            world.queue.sync()
+            session.queue.forget(*(report["id"] for report in old))
+            session.queue.sync()
             ledger.removed()
         return more
 
 
-def _finished(world: World, id: str) -> Report | None:
+def _finished(session: Session, id: str) -> Report | None:
     """The report of a batch that nobody waits for any more."""
-    report = None if world.repo.ref_target(records.WAITING + id) else world.queue.load(id)
+    report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
     return report if report and report["state"] not in WAITING else None
 
 
@@ -209,21 +209,21 @@ def _over(root: Path, now: float, days: float) -> None:
 
 class Upkeep:
     """Of one daemon.  The configuration's paths begin at `home`; `manager` is the service manager
-    that started it, if any did.  A new configuration is a new `world`."""
+    that started it, if any did.  A new configuration is a new `session`."""
 
-    def __init__(self, world: World, home: Path, manager: Manager) -> None:
+    def __init__(self, session: Session, home: Path, manager: Manager) -> None:
         self.manager = manager
         self.pause = _LATER
         """Seconds until `idle` wants to be called again."""
-        self.world, self._home = world, home
+        self.session, self._home = session, home
         self.verdicts: Counter[str] = Counter()
         """How many verdicts there were, by their states."""
         self._retention = Retention()
-        self._tidying, self._packs = Tidying(world.repo), Combining(world.repo)
+        self._tidying, self._packs = Tidying(session.repo), Combining(session.repo)
         self._until_renewal = RENEW
-        self._ledger = Ledger(world.queue, world.queue_root)
+        self._ledger = Ledger(session.queue, session.queue_root)
         self._file: MetricsFile | None = None
-        self._started = world.clock()
+        self._started = session.clock()
         self._worked = self._wrote = monotonic()
 
     def ready(self) -> None:
@@ -253,7 +253,7 @@ class Upkeep:
         """Keep packs and memory few, between two groups."""
         if self._packs.turn() or self._until_renewal <= 0:
             self._until_renewal = RENEW
-            self.world.repo.renew()
+            self.session.repo.renew()
 
     def close(self) -> None:
         """Wait for what runs beside the work."""
@@ -263,7 +263,7 @@ class Upkeep:
         """Do a piece of what there is to do."""
         over = self._count()
         if over:  # what is to be removed has been counted
-            over = self._retention.turn(self.world, self._ledger)
+            over = self._retention.turn(self.session, self._ledger)
             if monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
         self._tidying.turn()
@@ -274,7 +274,7 @@ class Upkeep:
         """The same to its end, for who does not come back: old batches, once, and the numbers."""
         while not self._count():
             pass
-        self._retention.turn(self.world, self._ledger)
+        self._retention.turn(self.session, self._ledger)
         self._write()
         self.close()
         self._tidying.turn()
@@ -291,7 +291,7 @@ class Upkeep:
 
     def _write(self) -> None:
         """Write the numbers, if the configuration names a file for them."""
-        path, world = self._path(), self.world
+        path, session = self._path(), self.session
         if path is None:
             return
         if self._file is None or self._file.path != path:
@@ -299,9 +299,9 @@ class Upkeep:
         self._file.write(
             self._ledger.counts,
             {
-                "inbox": world.queue.depth(),
-                "held": len(world.queue.held()),
-                "waiting": len(world.repo.refs(records.WAITING)),
+                "inbox": session.queue.depth(),
+                "held": len(session.queue.held()),
+                "waiting": len(session.repo.refs(records.WAITING)),
                 "start_time_seconds": self._started,
                 "last_landing_time_seconds": self._ledger.last_landing,
             },
@@ -309,11 +309,11 @@ class Upkeep:
         self._wrote = monotonic()
 
     def _path(self) -> Path | None:
-        named = self.world.config.stats.prometheus
+        named = self.session.config.stats.prometheus
         return self._home / named if named else None
 
     def _say(self) -> None:
         if self.manager.there:
             self.manager.status(
-                f"watching for {self.world.target}: {self.summary or 'nothing yet'}"
+                f"watching for {self.session.target}: {self.summary or 'nothing yet'}"
             )

@@ -201,10 +201,10 @@ def test_a_virtual_environment_below_home_works_read_only(
 ) -> None:
     venv = there.parents[1] / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-    site = next(venv.glob("lib/python3*/site-packages"))
-    write_files(site, {"shown.py": "print('imported')\n"})
+    location = next(venv.glob("lib/python3*/site-packages"))
+    write_files(location, {"shown.py": "print('imported')\n"})
     monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
-    look = f"python -c 'import shown'; touch {site}/x || echo read-only; cat {venv}/../.netrc"
+    look = f"python -c 'import shown'; touch {location}/x || echo read-only; cat {venv}/../.netrc"
     configure(there, {"run": f"{look}; true"})
     assert ": ok\n" in patchq("config", "check", cwd=there).out
     said = told(there, "r")["hooks"][0]["output"].split("\n")

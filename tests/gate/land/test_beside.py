@@ -14,9 +14,9 @@ from patchq.gate.config import config_file
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import landing, worker
-from patchq.gate.pipeline.ground import Ground, branches_of
+from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop, report
@@ -29,7 +29,7 @@ LANDING = {"local": "", "remote": "landing:\n  remote: origin\n"}
 
 
 @pytest.fixture(params=LANDING)
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
     """A daemon in auto mode, before which lie five responses; `p` and `q` are for review.  The
     target is checked out nowhere."""
     repo = make_repo(tmp_path / "repo", {f"{name}.txt": "one\n" for name in NAMES})
@@ -41,27 +41,27 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
     opened = Repository.open(repo)
     branches = branches_of(opened, root, settings, "main")
-    ground = Ground(opened, DirectoryQueue(root), root, settings, "main", branches=branches)
-    world = compose(ground)
-    world.queue.acquire()
+    context = RepoContext(opened, DirectoryQueue(root), root, settings, "main", branches=branches)
+    session = compose(context)
+    session.queue.acquire()
     drop(root, {f"{name}.md": block(f"{name}.txt", "one\n", "1\n") for name in NAMES})
-    yield world
-    world.queue.close()
+    yield session
+    session.queue.close()
 
 
-def home_of(world: World) -> Path:
+def home_of(session: Session) -> Path:
     """Where the branches are."""
-    repo = world.queue_root.parent
-    return repo.parent / "hub.git" if world.branches.remote else repo
+    repo = session.queue_root.parent
+    return repo.parent / "hub.git" if session.branches.remote else repo
 
 
-def commit_beside(world: World, number: int) -> None:
-    repo = home_of(world)
+def commit_beside(session: Session, number: int) -> None:
+    repo = home_of(session)
     commit = git("commit-tree", "main^{tree}", "-p", "main", "-m", f"By hand {number}", cwd=repo)
     git("update-ref", "refs/heads/main", commit, cwd=repo)
 
 
-def committing(world: World, when: Callable[[int], bool]) -> World:
+def committing(session: Session, when: Callable[[int], bool]) -> Session:
     """The same, beside somebody who commits before those decisions, the first of which is 1."""
     count = 0
 
@@ -69,18 +69,18 @@ def committing(world: World, when: Callable[[int], bool]) -> World:
         nonlocal count
         count += 1
         if when(count):
-            commit_beside(world, count)
+            commit_beside(session, count)
 
-    return replace(world, pulse=beside)
+    return replace(session, pulse=beside)
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_each_lands_once_and_as_its_report_says(world: World, at: int) -> None:
-    repo = home_of(world)
-    beside = committing(world, lambda count: count == at)
+def test_each_lands_once_and_as_its_report_says(session: Session, at: int) -> None:
+    repo = home_of(session)
+    beside = committing(session, lambda count: count == at)
     while worker.turn(beside, lambda told: None):
         pass
-    told = {name: report(world.queue_root, name) for name in NAMES}
+    told = {name: report(session.queue_root, name) for name in NAMES}
     assert {name: told[name]["state"] for name in NAMES} == {
         name: "proposed" if name in PROPOSED else "applied" for name in NAMES
     }
@@ -97,8 +97,8 @@ def test_each_lands_once_and_as_its_report_says(world: World, at: int) -> None:
 class Restless:
     """The branches, beside somebody who commits the first `times` right before anything moves."""
 
-    def __init__(self, world: World, times: float = inf) -> None:
-        self._branches, self._world, self._times = world.branches, world, times
+    def __init__(self, session: Session, times: float = inf) -> None:
+        self._branches, self._world, self._times = session.branches, session, times
         self.count = 0
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
@@ -111,17 +111,17 @@ class Restless:
         return getattr(self._branches, name)
 
 
-def test_a_small_group_is_decided_again_whole(world: World) -> None:
-    restless = Restless(world, 3)
-    worker.turn(replace(world, branches=cast(Branches, restless)), lambda told: None)
+def test_a_small_group_is_decided_again_whole(session: Session) -> None:
+    restless = Restless(session, 3)
+    worker.turn(replace(session, branches=cast(Branches, restless)), lambda told: None)
     assert restless.count == 4, "what is left of it would land only after a rest"
-    states = {name: report(world.queue_root, name)["state"] for name in NAMES}
+    states = {name: report(session.queue_root, name)["state"] for name in NAMES}
     assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
 
 
-def test_what_never_finds_the_branch_quiet_lands_once_it_is(world: World) -> None:
-    root = world.queue_root
-    beside = replace(world, branches=cast(Branches, Restless(world)))
+def test_what_never_finds_the_branch_quiet_lands_once_it_is(session: Session) -> None:
+    root = session.queue_root
+    beside = replace(session, branches=cast(Branches, Restless(session)))
     while worker.turn(beside, lambda told: None):
         pass
     for name in NAMES:
@@ -129,24 +129,24 @@ def test_what_never_finds_the_branch_quiet_lands_once_it_is(world: World) -> Non
         assert told["state"] == ("proposed" if name in PROPOSED else "held")
         problem = told["problems"][-1]
         assert problem["code"] == ("path.review" if name in PROPOSED else "target.busy")
-    while worker.look_at_held(world, lambda told: None):
+    while worker.look_at_held(session, lambda told: None):
         pass
     states = {name: report(root, name)["state"] for name in NAMES}
     assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
 
 
-def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(world: World) -> None:
+def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(session: Session) -> None:
     """Another process landed it, by a push that came late, perhaps, or died before it said so."""
-    repo = world.queue_root.parent
+    repo = session.queue_root.parent
     text = "---\nmessage: Add it\n---\n" + block("new.txt", "", "new\n")
-    drop(world.queue_root, {"first.md": text, "again.md": text})
-    world.branches.refresh()
-    claims = {claim.source.name: claim for claim in world.queue.claim(9)}
-    decision = process(claims["first.md"], world, Tips(world))
+    drop(session.queue_root, {"first.md": text, "again.md": text})
+    session.branches.refresh()
+    claims = {claim.source.name: claim for claim in session.queue.claim(9)}
+    decision = process(claims["first.md"], session, Tips(session))
     assert decision.state == "applied"
-    landing.land([decision], world)
-    if world.branches.remote:
+    landing.land([decision], session)
+    if session.branches.remote:
         git("update-ref", "-d", "refs/patchq/batches/first", cwd=repo)
-    assert world.queue.load("first") is None
-    again = process(claims["again.md"], world, Tips(world))
+    assert session.queue.load("first") is None
+    again = process(claims["again.md"], session, Tips(session))
     assert (again.state, again.duplicate_of) == ("duplicate", "first")

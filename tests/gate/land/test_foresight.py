@@ -14,9 +14,9 @@ from patchq.gate.config import config_file
 from patchq.gate.git.merges import touching
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import board, foresight, worker
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.world import Choice, Tips, World, compose
+from patchq.gate.pipeline.session import Choice, Session, Tips, compose
 from patchq.gate.queue import Claim, layout
 from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
@@ -68,26 +68,26 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         repo = make_repo(place / "repo", FILES)
         git("branch", "-M", "main", cwd=repo)
         layout.create(repo / ".patchq")
-        world = _world(repo)
-        world.queue.acquire()
-        drop(world.queue_root, {f"{id}.md": text for id, text in WAITING.items()})
-        while worker.turn(world, lambda told: None):
+        session = _world(repo)
+        session.queue.acquire()
+        drop(session.queue_root, {f"{id}.md": text for id, text in WAITING.items()})
+        while worker.turn(session, lambda told: None):
             pass
     return repo
 
 
-def _world(repo: Path) -> World:
+def _world(repo: Path) -> Session:
     """As a process sees it that has just begun."""
     settings = config_file.parse(b"version: 1\npaths: {new_directories: true}\n")
     queue = DirectoryQueue(repo / ".patchq")
-    return compose(Ground(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
+    return compose(RepoContext(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
 
 
-def _met(world: World, text: str) -> set[str]:
+def _met(session: Session, text: str) -> set[str]:
     data = text.encode()
     claim = Claim("", Source("a.md", sha256(data).hexdigest(), len(data)), data, id="asked")
-    decision = process(claim, world, Tips(world), replace(Choice(), dry_run=True))
-    problems = foresight.foreseen(decision, world).problems
+    decision = process(claim, session, Tips(session), replace(Choice(), dry_run=True))
+    problems = foresight.foreseen(decision, session).problems
     return {p.conflicts_with.batch or "" for p in problems if p.conflicts_with}
 
 
@@ -99,19 +99,19 @@ def test_whoever_asks_once_is_told_the_same(
     board.board(whole)
     assert _met(whole, text) == met
     monkeypatch.setattr(board, "_FEW", 0)
-    world, read = _world(root), set[str]()
-    load = world.queue.load
+    session, read = _world(root), set[str]()
+    load = session.queue.load
 
     def loaded(id: str) -> Report | None:
         read.add(id)
         return load(id)
 
-    monkeypatch.setattr(world.queue, "load", loaded)
-    assert _met(world, text) == met
+    monkeypatch.setattr(session.queue, "load", loaded)
+    assert _met(session, text) == met
     assert len(read) <= most
-    assert board.known(world.repo) is None
-    assert _met(world, text) == met
-    assert board.known(world.repo) is not None, "who asks again keeps a board"
+    assert board.known(session.repo) is None
+    assert _met(session, text) == met
+    assert board.known(session.repo) is not None, "who asks again keeps a board"
 
 
 def test_what_git_cannot_tell_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from patchq.gate.config import config_file
 from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.ground import Ground
-from patchq.gate.pipeline.world import compose
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.session import compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
@@ -32,8 +32,8 @@ def test_a_group_is_not_ended_by_what_others_do(
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(b"version: 1\nmode: auto\nqueue: {settle_seconds: 0.01}\n")
-    ground = Ground(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
-    world = replace(compose(ground), pulse=partial(sleep, 0.2))
+    context = RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
+    session = replace(compose(context), pulse=partial(sleep, 0.2))
     git("checkout", "-q", "--detach", cwd=repo)
     landed: list[int] = []
     real = LocalBranches.land
@@ -43,9 +43,9 @@ def test_a_group_is_not_ended_by_what_others_do(
         return real(self, moves)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LocalBranches, "land", land)
-    world.queue.acquire()
+    session.queue.acquire()
     drop(root, {f"x{n}.md": block(f"f{n}.txt", "a\n", "b\n") for n in range(8)})
     sleep(0.05)
-    assert worker.turn(world, lambda told: None) == 8
+    assert worker.turn(session, lambda told: None) == 8
     assert len(landed) == groups
-    world.queue.close()
+    session.queue.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 from patchq.gate.config import config_file
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.ground import Ground
-from patchq.gate.pipeline.world import World, compose
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from tests.helpers.command import block, drop
@@ -17,24 +17,26 @@ from tests.helpers.effort import effort
 from tests.helpers.gitrepo import make_repo
 
 
-def hold(path: Path, count: int) -> World:
+def hold(path: Path, count: int) -> Session:
     """A daemon with so many batches that wait for one which nobody knows."""
     repo = make_repo(path, {"a.txt": "a\n"})
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(b"version: 1\n")
-    world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, "main"))
-    world.queue.acquire()
+    session = compose(
+        RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
+    )
+    session.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")
     drop(root, {f"x{number}.md": f"{text}\n{number}\n" for number in range(count)})
-    while worker.turn(world, lambda told: None):
+    while worker.turn(session, lambda told: None):
         pass
-    return world
+    return session
 
 
 def test_looking_at_what_is_held_again_is_linear(tmp_path: Path) -> None:
     few, many = hold(tmp_path / "few", 5), hold(tmp_path / "many", 40)
-    looks = [effort(partial(worker.look_at_held, world, print)) for world in (few, many)]
+    looks = [effort(partial(worker.look_at_held, session, print)) for session in (few, many)]
     assert looks[1] < 12 * looks[0]
-    for world in (few, many):
-        world.queue.close()
+    for session in (few, many):
+        session.queue.close()

@@ -19,8 +19,8 @@ from patchq.gate.config import config_file
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
-from patchq.gate.pipeline.ground import Ground, branches_of
-from patchq.gate.pipeline.world import World, compose
+from patchq.gate.pipeline.context import RepoContext, branches_of
+from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.report.message import trailers
@@ -85,13 +85,13 @@ class Watched:
 class Cluster:
     root: Path
     database: str
-    opened: list[World]
+    opened: list[Session]
 
     @property
     def hub(self) -> Path:
         return self.root / "hub.git"
 
-    def worker(self, name: str, mode: str, more: str = "") -> World:
+    def worker(self, name: str, mode: str, more: str = "") -> Session:
         git("clone", "-q", "hub.git", name, cwd=self.root)
         root = self.root / name / ".patchq"
         layout.create(root)
@@ -99,37 +99,37 @@ class Cluster:
         opened = Repository.open(self.root / name)
         queue = PostgresQueue(self.database, name=name, lane_of=lambda data, name: "main")
         branches = branches_of(opened, root, settings, "main")
-        world = compose(Ground(opened, queue, root, settings, "main", branches=branches))
-        self.opened.append(world)
-        return world
+        session = compose(RepoContext(opened, queue, root, settings, "main", branches=branches))
+        self.opened.append(session)
+        return session
 
     def frozen(self, mode: str) -> Slow:
         """What a worker was about to push when it was cut off from the database."""
-        world = self.worker("first", mode)
-        slow = Slow(world.branches)
+        session = self.worker("first", mode)
+        slow = Slow(session.branches)
         for name, text in RESPONSES.items():
-            world.queue.submit(text.encode(), name)
+            session.queue.submit(text.encode(), name)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(worker, "_GROUP_SECONDS", 60.0)  # all of them, however slow it is
             with pytest.raises(Frozen):
-                worker.turn(replace(world, branches=cast(Branches, slow)), lambda told: None)
+                worker.turn(replace(session, branches=cast(Branches, slow)), lambda told: None)
         with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute(
                 "select pg_terminate_backend(holder(session_key(id)), 5000) from sessions"
             )
         return slow
 
-    def judge(self, world: World, told: Sequence[Report]) -> None:
+    def judge(self, session: Session, told: Sequence[Report]) -> None:
         """By the remote's trailers and branches against the reports."""
-        world.branches.refresh()
+        session.branches.refresh()
         there: list[tuple[str, str]] = []
-        for commit in world.repo.commits(world.branches.tip("main") or ""):
+        for commit in session.repo.commits(session.branches.tip("main") or ""):
             there += [(id, commit.oid) for id in trailers(commit.message).get("Patchq-Batch", [])]
-        reports = {name[:1]: world.queue.load(name[:1]) for name in RESPONSES}
+        reports = {name[:1]: session.queue.load(name[:1]) for name in RESPONSES}
         assert sorted(report["id"] for report in told) == sorted(reports), "told of once"
         for id, report in reports.items():
             assert report
-            at = world.branches.tip(f"patchq/{id}")
+            at = session.branches.tip(f"patchq/{id}")
             landed = [commit for batch, commit in there if batch == id]
             assert landed == ([report["commit"]] if report["state"] == "applied" else [])
             assert at == (report["commit"] if report["state"] == "proposed" else None)
@@ -141,21 +141,21 @@ def cluster(tmp_path: Path, database: str) -> Iterator[Cluster]:
     git("clone", "-q", "--bare", "seed", "hub.git", cwd=tmp_path)
     cluster = Cluster(tmp_path, database, [])
     yield cluster
-    for world in cluster.opened:
-        cast(PostgresQueue, world.queue).close()
-        world.close()
+    for session in cluster.opened:
+        cast(PostgresQueue, session.queue).close()
+        session.close()
 
 
-def give_verdicts(world: World) -> list[Report]:
+def give_verdicts(session: Session) -> list[Report]:
     told: list[Report] = []
-    worker.start(world, told.append)
-    while worker.turn(world, told.append):
+    worker.start(session, told.append)
+    while worker.turn(session, told.append):
         pass
     return told
 
 
-def beside(world: World, slow: Slow, method: str, at: int | None) -> World:
-    return replace(world, branches=cast(Branches, Watched(world.branches, slow, method, at)))
+def beside(session: Session, slow: Slow, method: str, at: int | None) -> Session:
+    return replace(session, branches=cast(Branches, Watched(session.branches, slow, method, at)))
 
 
 @pytest.mark.parametrize("mode", ["auto", "review"])
@@ -166,11 +166,11 @@ def test_a_late_push_is_told_of_as_it_is(
 ) -> None:
     """It arrives before a look of the successor at the remote, or once all is told."""
     slow = cluster.frozen(mode)
-    world = cluster.worker("second", mode, OTHERWISE[rules])
-    told = give_verdicts(beside(world, slow, "refresh", at))
+    session = cluster.worker("second", mode, OTHERWISE[rules])
+    told = give_verdicts(beside(session, slow, "refresh", at))
     if at is None:
         slow.arrive()
-    cluster.judge(world, told)
+    cluster.judge(session, told)
     assert len(told) == len(RESPONSES)
 
 
@@ -192,12 +192,12 @@ def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
     """The remote declines what the successor pushes again, and then takes it of the one before:
     before the successor looks again, or pushes what it decided itself."""
     slow = cluster.frozen("auto")
-    world = cluster.worker("second", "auto", OTHERWISE[rules])
+    session = cluster.worker("second", "auto", OTHERWISE[rules])
     hook = cluster.hub / "hooks" / "pre-receive"
     hook.write_text(DECLINES)
     hook.chmod(0o755)
     monkeypatch.setattr(worker, "_GROUP_SECONDS", seconds)
-    told = give_verdicts(beside(world, slow, method, 2))
+    told = give_verdicts(beside(session, slow, method, 2))
     assert (cluster.hub / "declined").exists()
-    cluster.judge(world, told)
+    cluster.judge(session, told)
     assert {report["state"] for report in told} == {"applied"}

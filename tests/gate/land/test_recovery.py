@@ -11,10 +11,10 @@ import pytest
 from patchq.gate.config import config_file
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import landing, worker
-from patchq.gate.pipeline.ground import Ground, flush
+from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.world import Tips, World, compose
+from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.report.document import to_json
@@ -39,56 +39,58 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def begin(repo: Path, mode: str = "auto") -> World:
+def begin(repo: Path, mode: str = "auto") -> Session:
     """What a daemon has when it begins."""
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    world = compose(Ground(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET))
-    world.queue.acquire()
-    return world
+    session = compose(
+        RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
+    )
+    session.queue.acquire()
+    return session
 
 
-def decide(world: World, responses: dict[str, str]) -> list[Decision]:
+def decide(session: Session, responses: dict[str, str]) -> list[Decision]:
     """Take the responses, and record the verdicts that are intended."""
-    drop(world.queue_root, responses)
-    tips, decisions = Tips(world), []
-    for claim in world.queue.claim(9):
-        decision = process(claim, world, tips)
+    drop(session.queue_root, responses)
+    tips, decisions = Tips(session), []
+    for claim in session.queue.claim(9):
+        decision = process(claim, session, tips)
         assert decision.commit
         if decision.state == "applied":
             tips.move(TARGET, decision.commit)
         told = to_json(decision.outcome())
-        world.queue.intend(claim, told, to_markdown(told))
+        session.queue.intend(claim, told, to_markdown(told))
         decisions.append(decision)
     return decisions
 
 
 def die_before_the_move(repo: Path, mode: str = "auto") -> list[str]:
     """The commits of the batches, whose objects are there."""
-    world = begin(repo, mode)
-    decisions = decide(world, RESPONSES)
-    flush(world)
-    world.queue.close()
+    session = begin(repo, mode)
+    decisions = decide(session, RESPONSES)
+    flush(session)
+    session.queue.close()
     return [str(decision.commit) for decision in decisions]
 
 
 def die_after_the_move(repo: Path, mode: str = "auto", text: str = RESPONSES["x.md"]) -> str:
     """The commit that landed and was not told of."""
-    world = begin(repo, mode)
-    (decision,) = decide(world, {"x.md": text})
+    session = begin(repo, mode)
+    (decision,) = decide(session, {"x.md": text})
     commit = str(decision.commit)
-    landing.land([decision], world)
-    world.queue.close()
+    landing.land([decision], session)
+    session.queue.close()
     return commit
 
 
 def recover(repo: Path, mode: str = "auto") -> dict[str, Any]:
     """The next daemon begins; the report on `x`."""
-    world = begin(repo, mode)
-    worker.start(world, lambda told: None)
-    restack.settle(world)
-    world.queue.close()
+    session = begin(repo, mode)
+    worker.start(session, lambda told: None)
+    restack.settle(session)
+    session.queue.close()
     assert list((repo / ".patchq/active").iterdir()) == []
     return report(repo / ".patchq", "x")
 
@@ -110,9 +112,9 @@ def test_ref_that_did_not_move_moves_once(repo: Path) -> None:
 
 
 def test_objects_that_were_never_written_are_no_obstacle(repo: Path) -> None:
-    world = begin(repo)
-    decide(world, RESPONSES)  # the second one is based on the first one's commit
-    world.queue.close()
+    session = begin(repo)
+    decide(session, RESPONSES)  # the second one is based on the first one's commit
+    session.queue.close()
     assert recover(repo)["state"] == "applied"
     assert batches(repo) == ["y", "x"]
 
@@ -229,9 +231,9 @@ def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: lis
 
 
 def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
-    world = begin(repo)
-    landing.land(decide(world, RESPONSES), world)
-    world.queue.close()
+    session = begin(repo)
+    landing.land(decide(session, RESPONSES), session)
+    session.queue.close()
     for id in ("x", "y"):
         git("update-ref", "-d", f"refs/patchq/batches/{id}", cwd=repo)
     reset(repo)
@@ -310,15 +312,15 @@ def refs_below(repo: Path, prefix: str) -> str:
 
 def test_held_batch_that_landed_lands_once(repo: Path) -> None:
     (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
-    world = begin(repo)
+    session = begin(repo)
     drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
-    worker.turn(world, lambda told: None)
+    worker.turn(session, lambda told: None)
     assert report(repo / ".patchq", "x")["state"] == "held"
     (repo / ".git/BISECT_START").unlink()
-    (claim,) = world.queue.held()
-    decision = process(claim, world, Tips(world))
-    landing.land([decision], world)
-    world.queue.close()
+    (claim,) = session.queue.held()
+    decision = process(claim, session, Tips(session))
+    landing.land([decision], session)
+    session.queue.close()
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", decision.commit)
     assert batches(repo) == ["x"]
@@ -326,19 +328,19 @@ def test_held_batch_that_landed_lands_once(repo: Path) -> None:
 
 def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -> None:
     (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
-    world = begin(repo)
+    session = begin(repo)
     drop(repo / ".patchq", RESPONSES)
-    worker.turn(world, lambda told: None)
+    worker.turn(session, lambda told: None)
     (repo / ".git/BISECT_START").unlink()
-    tips, decisions = Tips(world), []
-    for claim in world.queue.held():
-        decisions.append(process(claim, world, tips))
+    tips, decisions = Tips(session), []
+    for claim in session.queue.held():
+        decisions.append(process(claim, session, tips))
         tips.move(TARGET, str(decisions[-1].commit))
     patchq("discard", "x", cwd=repo)
-    landed = landing.land(decisions, world)
+    landed = landing.land(decisions, session)
     assert (landed.done, [decision.id for decision in landed.again]) == ([], ["y"])
-    worker.work([decision.claim for decision in landed.again], world, lambda told: None)
-    world.queue.close()
+    worker.work([decision.claim for decision in landed.again], session, lambda told: None)
+    session.queue.close()
     assert report(repo / ".patchq", "x")["state"] == "discarded"
     assert report(repo / ".patchq", "y")["state"] == "applied"
     assert batches(repo) == ["y"]
@@ -347,22 +349,22 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
 
 def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> None:
     (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
-    world = begin(repo)
+    session = begin(repo)
     drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
-    worker.turn(world, lambda told: None)
+    worker.turn(session, lambda told: None)
     (repo / ".git/BISECT_START").unlink()
-    (claim,) = world.queue.held()
-    landing.land([process(claim, world, Tips(world))], world)
+    (claim,) = session.queue.held()
+    landing.land([process(claim, session, Tips(session))], session)
     assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
-    world.queue.close()
+    session.queue.close()
     assert recover(repo)["state"] == "applied"
 
 
 def test_what_a_landed_batch_replaces_does_not_go_on_waiting(repo: Path) -> None:
-    world = begin(repo, "review")
+    session = begin(repo, "review")
     drop(repo / ".patchq", {"old.md": block("a.txt", "two\n", "zwei\n")})
-    worker.turn(world, lambda told: None)
-    world.queue.close()
+    worker.turn(session, lambda told: None)
+    session.queue.close()
     die_after_the_move(repo, "review", f"---\nretries: old\n---\n{RESPONSES['x.md']}")
     assert recover(repo, "review")["state"] == "proposed"
     assert report(repo / ".patchq", "old")["state"] == "superseded"
@@ -372,8 +374,8 @@ def test_what_a_landed_batch_replaces_does_not_go_on_waiting(repo: Path) -> None
 def test_recovery_can_die_and_be_repeated(repo: Path) -> None:
     commit = die_after_the_move(repo)
     for _ in range(3):
-        world = begin(repo)
-        world.queue.recover()
-        world.queue.close()
+        session = begin(repo)
+        session.queue.recover()
+        session.queue.close()
     assert recover(repo)["commit"] == commit
     assert batches(repo) == ["x"]

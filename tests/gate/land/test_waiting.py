@@ -15,8 +15,8 @@ import pytest
 from patchq.gate.config import config_file
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import collisions, worker
-from patchq.gate.pipeline.ground import Ground
-from patchq.gate.pipeline.world import World, compose
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.review import restack
@@ -31,9 +31,13 @@ FILES = {f"f{number:02}.txt": TEXT for number in range(MANY)} | {"other.txt": TE
 class Counted:
     """How often reports are read and pairs compared, since the last time that it was asked."""
 
-    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
-        for where, name in ((world.queue, "load"), (collisions, "_meeting"), (restack, "_decided")):
+        for where, name in (
+            (session.queue, "load"),
+            (collisions, "_meeting"),
+            (restack, "_decided"),
+        ):
             monkeypatch.setattr(where, name, self._counting(getattr(where, name), name))
 
     def _counting(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -49,98 +53,101 @@ class Counted:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def session(tmp_path: Path) -> Session:
     """`MANY` proposals wait, each for a file of its own; everything is settled."""
     repo = make_repo(tmp_path / "repo", FILES)
     layout.create(repo / ".patchq")
     settings = config_file.parse(b"version: 1\nmode: review\n")
     queue = DirectoryQueue(repo / ".patchq")
-    world = compose(Ground(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
+    session = compose(RepoContext(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
     queue.acquire()
-    send(world, {f"w{n:02}": edit(n, f"f{n:02}.txt") for n in range(MANY)})
-    while not restack.settle(world):
+    send(session, {f"w{n:02}": edit(n, f"f{n:02}.txt") for n in range(MANY)})
+    while not restack.settle(session):
         pass
-    return world
+    return session
 
 
 def edit(line: int, path: str) -> str:
     return block(path, f"line {line + 1}\n", f"LINE {line + 1}\n")
 
 
-def send(world: World, responses: dict[str, str]) -> None:
-    drop(world.queue_root, {f"{id}.md": text for id, text in responses.items()})
-    while worker.turn(world, lambda told: None):
+def send(session: Session, responses: dict[str, str]) -> None:
+    drop(session.queue_root, {f"{id}.md": text for id, text in responses.items()})
+    while worker.turn(session, lambda told: None):
         pass
 
 
-def named(world: World, id: str) -> list[str]:
-    problems = report(world.queue_root, id)["problems"]
+def named(session: Session, id: str) -> list[str]:
+    problems = report(session.queue_root, id)["problems"]
     return [p["conflicts_with"]["batch"] for p in problems if p["code"] == "conflict.pending"]
 
 
-def parent(world: World, id: str) -> str:
-    return tip(world.repo.commondir, f"patchq/{id}^")
+def parent(session: Session, id: str) -> str:
+    return tip(session.repo.commondir, f"patchq/{id}^")
 
 
 def test_a_response_is_compared_with_what_touches_its_files(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = Counted(world, monkeypatch)
-    send(world, {"alone": edit(1, "other.txt")})
-    assert restack.settle(world)
+    counted = Counted(session, monkeypatch)
+    send(session, {"alone": edit(1, "other.txt")})
+    assert restack.settle(session)
     read, compared, _ = counted()
     assert (read <= 3, compared) == (True, 0)
-    send(world, {"beside": edit(30, "f03.txt"), "meets": edit(4, "f03.txt")})
-    assert restack.settle(world)
+    send(session, {"beside": edit(30, "f03.txt"), "meets": edit(4, "f03.txt")})
+    assert restack.settle(session)
     read, compared, made = counted()
     assert (read <= 8, compared <= 16, made) == (True, True, 0)
-    assert (named(world, "w03"), named(world, "meets")) == (["meets"], ["w03"])
-    assert named(world, "beside") == []
-    assert restack.settle(world)
+    assert (named(session, "w03"), named(session, "meets")) == (["meets"], ["w03"])
+    assert named(session, "beside") == []
+    assert restack.settle(session)
     assert counted() == (0, 0, 0), "nothing moved"
 
 
 def test_who_answers_what_was_just_accepted_elsewhere_is_told_of_no_collision(
-    world: World,
+    session: Session,
 ) -> None:
-    send(world, {"one": edit(1, "other.txt")})
-    assert patchq("accept", "one", cwd=world.repo.commondir.parent).code == 0
-    send(world, {"two": edit(2, "other.txt")})
-    assert (named(world, "two"), parent(world, "two")) == ([], tip(world.repo.commondir, "main"))
+    send(session, {"one": edit(1, "other.txt")})
+    assert patchq("accept", "one", cwd=session.repo.commondir.parent).code == 0
+    send(session, {"two": edit(2, "other.txt")})
+    assert (named(session, "two"), parent(session, "two")) == (
+        [],
+        tip(session.repo.commondir, "main"),
+    )
 
 
 def test_what_touches_what_moved_follows_first_and_the_rest_in_its_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repo = world.repo.workdir
+    repo = session.repo.workdir
     assert repo
     before = tip(repo)
-    counted = Counted(world, monkeypatch)
+    counted = Counted(session, monkeypatch)
     moved = commit_files(repo, {"f05.txt": "top\n" + TEXT, "f06.txt": TEXT.replace("e 7\n", "\n")})
-    assert restack.settle(world, rest=False)
+    assert restack.settle(session, rest=False)
     read, _, made = counted()
     assert (read <= 20, made) == (True, 2)
-    assert [parent(world, id) == moved for id in ("w04", "w05", "w06")] == [False, True, False]
-    (problem,) = report(world.queue_root, "w06")["problems"]
+    assert [parent(session, id) == moved for id in ("w04", "w05", "w06")] == [False, True, False]
+    (problem,) = report(session.queue_root, "w06")["problems"]
     assert problem["code"] == "target.moved"
-    assert restack.settle(world, rest=False)
+    assert restack.settle(session, rest=False)
     assert counted()[2] == 0
     git("merge", "-q", "--no-edit", "patchq/w01", cwd=repo)
-    assert restack.settle(world, rest=False)
-    assert report(world.queue_root, "w01")["state"] == "accepted"
+    assert restack.settle(session, rest=False)
+    assert report(session.queue_root, "w01")["state"] == "accepted"
     assert counted()[2] == 0
-    assert restack.settle(world)
-    parents = {parent(world, f"w{n:02}") for n in range(MANY) if n not in (1, 6)}
+    assert restack.settle(session)
+    parents = {parent(session, f"w{n:02}") for n in range(MANY) if n not in (1, 6)}
     assert parents == {tip(repo)}
-    assert parent(world, "w06") == before
+    assert parent(session, "w06") == before
 
 
-def test_following_stops_when_its_time_is_over_and_goes_on_later(world: World) -> None:
-    repo = world.repo.workdir
+def test_following_stops_when_its_time_is_over_and_goes_on_later(session: Session) -> None:
+    repo = session.repo.workdir
     assert repo
     moved = commit_files(repo, {"other.txt": "moved\n"})
-    assert not restack.settle(world, seconds=0.0)
-    there = [parent(world, f"w{n:02}") == moved for n in range(MANY)]
+    assert not restack.settle(session, seconds=0.0)
+    there = [parent(session, f"w{n:02}") == moved for n in range(MANY)]
     assert 0 < sum(there) < MANY
-    assert restack.settle(world, seconds=0.0)
-    assert {parent(world, f"w{n:02}") for n in range(MANY)} == {moved}
+    assert restack.settle(session, seconds=0.0)
+    assert {parent(session, f"w{n:02}") for n in range(MANY)} == {moved}

@@ -171,8 +171,8 @@ def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
         opened.callback(door.close)
 
         def rules() -> tuple[str, int]:
-            with door.world(targeted=True, writes=True) as world:
-                return world.config.mode, len(world.config.hooks)
+            with door.session(targeted=True, writes=True) as session:
+                return session.config.mode, len(session.config.hooks)
 
         assert rules() == ("review", 0)
         git("checkout", "-q", "main", cwd=repo)

@@ -16,8 +16,8 @@ from patchq.gate.config.schema import Config
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
-from patchq.gate.pipeline.ground import Ground
-from patchq.gate.pipeline.world import World, compose
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.report.page import to_markdown
@@ -41,7 +41,7 @@ class Desk:
         (self.repo / ".git/info/exclude").write_text("/.patchq/\n")
         self.config = Config()
         self.root = self.repo / ".patchq"
-        self._opened: list[World] = []
+        self._opened: list[Session] = []
         self.begin()
 
     def begin(self, **changes: Any) -> None:
@@ -50,14 +50,14 @@ class Desk:
         self.config = self.config.but(**changes)
         layout.create(self.root, None, None)
         queue = DirectoryQueue(self.root)
-        ground = Ground(Repository.open(self.repo), queue, self.root, self.config, "main")
-        self.world = compose(ground)
-        self._opened = [self.world]
+        context = RepoContext(Repository.open(self.repo), queue, self.root, self.config, "main")
+        self.session = compose(context)
+        self._opened = [self.session]
 
     def end(self) -> None:
-        for world in self._opened:
-            world.queue.release()
-            world.close()
+        for session in self._opened:
+            session.queue.release()
+            session.close()
 
     def feed(self, **responses: str) -> None:
         """Have the responses worked off; each has its name for an id, and comes from `agent`."""
@@ -65,29 +65,29 @@ class Desk:
             head, _, body = text.rpartition("---\n")
             head = head.removeprefix("---\n")
             data = f"---\nagent: agent\n{head}---\n{body}"
-            self.world.queue.submit(data.encode(), f"{name}.md")
+            self.session.queue.submit(data.encode(), f"{name}.md")
         self.run()
 
     def run(self) -> None:
-        self.world.queue.acquire()
-        while worker.turn(self.world, lambda report: None):
+        self.session.queue.acquire()
+        while worker.turn(self.session, lambda report: None):
             pass
-        self.world.queue.release()
+        self.session.queue.release()
 
     def told(self, id: str) -> Report:
-        report = self.world.queue.load(id)
+        report = self.session.queue.load(id)
         assert report
         return report
 
     def ask(self, id: str, text: str, **more: Any) -> Report:
         """Send a proposal back, with comments as a file has them."""
-        return send_back(self.world, id, comment_file.read(text.encode()), **more).report
+        return send_back(self.session, id, comment_file.read(text.encode()), **more).report
 
     def move(self, **files: str) -> None:
         """Somebody else changes the target, and the proposals follow."""
         commit_files(self.repo, {name.replace("_", "."): text for name, text in files.items()})
-        self.world.repo.renew()
-        restack.settle(self.world)
+        self.session.repo.renew()
+        restack.settle(self.session)
 
 
 @pytest.fixture
@@ -200,17 +200,17 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert places(asked) == moved
     assert "13 | LINE 10" in (asked["retry"]["prompt"] or "")
     assert [p["code"] for p in asked["problems"]] == ["review.changes"]
-    (note,) = [note for note in notes.each(desk.world) if note.batch == "x"]
+    (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
     assert note.commit == asked["commit"]
     assert note.says(asked["review"])
     desk.end()
     shutil.rmtree(desk.root)
     desk.begin()
-    alone = from_git.load(desk.world, "x")
+    alone = from_git.load(desk.session, "x")
     assert alone
     assert says(alone) == says(asked)
     assert "13 | LINE 10" in (alone["retry"]["prompt"] or "")
-    for damage in list(batches.check(desk.world, batches.read(desk.root))):
+    for damage in list(batches.check(desk.session, batches.read(desk.root))):
         if damage.mend:
             damage.mend()
     assert says(desk.told("x")) == says(asked)
@@ -222,7 +222,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert [(one[0], one[1], one[-1]) for one in places(new)] == [
         ("a.txt", 13, True), ("a.txt", 22, True), ("b.txt", 1, False),
     ]  # fmt: skip
-    (note,) = [note for note in notes.each(desk.world) if note.batch == "x"]
+    (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
     assert (note.state, note.comments[0]["text"]) == ("superseded", "first")
 
 
@@ -278,7 +278,7 @@ def test_twenty_sent_back_are_mended_by_an_agent_that_reads_only_what_comes_back
     (desk.repo / "docs").mkdir()
     names = [f"n{number}" for number in range(20)]
     commit_files(desk.repo, {f"{name}.txt": TEXT for name in names})
-    desk.world.repo.renew()
+    desk.session.repo.renew()
     desk.feed(**{name: change(10 + n, path=f"{name}.txt") for n, name in enumerate(names)})
     for n, name in enumerate(names):
         desk.ask(name, f"{name}.txt:{10 + n}: write `better {name}` here\n")
@@ -333,11 +333,11 @@ def test_a_refused_answer_leaves_the_question(desk: Desk) -> None:
 def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided]) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: x")
-    ended = end(desk.world, "x").report
+    ended = end(desk.session, "x").report
     assert ended["retry"]["prompt"] is None
     assert ended["problems"] == []
     assert "## Changes were asked for" in to_markdown(ended)
-    (note,) = [note for note in notes.each(desk.world) if note.batch == "x"]
+    (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
     assert (note.state, note.comments[0]["text"]) == (ended["state"], "x")
     with pytest.raises(UsageError, match="does not wait for review"):
         desk.ask("x", "too late")
@@ -362,11 +362,11 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
         patch.setattr(notes, "add", die)
         with pytest.raises(KeyboardInterrupt):
             desk.ask("x", "a.txt:10: x")
-    assert list(notes.each(desk.world)) == []
-    damages = [damage.kind for damage in batches.check(desk.world, batches.read(desk.root))]
+    assert list(notes.each(desk.session)) == []
+    damages = [damage.kind for damage in batches.check(desk.session, batches.read(desk.root))]
     assert damages == ["note.missing"]
-    reports.reconcile(desk.world)
-    (note,) = notes.each(desk.world)
+    reports.reconcile(desk.session)
+    (note,) = notes.each(desk.session)
     assert note.says(desk.told("x")["review"])
 
 
@@ -411,7 +411,7 @@ def test_what_cannot_be_said_is_told_and_nothing_is_sent(desk: Desk) -> None:
         for flaw in flaws:
             assert flaw in caught.value.message
     assert desk.told("x") == before
-    assert list(notes.each(desk.world)) == []
+    assert list(notes.each(desk.session)) == []
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
         assert not set(shown) & set("\x1b\x07\x9b\u202e\u200b\0")
     fence = "`" * 5
     assert prompt.count(f"\n{fence}\n") == 2  # all of it stands between them
-    (note,) = notes.each(desk.world)
+    (note,) = notes.each(desk.session)
     assert note.comments[0]["text"] == words
     assert not set(git("notes", "--ref=patchq", "show", note.commit, cwd=desk.repo)) & set("\x1b\0")
 

@@ -48,7 +48,10 @@ def test_what_signals_ask_for(
 ) -> None:
     create(tmp_path)
     ended: list[int] = []
-    control, world = Control(end_now=lambda: ended.append(1)), SimpleNamespace(queue_root=tmp_path)
+    control, session = (
+        Control(end_now=lambda: ended.append(1)),
+        SimpleNamespace(queue_root=tmp_path),
+    )
     control.install()
     for number in sent:
         signal.raise_signal(number)
@@ -56,9 +59,9 @@ def test_what_signals_ask_for(
     pulse: Any = control.pulse
     if now:
         with pytest.raises(Interrupted):
-            pulse(world, lambda: None)
+            pulse(session, lambda: None)
     else:
-        pulse(world, lambda: None)
+        pulse(session, lambda: None)
 
 
 def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:

@@ -10,18 +10,18 @@ from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report.message import subject
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
-def standing(report: Delivery, ground: Ground, tip: str) -> Standing:
+def standing(report: Delivery, context: RepoContext, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
-    state, repo, own = report["state"], ground.repo, records.branch(report["id"])
-    if state == "held" or (state == "proposed" and ground.branches.tip(own)):
+    state, repo, own = report["state"], context.repo, records.branch(report["id"])
+    if state == "held" or (state == "proposed" and context.branches.tip(own)):
         return "waits"
     commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:

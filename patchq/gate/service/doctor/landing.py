@@ -10,7 +10,7 @@ from patchq.core.model.errors import Fault
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.git.repository import Repository
 from patchq.gate.hooks import shipped
-from patchq.gate.pipeline.ground import branches_of
+from patchq.gate.pipeline.context import branches_of
 from patchq.gate.service.doctor import Finding
 
 

@@ -21,7 +21,7 @@ from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import wiring
 from patchq.gate.hooks.jail import can_jail, no_jail
 from patchq.gate.hooks.trial import Trial
-from patchq.gate.pipeline.world import NOBODY
+from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.service.doctor import Finding, Level, beside, writable
 
 _EARLIEST = 1_700_000_000

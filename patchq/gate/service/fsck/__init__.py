@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from patchq.core.model.errors import Fault
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.service.fsck import batches
 from patchq.gate.service.fsck.entries import Damage, check_claims, check_refs, check_shapes, lock
@@ -22,21 +22,21 @@ _FIRST = ("record.missing", "mark.missing")
 """What other damage is mended by."""
 
 
-def check(world: World) -> list[Damage]:
+def check(session: Session) -> list[Damage]:
     """All damage that can be seen now: what cannot be read hides the rest."""
-    if unreadable := [*check_shapes(world.queue_root)] or [*check_refs(world)]:
+    if unreadable := [*check_shapes(session.queue_root)] or [*check_refs(session)]:
         return unreadable
-    there = batches.read(world.queue_root)
-    return [*batches.check(world, there), *check_claims(world, there.root)]
+    there = batches.read(session.queue_root)
+    return [*batches.check(session, there), *check_claims(session, there.root)]
 
 
-def repair(world: World) -> list[Damage]:
+def repair(session: Session) -> list[Damage]:
     """Mend what can be mended; what is left.  The queue's lock is taken, and kept."""
-    for damage in lock(world.queue_root):
+    for damage in lock(session.queue_root):
         if damage.mend:
             damage.mend()
-    world.queue.acquire()
-    damages = check(world)
+    session.queue.acquire()
+    damages = check(session)
     failed: dict[Damage, Damage] = {}
     for _ in range(_ROUNDS):
         mends = [damage for damage in damages if damage.mend and damage not in failed]
@@ -50,6 +50,6 @@ def repair(world: World) -> list[Damage]:
                 fault = error if isinstance(error, Fault) else spool.fault(error)
                 why = "; ".join(filter(None, (fault.message, fault.hint)))
                 failed[damage] = replace(damage, cure=f"not mended: {why}", mend=None)
-        world.queue.sync()
-        damages = check(world)
+        session.queue.sync()
+        damages = check(session)
     return [failed.get(damage, damage) for damage in damages]

@@ -24,7 +24,7 @@ from patchq.core.model.report import (
 from patchq.gate.git import records
 from patchq.gate.land import reports
 from patchq.gate.pipeline import notes, traces
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.archive import shard
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
@@ -76,25 +76,25 @@ def read(root: Path) -> Batches:
     return found
 
 
-def check(world: World, there: Batches) -> Iterator[Damage]:
+def check(session: Session, there: Batches) -> Iterator[Damage]:
     """Everything about the batches: their files, then what the refs should say of them."""
-    yield from _reports(world, there)
+    yield from _reports(session, there)
     yield from _pages(there)
-    yield from _responses(world, there)
+    yield from _responses(session, there)
     yield from _registers(there)
     for path in (*there.scraps, *(p for glob in _TEMPORARY for p in there.root.glob(glob))):
         if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
             yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
-    yield from _commits(world, there)
-    yield from _unmarked(world, there)
-    if "cluster" in world.config.given:
+    yield from _commits(session, there)
+    yield from _unmarked(session, there)
+    if "cluster" in session.config.given:
         return  # the database and the remote's trailers are the record, and the workers follow them
-    yield from _unreported(world, there)
-    yield from _records(world, there)
-    yield from _notes(world, there)
+    yield from _unreported(session, there)
+    yield from _records(session, there)
+    yield from _notes(session, there)
 
 
-def _reports(world: World, there: Batches) -> Iterator[Damage]:
+def _reports(session: Session, there: Batches) -> Iterator[Damage]:
     for id in there.twice:
         yield Damage(
             "report.twice",
@@ -109,7 +109,7 @@ def _reports(world: World, there: Batches) -> Iterator[Damage]:
             str(path),
             "the report cannot be read, or is not one of " + document.SCHEMA,
             "neither git nor a response is left to make it from",
-            _restoration(world, there, id, path.parent)
+            _restoration(session, there, id, path.parent)
             or (partial(_begin_again, there.root, path, body) if body else None),
         )
 
@@ -126,7 +126,7 @@ def _pages(there: Batches) -> Iterator[Damage]:
             )
 
 
-def _responses(world: World, there: Batches) -> Iterator[Damage]:
+def _responses(session: Session, there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
         source = report["source"]
         if source["name"] is None:
@@ -152,7 +152,7 @@ def _responses(world: World, there: Batches) -> Iterator[Damage]:
                 "report.missing",
                 str(path),
                 "a response without a report",
-                mend=_restoration(world, there, id, path.parent)
+                mend=_restoration(session, there, id, path.parent)
                 or partial(_to_inbox, there.root, path),
             )
     for id, path in there.pages.items():
@@ -218,11 +218,11 @@ def _registers(there: Batches) -> Iterator[Damage]:
 
 
 def _restoration(
-    world: World, there: Batches, id: str, folder: Path
+    session: Session, there: Batches, id: str, folder: Path
 ) -> Callable[[], object] | None:
     """What puts down the report that git tells, with what the response still tells of itself; None
     where git does not know the batch."""
-    report = from_git.load(world, id)
+    report = from_git.load(session, id)
     if report is None:
         return None
     source, body = report["source"], there.bodies.get(id)
@@ -265,95 +265,99 @@ def _append(path: Path, line: str) -> None:
         folder.append(path.name, line)
 
 
-def _commits(world: World, there: Batches) -> Iterator[Damage]:
+def _commits(session: Session, there: Batches) -> Iterator[Damage]:
     """Landed batches whose commit is gone: another one with their trailers may stand for them.
 
     What landed on a remote, perhaps from another machine, need not have been fetched yet.
     """
-    missing = [*_missing(world, there)]
-    if missing and world.branches.remote:
+    missing = [*_missing(session, there)]
+    if missing and session.branches.remote:
         try:
-            world.branches.refresh()
+            session.branches.refresh()
         except Unreachable as away:
             message = f"{len(missing)} commits of landed batches are not here, and {away.message}"
             yield Damage("commit.unknown", missing[0][0], message, away.hint or "")
             return
-        missing = [*_missing(world, there)]
+        missing = [*_missing(session, there)]
     for id, report in missing:
-        tip = world.branches.tip(report["target"])
-        other = traces.successor(report, world.repo, tip) if tip else None
+        tip = session.branches.tip(report["target"])
+        other = traces.successor(report, session.repo, tip) if tip else None
         yield Damage(
             "commit.missing",
             id,
             f"commit {report['commit']} of {report['target']} is not in the repository",
             "fetch it from a clone, or `git fsck --lost-found`; the response can be sent again",
-            partial(_repoint, world, there, report, other) if other else None,
+            partial(_repoint, session, there, report, other) if other else None,
         )
 
 
-def _missing(world: World, there: Batches) -> Iterator[tuple[str, CommittedReport]]:
+def _missing(session: Session, there: Batches) -> Iterator[tuple[str, CommittedReport]]:
     for id, report in there.reports.items():
         if report["state"] not in LANDED or not has_commit(report):
             continue
-        if not world.repo.resolve_commit(report["commit"]):
+        if not session.repo.resolve_commit(report["commit"]):
             yield id, report
 
 
-def _repoint(world: World, there: Batches, report: Report, commit: str) -> None:
+def _repoint(session: Session, there: Batches, report: Report, commit: str) -> None:
     put(
         there.folders[report["id"]],
-        {**report, "commit": commit, "tree": world.repo.tree(commit).root},
+        {**report, "commit": commit, "tree": session.repo.tree(commit).root},
     )
 
 
-def _unmarked(world: World, there: Batches) -> Iterator[Damage]:
+def _unmarked(session: Session, there: Batches) -> Iterator[Damage]:
     """Proposals have a mark that they wait."""
-    marks = _under(world, records.WAITING)
+    marks = _under(session, records.WAITING)
     for id, report in there.reports.items():
         commit = report["commit"] if report["state"] == "proposed" else None
-        if commit and id not in marks and world.repo.resolve_commit(commit):
+        if commit and id not in marks and session.repo.resolve_commit(commit):
             mark = records.WAITING + id
             yield Damage(
                 "mark.missing",
                 mark,
                 "the batch waits for review, and no ref says so",
-                mend=partial(set_ref, world, mark, None, commit, f"patchq: {id}: fsck"),
+                mend=partial(set_ref, session, mark, None, commit, f"patchq: {id}: fsck"),
             )
 
 
-def _unreported(world: World, there: Batches) -> Iterator[Damage]:
+def _unreported(session: Session, there: Batches) -> Iterator[Damage]:
     """Marks have a report, which says what became of the proposal."""
-    for id, commit in _under(world, records.WAITING).items():
+    for id, commit in _under(session, records.WAITING).items():
         lost = id not in there.reports and id not in there.broken and id not in there.bodies
-        if lost and (known := from_git.load(world, id)) and world.repo.resolve_commit(commit):
+        if lost and (known := from_git.load(session, id)) and session.repo.resolve_commit(commit):
             yield Damage(
                 "report.missing",
                 id,
                 "the batch waits for review, and its report is not in the queue",
                 mend=partial(put, there.root / "done", known),
             )
-    for report in traces.waiting(world):
-        now = traces.observe(world, report)
+    for report in traces.waiting(session):
+        now = traces.observe(session, report)
         if now.state != "proposed":
             note = f" ({now.note})" if now.note else ""
             yield Damage(
                 "state.outdated",
                 report["id"],
                 f"its report says {report['state']}, and it is {now.state}{note}",
-                mend=partial(reports.reconcile, world),
+                mend=partial(reports.reconcile, session),
             )
 
 
-def _records(world: World, there: Batches) -> Iterator[Damage]:
+def _records(session: Session, there: Batches) -> Iterator[Damage]:
     """Every landed batch has its record: those that a report names, and those in the history of
     the targets."""
-    repo, marks, found = world.repo, _under(world, records.WAITING), _under(world, records.LANDED)
+    repo, marks, found = (
+        session.repo,
+        _under(session, records.WAITING),
+        _under(session, records.LANDED),
+    )
     wanted = {
         id: report["commit"]
         for id, report in there.reports.items()
         if report["state"] in LANDED and report["commit"] and repo.resolve_commit(report["commit"])
     }
-    landed = _in_history(world)
+    landed = _in_history(session)
     wanted |= {id: landed[id] for id in landed if id not in marks and id not in wanted}
     for id, commit in wanted.items():
         old = found.get(id)
@@ -365,7 +369,7 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
                 f"the record names {old[:12]}, which is not in the repository"
                 if old
                 else f"the batch landed as {commit[:12]}, and no ref records it",
-                mend=partial(set_ref, world, ref, old, commit, f"patchq: {id}: fsck"),
+                mend=partial(set_ref, session, ref, old, commit, f"patchq: {id}: fsck"),
             )
     for id, old in found.items():
         if id not in wanted and repo.resolve_commit(old) is None:
@@ -377,22 +381,22 @@ def _records(world: World, there: Batches) -> Iterator[Damage]:
             )
 
 
-def _in_history(world: World) -> dict[str, str]:
+def _in_history(session: Session) -> dict[str, str]:
     """The oldest commit of each batch whose trailers are in the history of a target."""
     return {
         id: commit.oid
-        for _, commit in traces.commits(world, traces.targets(world))
+        for _, commit in traces.commits(session, traces.targets(session))
         if "Patchq-Batch:" in commit.message
         for id in message.trailers(commit.message).get("Patchq-Batch", [])
     }
 
 
-def _under(world: World, prefix: str) -> dict[str, str]:
-    return {name.removeprefix(prefix): oid for name, oid in world.repo.refs(prefix).items()}
+def _under(session: Session, prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): oid for name, oid in session.repo.refs(prefix).items()}
 
 
-def _notes(world: World, there: Batches) -> Iterator[Damage]:
-    noted = {note.batch: note for note in notes.each(world)}
+def _notes(session: Session, there: Batches) -> Iterator[Damage]:
+    noted = {note.batch: note for note in notes.each(session)}
     for id, report in there.reports.items():
         decided = report["state"] in NOTED or waits_for_its_agent(report)
         commit = report["commit"] if decided else None
@@ -400,12 +404,12 @@ def _notes(world: World, there: Batches) -> Iterator[Damage]:
         says = note is not None and note.state == report["state"]
         if note and says and waits_for_its_agent(report):
             says = note.says(report["review"])
-        if commit and not says and world.repo.resolve_commit(commit):
+        if commit and not says and session.repo.resolve_commit(commit):
             yield Damage(
                 "note.missing",
                 id,
                 f"the batch is {_state(report)}, and its note does not say so",
-                mend=partial(notes.add, world, report, "noted by fsck"),
+                mend=partial(notes.add, session, report, "noted by fsck"),
             )
 
 

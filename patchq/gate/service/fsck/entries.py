@@ -31,7 +31,7 @@ from patchq.gate.git.linklock import leftovers
 from patchq.gate.git.reffiles import heads
 from patchq.gate.hooks.jail import remove
 from patchq.gate.land.deaths import TRIES
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.journal import BEFORE, EVENTS
 from patchq.gate.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
@@ -179,10 +179,10 @@ def register(root: Path) -> Register:
 # --------------------------------------------------------------- refs
 
 
-def check_refs(world: World) -> Iterator[Damage]:
+def check_refs(session: Session) -> Iterator[Damage]:
     """The refs in files, then what all of them name."""
-    found = [*_packed(world.repo.commondir), *_loose(world)]
-    yield from found or _dangling(world)
+    found = [*_packed(session.repo.commondir), *_loose(session)]
+    yield from found or _dangling(session)
 
 
 def _packed(commondir: Path) -> Iterator[Damage]:
@@ -199,13 +199,13 @@ def _packed(commondir: Path) -> Iterator[Damage]:
             )
 
 
-def _loose(world: World) -> Iterator[Damage]:
-    commondir = world.repo.commondir
+def _loose(session: Session) -> Iterator[Damage]:
+    commondir = session.repo.commondir
     for prefix in (*_OURS, *(f"logs/{name}" for name in _OURS)):
         for path in _entries(commondir / prefix):
             name = path.relative_to(commondir).as_posix()
             if why := _unreadable(path, log=name.startswith("logs/")):
-                yield Damage("ref.broken", name, why, mend=partial(_mend_file, world, path, name))
+                yield Damage("ref.broken", name, why, mend=partial(_mend_file, session, path, name))
 
 
 def _entries(top: Path) -> Iterator[Path]:
@@ -229,80 +229,80 @@ def _unreadable(path: Path, *, log: bool) -> str | None:
     return None
 
 
-def _mend_file(world: World, path: Path, name: str) -> None:
+def _mend_file(session: Session, path: Path, name: str) -> None:
     """Open what is closed; else set it aside."""
     mode = path.lstat().st_mode
     plain = stat.S_ISDIR(mode) or stat.S_ISREG(mode)
     if plain and not os.access(path, READ):
         path.chmod(stat.S_IMODE(mode) | (0o700 if stat.S_ISDIR(mode) else 0o600))
     else:
-        aside(world.queue_root, path, name.replace("/", "_"))
-        _put_back(world, name)
+        aside(session.queue_root, path, name.replace("/", "_"))
+        _put_back(session, name)
 
 
-def _dangling(world: World) -> Iterator[Damage]:
+def _dangling(session: Session) -> Iterator[Damage]:
     """Refs that name what is not in the repository; `records` looks after those of landed ones."""
-    noted = world.repo.ref_target(records.NOTES)
+    noted = session.repo.ref_target(records.NOTES)
     named = {records.NOTES: noted} if noted else {}
     for prefix in (records.BRANCHES, records.WAITING, records.DISCARDED):
-        named |= world.repo.refs(prefix)
+        named |= session.repo.refs(prefix)
     for name, oid in named.items():
-        if world.repo.resolve_commit(oid) is None:
-            known = not name.startswith(records.BRANCHES) or _tip(world, name)
+        if session.repo.resolve_commit(oid) is None:
+            known = not name.startswith(records.BRANCHES) or _tip(session, name)
             yield Damage(
                 "ref.dangling",
                 name,
                 f"the ref names {oid}, which is not in the repository",
                 f"fetch it from a clone, or: git update-ref -d '{name}'",
-                partial(_mend_value, world, name, oid) if known else None,
+                partial(_mend_value, session, name, oid) if known else None,
             )
 
 
-def _mend_value(world: World, name: str, oid: str) -> None:
-    kept = world.queue_root / "damaged"
+def _mend_value(session: Session, name: str, oid: str) -> None:
+    kept = session.queue_root / "damaged"
     kept.mkdir(exist_ok=True)
     with (kept / "refs").open("a", encoding="utf-8") as file:
         file.write(f"{oid} {name}\n")
-    refs.delete(world.repo, name, oid)
-    _put_back(world, name)
+    refs.delete(session.repo, name, oid)
+    _put_back(session, name)
 
 
-def _put_back(world: World, name: str) -> None:
+def _put_back(session: Session, name: str) -> None:
     """Make a branch again on which a proposal waits."""
-    tip = _tip(world, name)
-    if tip and not world.repo.ref_target(name):
-        set_ref(world, name, None, tip, "patchq: fsck")
+    tip = _tip(session, name)
+    if tip and not session.repo.ref_target(name):
+        set_ref(session, name, None, tip, "patchq: fsck")
 
 
-def set_ref(world: World, name: str, old: str | None, new: str, log: str) -> None:
+def set_ref(session: Session, name: str, old: str | None, new: str, log: str) -> None:
     """Make a ref, or move it from `old`, durably."""
     if old is None:
-        refs.move(world.repo, name, None, new, log, world.identity())
+        refs.move(session.repo, name, None, new, log, session.identity())
     else:
-        refs.move(world.repo, name, old, new, log, world.identity())
-    files.barrier(world.repo.commondir)
+        refs.move(session.repo, name, old, new, log, session.identity())
+    files.barrier(session.repo.commondir)
 
 
-def _tip(world: World, name: str) -> str | None:
+def _tip(session: Session, name: str) -> str | None:
     """Where the mark that a batch waits, or else its report, has its branch."""
     id = name.removeprefix(records.BRANCHES)
-    if id == name or world.repo.ref_target(records.DISCARDED + id):
+    if id == name or session.repo.ref_target(records.DISCARDED + id):
         return None
-    report = world.queue.load(id)
+    report = session.queue.load(id)
     tips = (
-        world.repo.ref_target(records.WAITING + id),
+        session.repo.ref_target(records.WAITING + id),
         report["commit"] if report and report["state"] == "proposed" else None,
     )
-    return next((tip for tip in tips if tip and world.repo.resolve_commit(tip)), None)
+    return next((tip for tip in tips if tip and session.repo.resolve_commit(tip)), None)
 
 
 # --------------------------------------------------------------- claims, and scraps
 
 
-def check_claims(world: World, root: Path) -> Iterator[Damage]:
+def check_claims(session: Session, root: Path) -> Iterator[Damage]:
     """Everything about the claims of the queue at `root`, and what is of no use to anybody."""
     yield from _claims(root)
-    for path, why, removal in _scraps(world, root):
+    for path, why, removal in _scraps(session, root):
         yield Damage("scrap", str(path), why, mend=removal)
 
 
@@ -377,20 +377,20 @@ def _read(path: Path) -> dict[str, Any] | None:
     return spool.decode(path.read_bytes()) if path.is_file() else None
 
 
-def _scraps(world: World, root: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
+def _scraps(session: Session, root: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
     """What is of no use to anybody, with why, and what removes it."""
     claims = {token_of(name) for name in os.listdir(root / "active")}
     for path in sorted((root / TRIES).iterdir()) if (root / TRIES).is_dir() else ():
         if path.name not in claims:
             why = "it counts the tries of a response that has its verdict"
             yield path, why, partial(path.unlink, missing_ok=True)
-    commondir, objects = world.repo.commondir, world.repo.commondir / "objects"
+    commondir, objects = session.repo.commondir, session.repo.commondir / "objects"
     why = "a killed patchq left it, and with it perhaps a lock"
     for path in _orphans(commondir, ".ref"):
         yield path, why, partial(refs.clean, commondir)
     for gitdir, _ in heads(commondir):
         for path in _orphans(gitdir, ".index"):
-            yield path, why, partial(worktree.recover, world.repo, wait=0.0)
+            yield path, why, partial(worktree.recover, session.repo, wait=0.0)
     for path in _orphans(objects, ".objects"):
         # The file alone is how each process ends that wrote objects.
         if path.with_name(f"{path.name}.d").exists():

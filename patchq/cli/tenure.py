@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from patchq.cli import confirm, output, places
 from patchq.core.model.errors import Fault, disk_fault
 from patchq.core.model.report import Report
-from patchq.gate.pipeline.world import World
+from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import Hand
 from patchq.gate.service.serve import Control
 from patchq.gate.service.upkeep import Manager, Upkeep
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from patchq.cli.live import Bar, LiveLine
 
 
-def _release(world: World, kind: object, error: BaseException | None, trace: object) -> None:
+def _release(session: Session, kind: object, error: BaseException | None, trace: object) -> None:
     """Let go of the queue, with a word on the fault that ends the work, if one does."""
     fault = disk_fault(error) if isinstance(error, OSError) else error
-    world.queue.release(fault if isinstance(fault, Fault) else None)
+    session.queue.release(fault if isinstance(fault, Fault) else None)
 
 
-class Session:
+class Tenure:
     """Holds the queue until the command ends; a daemon is `lasting`.
 
     Each verdict goes to `say`, or to the screen where there is a terminal that nobody is asked
@@ -37,22 +37,22 @@ class Session:
     """
 
     def __init__(
-        self, args: Namespace, world: World, say: Callable[[Report], None], *, lasting: bool
+        self, args: Namespace, session: Session, say: Callable[[Report], None], *, lasting: bool
     ) -> None:
         self.control = Control()
         self.control.install()
-        self.control.end_now = world.cut.set
-        world.queue.acquire(world.target)
-        args.opened.push(partial(_release, world))
-        world = replace(world, hand=Hand(world.queue_root))
-        self.site = places.find(args)
-        self.upkeep = Upkeep(world, self.site.home, Manager() if lasting else Manager({}))
-        self.world, self._say = world, say
+        self.control.end_now = session.cut.set
+        session.queue.acquire(session.target)
+        args.opened.push(partial(_release, session))
+        session = replace(session, hand=Hand(session.queue_root))
+        self.location = places.find(args)
+        self.upkeep = Upkeep(session, self.location.home, Manager() if lasting else Manager({}))
+        self.session, self._say = session, say
         self._screen: Bar | LiveLine | None = None
         self._asker: confirm.Asker | None = None
-        if confirm.possible(args, world.config):
-            self._asker = confirm.Asker(world, lambda: self.control.stop)
-            self.world = self.upkeep.world = replace(world, ask=self._asker)
+        if confirm.possible(args, session.config):
+            self._asker = confirm.Asker(session, lambda: self.control.stop)
+            self.session = self.upkeep.session = replace(session, ask=self._asker)
         elif sys.stdout.isatty() and not args.json and not args.quiet:
             from patchq.cli.live import Bar, LiveLine  # only a terminal needs rich
 

@@ -1,4 +1,4 @@
-"""What every look at batches needs: the repository, its branches, the queue, the configuration."""
+"""The repository with its branches, queue and configuration, as all who look at batches need it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from patchq.gate.queue import QueueEngine
 _LOCAL = cast(Branches, None)
 
 
-class Ground(Struct, frozen=True, dict=True):
+class RepoContext(Struct, frozen=True, dict=True):
     """One repository with its queue, under one configuration; `target` is the default branch."""
 
     repo: Repository
@@ -67,7 +67,7 @@ def branches_of(
 _TROUBLE = "landing.remote"
 
 
-def flush(ground: Ground) -> None:
+def flush(context: RepoContext) -> None:
     """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
     the queue is on a file system of its own, or in a database."""
-    ground.repo.write_objects(lambda: ground.queue.sync(ground.repo.commondir))
+    context.repo.write_objects(lambda: context.queue.sync(context.repo.commondir))

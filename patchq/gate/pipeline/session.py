@@ -1,9 +1,9 @@
-"""What every stage of the pipeline may ask: the repository, the queue, and the rules.
+"""The session: repository, queue, rules and engines of one process that decides.
 
-A world is composed once, and never changes: another configuration is another world, by
-`structs.replace`.  What follows from the configuration is worked out when it is first asked
-for, and lives as long as its world; what is to outlive that (hooks that run, answers of the model)
-is handed from one to the next.  A world belongs to one thread.
+A session is composed once, and never changes: another configuration is another session, by
+`structs.replace`.  Derived settings are computed on first use and live as long as their session;
+what outlives it (running hooks, the model's answers) is handed from one to the next.  A session
+belongs to one thread.
 
 What a person chose of a response (`Choice`) is kept beside the claim until the verdict: whoever
 recovers the claim of a command that was killed, or decides again on one that is held, takes of the
@@ -32,7 +32,7 @@ from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.steps import Steps, paths_named, steps
-from patchq.gate.pipeline.ground import Ground
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.hand import Hand, Stage
 from patchq.llm.chat import Cache, Chat
@@ -94,8 +94,8 @@ def recorded(claim: Claim) -> Choice | None:
     return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
 
 
-class World(Ground, frozen=True, dict=True, kw_only=True):
-    """The ground, with everything that deciding on a response takes."""
+class Session(RepoContext, frozen=True, dict=True, kw_only=True):
+    """The context, with everything that deciding on a response takes."""
 
     opened: ExitStack
     """Closes what was opened for it, in the end."""
@@ -206,9 +206,9 @@ class World(Ground, frozen=True, dict=True, kw_only=True):
         self.opened.close()
 
 
-def compose(ground: Ground) -> World:
-    """The world of a process.  What runs hooks comes to be when it is first needed."""
-    repo, root = ground.repo, ground.queue_root
+def compose(context: RepoContext) -> Session:
+    """The session of a process.  What runs hooks comes to be when it is first needed."""
+    repo, root = context.repo, context.queue_root
     opened = ExitStack()
     opened.callback(repo.close)
     cut = Event()
@@ -229,14 +229,14 @@ def compose(ground: Ground) -> World:
         opened.callback(built.close)
         return built
 
-    return World(
+    return Session(
         repo,
-        ground.queue,
+        context.queue,
         root,
-        ground.config,
-        ground.target,
-        ground.branches,
-        ground.judged_by,
+        context.config,
+        context.target,
+        context.branches,
+        context.judged_by,
         opened=opened,
         engine=engine,
         notifier=notifier,
@@ -250,7 +250,7 @@ def compose(ground: Ground) -> World:
 class Tips:
     """The branches' tips as they will be when the verdicts before this one have landed."""
 
-    _world: World
+    _world: Session
     unsure: set[str] | None = None
     """For those who land many batches at once, and look at the work tree that follows once, at the
     last moment: the paths that were in the way then, to be looked at before the next decision.
