@@ -30,7 +30,7 @@ class Door:
         self._site = places.find(args)
         self._lock = Lock()
         self._opened = ExitStack()
-        self._world: Session | None = None
+        self._session: Session | None = None
         self._seen: object = None
         self._has = (False, False)
         with self.session() as session:  # what is wrong with the configuration is said at the start
@@ -42,16 +42,16 @@ class Door:
         `opening.open_session` raises."""
         with self._lock:
             signs, has = self._signs(), self._has
-            if self._world is None or self._seen != signs:
+            if self._session is None or self._seen != signs:
                 has = (False, False)
             wanted = (targeted or has[0], writes or has[1])
-            if self._world is None or self._seen != signs or wanted != has:
+            if self._session is None or self._seen != signs or wanted != has:
                 self.close()
                 args = Namespace(**{**vars(self._args), "opened": self._opened})
-                self._world = opening.open_session(args, targeted=wanted[0], writes=wanted[1])
+                self._session = opening.open_session(args, targeted=wanted[0], writes=wanted[1])
                 self._seen, self._has = self._signs(), wanted
             try:
-                yield self._world
+                yield self._session
             except Fault:
                 raise
             except BaseException:
@@ -59,7 +59,7 @@ class Door:
                 raise
 
     def close(self) -> None:
-        self._world = None
+        self._session = None
         self._opened.close()
 
     def pulse(self, *more: str) -> object:
@@ -75,7 +75,7 @@ class Door:
     @property
     def root(self) -> Path | None:
         """Of the queue, once it was opened."""
-        return self._world.queue_root if self._world else None
+        return self._session.queue_root if self._session else None
 
     def _signs(self) -> object:
         """What tells whether the session is still the one that was opened."""
@@ -86,7 +86,7 @@ class Door:
                 "put it back, or start the server again where the repository is",
             )
         files = self._site.file or common / OWN_FILE, common / "config"
-        known = self._world and self._world.judged_by
+        known = self._session and self._session.judged_by
         return [*map(_stamp, files), there, known and renewed(self._site.repo, known) is known]
 
 

@@ -90,10 +90,12 @@ class Trial:
         self._commits: dict[History, str] = {}
         self._count = 0
         repo = Repository.open(place)
-        self._world = compose(RepoContext(repo, MemoryQueue(), place / ".patchq", Config(), TARGET))
+        self._session = compose(
+            RepoContext(repo, MemoryQueue(), place / ".patchq", Config(), TARGET)
+        )
 
     def close(self) -> None:
-        self._world.close()
+        self._session.close()
 
     def decide_all(self, cases: Sequence[Case]) -> list[Result]:
         """Put cases before the pipeline, each on its own files."""
@@ -123,10 +125,10 @@ class Trial:
         outcome: Outcome = "crashed"
         problems: tuple[str, ...] = ()
         landed: Files | None = None
-        with self._world.repo.unwritten.tentative():
+        with self._session.repo.unwritten.tentative():
             try:
-                decision = process(self._claim(case, base), self._world, Tips(self._world))
-                landed = _landed(decision, self._world)
+                decision = process(self._claim(case, base), self._session, Tips(self._session))
+                landed = _landed(decision, self._session)
             except Exception:  # whatever it is, it is the outcome
                 why = traceback.format_exc()
             else:

@@ -250,7 +250,7 @@ def compose(context: RepoContext) -> Session:
 class Tips:
     """The branches' tips as they will be when the verdicts before this one have landed."""
 
-    _world: Session
+    _session: Session
     unsure: set[str] | None = None
     """For those who land many batches at once, and look at the work tree that follows once, at the
     last moment: the paths that were in the way then, to be looked at before the next decision.
@@ -258,7 +258,7 @@ class Tips:
     _moved: dict[str, str] = field(default_factory=dict)
 
     def of(self, branch: str) -> str | None:
-        return self._moved.get(branch) or self._world.branches.tip(branch)
+        return self._moved.get(branch) or self._session.branches.tip(branch)
 
     def move(self, branch: str, tip: str) -> None:
         self._moved[branch] = tip

@@ -24,7 +24,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.troubles import Troubles
-from patchq.gate.service.serve import Control, Intake, renewed_world, why_held
+from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
 from patchq.gate.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -61,7 +61,7 @@ def feed(
     try:
         while not control.stop:
             upkeep.turn()
-            feeder.session = renewed_world(feeder.session, control, upkeep, load)
+            feeder.session = renewed_session(feeder.session, control, upkeep, load)
             if intake.is_held(feeder.session):
                 doorbell.wait(_LONGEST_REST)
                 continue

@@ -119,7 +119,7 @@ def serve(
     try:
         while not control.stop:
             upkeep.turn()
-            desk.session = session = renewed_world(session, control, upkeep, load)
+            desk.session = session = renewed_session(session, control, upkeep, load)
             try:
                 if intake.is_held(session):
                     doorbell.wait(LOOK_SECONDS)
@@ -248,7 +248,7 @@ def _begin_again(session: Session, fault: Fault) -> None:
     session.queue.acquire(session.target)
 
 
-def renewed_world(
+def renewed_session(
     session: Session, control: Control, upkeep: Upkeep, load: Callable[[], GateRules]
 ) -> Session:
     """Return the session under the rules as they are now; a signal has them read anew."""

@@ -98,13 +98,13 @@ class Restless:
     """The branches, beside somebody who commits the first `times` right before anything moves."""
 
     def __init__(self, session: Session, times: float = inf) -> None:
-        self._branches, self._world, self._times = session.branches, session, times
+        self._branches, self._session, self._times = session.branches, session, times
         self.count = 0
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
         self.count += 1
         if self.count <= self._times:
-            commit_beside(self._world, self.count)
+            commit_beside(self._session, self.count)
         return self._branches.land(moves)
 
     def __getattr__(self, name: str) -> Any:

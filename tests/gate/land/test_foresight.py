@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         repo = make_repo(place / "repo", FILES)
         git("branch", "-M", "main", cwd=repo)
         layout.create(repo / ".patchq")
-        session = _world(repo)
+        session = _session(repo)
         session.queue.acquire()
         drop(session.queue_root, {f"{id}.md": text for id, text in WAITING.items()})
         while worker.turn(session, lambda told: None):
@@ -76,7 +76,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repo
 
 
-def _world(repo: Path) -> Session:
+def _session(repo: Path) -> Session:
     """As a process sees it that has just begun."""
     settings = config_file.parse(b"version: 1\npaths: {new_directories: true}\n")
     queue = DirectoryQueue(repo / ".patchq")
@@ -95,11 +95,11 @@ def _met(session: Session, text: str) -> set[str]:
 def test_whoever_asks_once_is_told_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch, text: str, met: set[str], most: int
 ) -> None:
-    whole = _world(root)
+    whole = _session(root)
     board.board(whole)
     assert _met(whole, text) == met
     monkeypatch.setattr(board, "_FEW", 0)
-    session, read = _world(root), set[str]()
+    session, read = _session(root), set[str]()
     load = session.queue.load
 
     def loaded(id: str) -> Report | None:
@@ -124,4 +124,4 @@ def test_what_git_cannot_tell_is_read(root: Path, monkeypatch: pytest.MonkeyPatc
         assert touching(repo, [tip], ["plain"]) is None
     monkeypatch.setattr(board, "_FEW", 0)
     monkeypatch.setattr(board, "touching", lambda *words: None)
-    assert _met(_world(root), _edit("d/f0.txt", 3, "my")) == {"w0"}
+    assert _met(_session(root), _edit("d/f0.txt", 3, "my")) == {"w0"}
