@@ -109,7 +109,7 @@ def cluster(
 
 
 CASES = [
-    pytest.param(*case, marks=[] if case in TELLING else [pytest.mark.machines])
+    pytest.param(*case, marks=[] if case in TELLING else [pytest.mark.slow])
     for case in ((name, kind) for name in NAMES for kind in kinds(name) if kind != "bare")
     if case[1] != "remote"
 ]
