@@ -50,7 +50,7 @@ def report(args: Namespace, decided: Decided, of: int = 1) -> int:
             for line in _beside(decided):
                 print(visible(f"  {line}"))
         return 0
-    id = decided.report["id"] if of > 1 else None
+    id = decided.report.id if of > 1 else None
     for problem in decided.problems:
         if args.json:
             fault = Fault(problem.message, problem.hint or "")

@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
         put(f"would be {output.line(report)}")
         if not args.quiet:
             put(to_markdown(report, foreseen=True), end="")
-    return 1 if report["state"] == "rejected" else 0
+    return 1 if report.state == "rejected" else 0
 
 
 def foresee(session: Session, data: bytes, name: str) -> Report:

@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
             {
                 "config": found.title,
                 "exists": found.data is not None,
-                "rules": document.rules_entry(found.origin()),
+                "rules": document.plain(found.origin()),
                 "not_tried": not_tried,
             },
             f"{found.title}: ok",

@@ -46,7 +46,7 @@ def begun(
         database=cluster.database_of(session.config),
         root=session.queue_root,
         feeder=feeder_name(session.queue_root),
-        lane=report["target"] or session.target if report else None,
+        lane=report.target or session.target if report else None,
         unknown=None if report else traces.unknown(session, errand.id),
     )
 

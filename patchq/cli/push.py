@@ -149,11 +149,11 @@ def _refusal(problem: Problem) -> UsageError:
 
 def _told(report: Report) -> str | None:
     """Tell the verdict; why the push fails, or None."""
-    refused = report["state"] == "rejected"
+    refused = report.state == "rejected"
     page = to_markdown(report).partition("\n## What to send\n" if refused else "\n## Edits\n")[0]
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
-    again = f"correct the commits and push again, with `-o retries={report['id']}`; " * refused
-    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report['id']}` says all"])
+    again = f"correct the commits and push again, with `-o retries={report.id}`; " * refused
+    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report.id}` says all"])
     return " ".join(output.line(report).split()) if refused else None
 
 
@@ -169,7 +169,7 @@ def _wait(
             watcher.read()
             serves = lock_owner(queue.root) is not None  # before: who has gone has told
             report, now = submit.report_on(queue, digest, name), time.monotonic()
-            held = (held or now) if report and report["state"] == "held" else None
+            held = (held or now) if report and report.state == "held" else None
             if report and (held is None or now - held > _HELD_SECONDS):
                 return report, ""
             if ended.asked():

@@ -44,12 +44,12 @@ def _eligible(context: RepoContext) -> Iterator[Report]:
     tried = set[str | None]()
     for id in context.queue.newest():
         if report := context.queue.load(id):
-            tried.add(report["retry"]["of"])
-            moved = any(problem["code"] == "target.moved" for problem in report["problems"])
+            tried.add(report.retry.of)
+            moved = any(problem.code == "target.moved" for problem in report.problems)
             again = {
                 "rejected": id not in tried,
                 "proposed": moved,
                 "held": worker.waits_for_mending(report),
             }
-            if again.get(report["state"]):
+            if again.get(report.state):
                 yield report

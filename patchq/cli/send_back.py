@@ -43,9 +43,9 @@ def _one(args: Namespace, report: Report) -> int:
     if args.json:
         output.say(args, report)
     elif not args.quiet:
-        count = len(report["review"]["comments"]) if report["review"] else 0
-        to = f"  to {report['agent']}" if report["agent"] else ""
-        print(visible(f"sent back  {report['id']}{to}  {count} comment{'' if count == 1 else 's'}"))
+        count = len(report.review.comments) if report.review else 0
+        to = f"  to {report.agent}" if report.agent else ""
+        print(visible(f"sent back  {report.id}{to}  {count} comment{'' if count == 1 else 's'}"))
     return 0
 
 

@@ -125,7 +125,7 @@ def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[byt
     with closing(Watcher(queue.root)) as watcher:
         for id, (data, name) in handed.items():
             digest = sha256(data).hexdigest()
-            while (report := report_on(queue, digest, name)) is None or report["state"] == "held":
+            while (report := report_on(queue, digest, name)) is None or report.state == "held":
                 if until <= time.monotonic():
                     raise TimeIsUp(
                         f"no verdict on {id} within {args.timeout:g} s",
@@ -164,7 +164,7 @@ def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
     it is held."""
     for id in reversed(queue.by_source(digest)):
         report = queue.load(id)
-        if report and report["source"]["name"] == name:
+        if report and report.source.name == name:
             return report
     return None
 

@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
         while True:
             watcher.read()
             report = _seen(context, args.id)
-            state = report["state"] if report else None
+            state = report.state if report else None
             asked = report is not None and _ASKED in wanted and waits_for_its_agent(report)
             if report and (asked or state in wanted or state in _ENDS):
                 output.Verdicts(args, pages=True)(report)

@@ -246,8 +246,8 @@ class EditOutcome(Struct, frozen=True):
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
 
     id: str
-    format: str
-    at: tuple[int, int]
+    format: str | None
+    at: tuple[int, int] | None
     path: str
     op: str
     state: EditState
@@ -318,7 +318,7 @@ class Base(Struct, frozen=True):
     """The commit (hex) that a batch was resolved on, and how it was found."""
 
     commit: str
-    how: Origin
+    how: Origin | None
 
 
 class HookRun(Struct, frozen=True):
@@ -391,8 +391,8 @@ class Generation(Struct, frozen=True):
 class RulesOrigin(Struct, frozen=True):
     """The file whose rules judged a batch: where it is, and the id that git gives it."""
 
-    source: str
-    blob: str | None
+    source: str = field(name="from")
+    blob: str | None = None
 
 
 class ResponseVerdict(Struct, frozen=True):

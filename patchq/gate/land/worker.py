@@ -147,7 +147,7 @@ _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
 
 def _waits_for_mending(claim: Claim, session: Session) -> str | None:
     report = session.queue.load(claim.id) if claim.id else None
-    return waits_for_mending(report) if report and report["state"] == "held" else None
+    return waits_for_mending(report) if report and report.state == "held" else None
 
 
 _MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, CRASHED, CannotSign.code)
@@ -157,7 +157,7 @@ def waits_for_mending(report: Report) -> str | None:
     """The code of the last word on a held batch, if that is one on the machine or the repository:
     objects that cannot be read, a work tree that cannot follow, processes that died, a key that
     does not sign."""
-    last = report["problems"][-1]["code"] if report["problems"] else None
+    last = report.problems[-1].code if report.problems else None
     return last if last in _MENDED_BY_SOMEBODY else None
 
 

@@ -95,7 +95,7 @@ def _not_there(response: Response, below: Below) -> str | None:
     """Return a batch that it depends on, which has landed and which the proposal lacks."""
     for id in response.header.depends_on:
         report = response.session.queue.load(stacks.standing(response.session, id)[0])
-        if report is None or report["state"] not in LANDED or not has_commit(report):
+        if report is None or report.state not in LANDED or not has_commit(report):
             continue
         if not traces.landing(report, response.session.repo, below.tip):
             return id
@@ -153,7 +153,7 @@ def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
     report = context.queue.load(id)
     return (
         stacks.depends_on(context.queue.body(id) or b"")
-        if report and report["state"] == "held"
+        if report and report.state == "held"
         else ()
     )
 

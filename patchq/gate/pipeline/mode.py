@@ -146,7 +146,7 @@ def _reasons(
         yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
     auto = decision.mode == "auto"
     if auto and (asked := traces.sent_back(session, decision.id, decision.header)):
-        message = f"a person asked for changes of {asked['id']}, and has not seen this answer"
+        message = f"a person asked for changes of {asked.id}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":
         for path in plan.blind:

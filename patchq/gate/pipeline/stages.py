@@ -132,14 +132,14 @@ def refuse_duplicate(response: Response, target: Target) -> None:
         report = session.queue.load(id) or traces.landed(
             session, id, sha256, target.branch, target.tip
         )
-        if report is None or report["target"] != target.branch:
+        if report is None or report.target != target.branch:
             continue
         earlier = history.standing(report, session, target.tip)
         if earlier == "touched":
             touched = history.touched_since(report, session.repo, target.tip)
             raise EndedEarly("rejected", touched)
         if earlier != "gone":
-            raise EndedEarly("duplicate", duplicate_of=report["id"])
+            raise EndedEarly("duplicate", duplicate_of=report.id)
 
 
 def _away(fault: Fault) -> Problem:

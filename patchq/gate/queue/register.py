@@ -56,8 +56,8 @@ class Past(Struct, frozen=True):
 
     @classmethod
     def of(cls, report: Report, at: float) -> Past:
-        codes = (p["code"] for p in report["problems"] if p["severity"] == "error")
-        return cls(report["state"], int(at), report["duplicate_of"], next(codes, None))
+        codes = (p.code for p in report.problems if p.severity == "error")
+        return cls(report.state, int(at), report.duplicate_of, next(codes, None))
 
     def line(self, id: str) -> bytes:
         return _line(id, self.state, f"{self.at:x}", self.other or "", self.code or "")

@@ -20,8 +20,8 @@ def size(diff: str) -> SizeEntry | None:
         return None
     ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
     context = diff.count("\n ")
-    return {
-        "files": len(set(_FILE.findall(diff))),
-        "added": sum(new for _, new in ranges) - context,
-        "deleted": sum(old for old, _ in ranges) - context,
-    }
+    return SizeEntry(
+        files=len(set(_FILE.findall(diff))),
+        added=sum(new for _, new in ranges) - context,
+        deleted=sum(old for old, _ in ranges) - context,
+    )

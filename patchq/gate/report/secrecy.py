@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from msgspec import Struct, convert, to_builtins
+
 from patchq.core.model import names
 from patchq.core.model.values import FileChange, Header, Problem
 
@@ -144,8 +146,12 @@ def has_none(text: str) -> bool:
 
 
 def without(value: T) -> T:
-    """A value of JSON in which each line of a text that holds a secret says so in its place."""
-    return cast(T, _without(value)) if _may_hold(json.dumps(value, ensure_ascii=False)) else value
+    """Return the value; each line of a text in it that holds a secret says so in its place."""
+    plain = to_builtins(value)
+    if not _may_hold(json.dumps(plain, ensure_ascii=False)):
+        return value
+    redacted = _without(plain)
+    return convert(redacted, type(value)) if isinstance(value, Struct) else cast(T, redacted)
 
 
 def _without(value: Any) -> Any:

@@ -118,7 +118,7 @@ class Heads:
             _LOG.info("the branch %s goes on as %s", name, renamed)
             self._note(session, renamed, head)
         elif report := branches.last(session, head):
-            if report["state"] in WAITING:
+            if report.state in WAITING:
                 return
         elif self._is_in_inbox(session, head):
             return
@@ -223,12 +223,12 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = traces.successors(session, report["id"])
+        *_, stands = traces.successors(session, report.id)
         now = session.queue.load(stands)
-        if now and now["state"] in WAITING:
+        if now and now.state in WAITING:
             return stands
-        if report["state"] == "rejected":
-            refused = refused or report["id"]
-        before = report["retry"]["of"]
+        if report.state == "rejected":
+            refused = refused or report.id
+        before = report.retry.of
         report = session.queue.load(before) if before else None
     return refused

@@ -41,7 +41,7 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     a batch that is not there to be taken back.
     """
     report, commit = _landed(session, id)
-    target = report["target"]
+    target = report.target
     gate = _for_what_was_there(session)
     data = _response(gate, id, target, commit)
     if isinstance(data, Problem):
@@ -54,14 +54,14 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     verdicts: list[Report] = []
     worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
-        if verdict["state"] == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-            discard(session, verdict["id"])  # else it would land when nobody sees it any more
-            why = verdict["problems"][-1]
+        if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
+            discard(session, verdict.id)  # else it would land when nobody sees it any more
+            why = verdict.problems[-1]
             hint = f"see to that, then `patchq revert {id}` again"
-            return Decided(report, (Problem(CannotFollow.code, why["message"], hint),))
+            return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
         tell(verdict)
-        if verdict["state"] == "applied" and has_commit(verdict):
-            marked = _mark(session, report, verdict["id"], verdict["commit"])
+        if verdict.state == "applied" and has_commit(verdict):
+            marked = _mark(session, report, verdict.id, verdict.commit)
             restack.settle(session)
             return Decided(marked)
     return Decided(report)
@@ -76,11 +76,11 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     if report is None:
         raise traces.unknown(session, id)
     sighting = traces.observe(session, report)
-    if sighting.state == "duplicate" and report["duplicate_of"]:
-        other = report["duplicate_of"]
+    if sighting.state == "duplicate" and report.duplicate_of:
+        other = report.duplicate_of
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
     if sighting.state == "reverted":
-        by = report["duplicate_of"]
+        by = report.duplicate_of
         raise UsageError(
             f"batch {id} was reverted already",
             f"to have it again: patchq revert {by}" if by else None,
@@ -90,15 +90,15 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
             f"batch {id} has not landed: it is {sighting.state}",
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
-    if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
+    if report.state != sighting.state:  # a person merged it by git, and nobody noted it yet
         reports.reconcile(session, [id])
         updated = session.queue.load(id)
         report = updated if updated and has_commit(updated) else report
-    return report, _on_target(session, {**report, "commit": sighting.commit or report["commit"]})
+    return report, _on_target(session, replace(report, commit=sighting.commit or report.commit))
 
 
 def _on_target(session: Session, report: CommittedReport) -> str:
-    repo, id, target = session.repo, report["id"], report["target"]
+    repo, id, target = session.repo, report.id, report.target
     tip = session.branches.tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
@@ -200,7 +200,7 @@ _HINTS = {
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted; its record stays on the commit by which it landed."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
-    if session.queue.load(report["id"]):
+    if session.queue.load(report.id):
         return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)
     updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)
     notes.add(session, updated, reason)

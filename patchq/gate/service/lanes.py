@@ -156,7 +156,7 @@ class _Desk(RequestDesk):
         self._queue = queue
 
     def refused(self, report: Report) -> None:
-        with self._queue.acting_for(self._queue.feeder_of(report["id"])):
+        with self._queue.acting_for(self._queue.feeder_of(report.id)):
             super().refused(report)
 
 
@@ -203,7 +203,7 @@ def _prune(session: Session) -> None:
         return
     for id in islice(session.queue.older(session.clock() - days * _DAY), _MOST_PRUNED):
         report = session.queue.load(id)
-        if report and report["state"] not in WAITING:
+        if report and report.state not in WAITING:
             session.queue.forget(id)
 
 

@@ -163,7 +163,7 @@ class Retention:
                 break
         if old:
             ledger.keep(old)
-            session.queue.forget(*(report["id"] for report in old))
+            session.queue.forget(*(report.id for report in old))
             session.queue.sync()
             ledger.removed()
         return more
@@ -172,7 +172,7 @@ class Retention:
 def _finished(session: Session, id: str) -> Report | None:
     """The report of a batch that nobody waits for any more."""
     report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
-    return report if report and report["state"] not in WAITING else None
+    return report if report and report.state not in WAITING else None
 
 
 @disk_faults
@@ -232,8 +232,8 @@ class Upkeep:
 
     def count(self, report: Report) -> None:
         """Take note of a verdict."""
-        self.verdicts[report["state"]] += 1
-        self._tidying.due |= report["commit"] is not None
+        self.verdicts[report.state] += 1
+        self._tidying.due |= report.commit is not None
         self._until_renewal -= 1
 
     @property

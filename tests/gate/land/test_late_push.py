@@ -126,13 +126,13 @@ class Cluster:
         for commit in session.repo.commits(session.branches.tip("main") or ""):
             there += [(id, commit.oid) for id in trailers(commit.message).get("Patchq-Batch", [])]
         reports = {name[:1]: session.queue.load(name[:1]) for name in RESPONSES}
-        assert sorted(report["id"] for report in told) == sorted(reports), "told of once"
+        assert sorted(report.id for report in told) == sorted(reports), "told of once"
         for id, report in reports.items():
             assert report
             at = session.branches.tip(f"patchq/{id}")
             landed = [commit for batch, commit in there if batch == id]
-            assert landed == ([report["commit"]] if report["state"] == "applied" else [])
-            assert at == (report["commit"] if report["state"] == "proposed" else None)
+            assert landed == ([report.commit] if report.state == "applied" else [])
+            assert at == (report.commit if report.state == "proposed" else None)
 
 
 @pytest.fixture
@@ -200,4 +200,4 @@ def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
     told = give_verdicts(beside(session, slow, method, 2))
     assert (cluster.hub / "declined").exists()
     cluster.judge(session, told)
-    assert {report["state"] for report in told} == {"applied"}
+    assert {report.state for report in told} == {"applied"}

@@ -157,8 +157,8 @@ class Move(Struct, frozen=True, dict=True):
         """The other batch, with its edit that changed the path, if it is the only one."""
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
         report = self.load(collision.batch) if collision.batch else None
-        edits = report["edits"] if report else []
-        ids = [edit["id"] for edit in edits if edit["path"] == collision.path]
+        edits = report.edits if report else []
+        ids = [edit.id for edit in edits if edit.path == collision.path]
         return replace(collision, edit=ids[0] if len(ids) == 1 else None)
 
 

@@ -40,10 +40,10 @@ class Archive:
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),
             waits=proposed(report),
-            id=report["id"],
+            id=report.id,
         )
         if row is None:
-            raise DiskFault(f"the report of {report['id']} is not there any more")
+            raise DiskFault(f"the report of {report.id} is not there any more")
 
     def body(self, id: str) -> bytes | None:
         if not _sayable(id):

@@ -366,7 +366,7 @@ class PostgresQueue(Archive):
             """,
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),
-            id=report["id"],
+            id=report.id,
             sha256=claim.source.sha256,
             size=len(claim.data),
         )

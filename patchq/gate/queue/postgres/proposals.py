@@ -14,7 +14,7 @@ from patchq.gate.queue.postgres.database import Database
 
 def proposed(report: Report) -> str | None:
     """The commit at which a batch waits for review; None for one that does not."""
-    return report["commit"] if report["state"] == "proposed" else None
+    return report.commit if report.state == "proposed" else None
 
 
 def found(

@@ -131,5 +131,5 @@ def _columns(verdicts: Sequence[RowVerdict]) -> dict[str, Sequence[object]]:
     return {
         "numbers": [number_of(verdict.claim) for verdict in verdicts],
         "reports": [spool.encode(verdict.report) for verdict in verdicts],
-        "ids": [verdict.report["id"] for verdict in verdicts],
+        "ids": [verdict.report.id for verdict in verdicts],
     }
