@@ -193,7 +193,7 @@ def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
         "problems": [plain(problem_entry(problem)) for problem in decided.problems],
         "back": decided.back,
         "along": decided.along,
-        "below": decided.below,
+        "below": plain(decided.below),
     }
 
 
@@ -211,6 +211,6 @@ def answered(answer: Mapping[str, Any]) -> ErrandDone:
         ),
         tuple(answer["back"]),
         tuple((edit, need) for edit, need in answer["along"]),
-        tuple(answer["below"]),
+        convert(answer["below"], tuple[Report, ...]),
     )
     return ErrandDone(decided, convert(answer["verdicts"], tuple[Report, ...]))
