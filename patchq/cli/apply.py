@@ -24,7 +24,7 @@ def run(args: Namespace) -> int:
         except confirm.Quit:
             return 130
     verdicts = output.Verdicts(args)
-    if "cluster" in session.config.given:
+    if session.config.has_cluster:
         verdicts(handover.decided(session, data, name, choice))
         return verdicts.exit_code
     reports: list[Report] = []

@@ -52,7 +52,7 @@ def database_of(config: Config) -> str:
 
 def target_of(config: Config) -> str:
     """The branch of what names none, which is the same on all machines."""
-    if "cluster" not in config.given:
+    if not config.has_cluster:
         raise UsageError(
             "the configuration has no `cluster` section",
             "add `cluster:` to the configuration, as docs/cluster.md shows",

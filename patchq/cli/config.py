@@ -68,7 +68,7 @@ def _unsigned(location: places.Location, rules: GateRules) -> list[str]:
     try:
         Signer(location.repo, commit.sign).try_out(location.repo.identity() or Identity(*NOBODY))
     except CannotSign as fault:
-        given = "sign" in commit.given
-        where = rules.place("commit", "sign") if given else "git's configuration"
+        of_git = commit.sign == "auto"
+        where = "git's configuration" if of_git else rules.place("commit", "sign")
         return [f"{where}: {fault.message}; {fault.hint}"]
     return []

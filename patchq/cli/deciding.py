@@ -33,7 +33,7 @@ def begun(
 ) -> Callable[[], Decided]:
     """The same in two steps, for those who share a session: what is returned waits for a worker,
     where one decides, and does not use the session any more."""
-    if "cluster" not in session.config.given:
+    if not session.config.has_cluster:
         decided = errand.carry_out(session, tell)
         return lambda: decided
     from patchq.cli.feeding import feeder_name

@@ -19,7 +19,7 @@ from patchq.cli import output
 from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
-from patchq.gate.config.schema import Config
+from patchq.gate.config.schema import Config, Queue
 from patchq.gate.git import records, sharing
 from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
@@ -69,7 +69,7 @@ class Location(Struct, frozen=True):
         home = self._find_home(own)
         found = rules.checked(replace(own, home=home) if own else rules.of_home(self.repo, home))
         config = found.config
-        if "path" in config.queue.given and (why := self._not_a_queue(config)):
+        if config.queue.path != Queue().path and (why := self._not_a_queue(config)):
             where = found.place("queue", "path")
             raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
         if config.queue.group and not _group(config):
@@ -164,8 +164,7 @@ def open_queue(args: Namespace, location: Location, config: Config) -> Directory
         settle_seconds=config.queue.settle_seconds,
         # In a cluster the database gives the ids, and a worker may have records here of its own.
         is_known=lambda id: (
-            "cluster" not in config.given
-            and location.repo.has_ref(*(prefix + id for prefix in prefixes))
+            not config.has_cluster and location.repo.has_ref(*(prefix + id for prefix in prefixes))
         ),
     )
     args.opened.callback(queue.close)

@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
-        if "cluster" in session.config.given:
+        if session.config.has_cluster:
             verdicts(handover.decided(session, *decide.another_try(session, id, args.without)))
         else:
             decide.retry(session, id, args.without, verdicts)

@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         if (other := difference(session.repo, session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-            if "cluster" in session.config.given:
+            if session.config.has_cluster:
                 from patchq.cli.feeding import feed_cluster  # takes the database's driver
 
                 feed_cluster(args, tenure, reload)

@@ -390,7 +390,7 @@ def _without_model(session: Session) -> Session:
     config = session.config
     if not config.llm.model:
         return session
-    return replace(session, config=config.but(llm=config.llm.but(correct=False)))
+    return replace(session, config=replace(config, llm=replace(config.llm, correct=False)))
 
 
 def _told(

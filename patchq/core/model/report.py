@@ -59,10 +59,11 @@ IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
 
 CHANGES = "review.changes"
 """The code of the warning that a person asks for changes."""
-EventKind = Literal[
-    "claimed", "held", "applied", "proposed", "duplicate", "refused",
+NotifiedKind = Literal[
+    "held", "applied", "proposed", "duplicate", "refused",
     "changes_requested", "accepted", "discarded", "superseded", "reverted",
 ]  # fmt: skip
+EventKind = Literal["claimed", NotifiedKind]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 """What may happen to a batch, each told as an event."""
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.model.errors import UsageError
 from patchq.gate.config import config_file
@@ -67,7 +68,7 @@ def enable(data: bytes) -> bytes | None:
         after = config_file.parse(updated)
     except ConfigError:
         return None
-    unchanged = after.but(hooks=()) == before
+    unchanged = replace(after, hooks=()) == before
     return updated if unchanged and is_enabled(after) else None
 
 

@@ -162,7 +162,7 @@ def _ended(number: int | None) -> Problem:
 def _alone(session: Session) -> Callable[[Claim], object]:
     """Decides as the session does, but asks nobody, makes no commit and keeps nothing."""
     config = session.config
-    silent = config.but(llm=config.llm.but(correct=False))
+    silent = replace(config, llm=replace(config.llm, correct=False))
     session = replace(session, config=silent, ask=None, desk=None, pulse=lambda: None)
 
     def decide(claim: Claim) -> object:

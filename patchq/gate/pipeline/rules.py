@@ -115,12 +115,12 @@ def _blob(repo: Repository, commit: str, name: str) -> str | None:
 def checked(rules: GateRules) -> GateRules:
     """Return the rules with what follows from a cluster and from the home branch's remote."""
     config, remote = rules.config, rules.home and rules.home.remote
-    if "cluster" in config.given:
+    if config.has_cluster:
         shared = config.cluster
-        landing = config.landing.but(
-            remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+        landing = replace(
+            config.landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
         )
-        config = config.but(landing=landing)
+        config = replace(config, landing=landing)
     if remote and config.landing.remote != remote:
         where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
         wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"
@@ -142,12 +142,8 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
         if old.source in ("file", "git directory") or blob in (old.blob, old.unusable):
             return here
         new = of_home(repo, old.home)
-        given, kept = vars(new.config), vars(old.config)
-        config = Config(
-            **{key: value for key, value in given.items() if key not in _KEPT},
-            **{key: value for key, value in kept.items() if key in _KEPT},
-        )
-        return checked(replace(new, config=config))
+        kept = {key: getattr(old.config, key) for key in _KEPT}
+        return checked(replace(new, config=replace(new.config, **kept)))
     except HomeGone as gone:
         return old if old.trouble else replace(old, trouble=gone)
     except Fault as error:

@@ -124,7 +124,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     def check_that_it_decides(self) -> None:
         """Raise `UsageError` where a cluster's workers decide and this process is none."""
-        if "cluster" in self.config.given and not self.serves:
+        if self.config.has_cluster and not self.serves:
             raise UsageError(
                 "here is a cluster, so its workers decide, and nothing on this machine does",
                 "`patchq submit` has them do it, also once more with the same response; for what "

@@ -163,7 +163,7 @@ def _asked(
     if not chosen:
         return []
     # Git runs its own hooks by itself.
-    config = session.config.but(git_hooks=False, hooks=chosen)
+    config = replace(session.config, git_hooks=False, hooks=chosen)
     source = Source(id, "", 0)
     candidate = CandidateCommit(
         target=branch,

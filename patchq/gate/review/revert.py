@@ -163,11 +163,11 @@ def _for_what_was_there(session: Session) -> Session:
     """The same gate without its doubts about new text: what comes back stood there before."""
     config = session.config
     relaxed = {
-        "validate_": config.validate_.but(elision=False, syntax=False),
-        "limits": config.limits.but(files=_MOST, edits=_MOST),
-        "paths": config.paths.but(new_directories=True),
+        "validate_": replace(config.validate_, elision=False, syntax=False),
+        "limits": replace(config.limits, files=_MOST, edits=_MOST),
+        "paths": replace(config.paths, new_directories=True),
     }
-    return replace(session, config=config.but(**relaxed))
+    return replace(session, config=replace(config, **relaxed))
 
 
 def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Problem | None:

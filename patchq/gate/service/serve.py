@@ -295,7 +295,7 @@ def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
 
 
 def _cluster(config: Config) -> object:
-    return "cluster" in config.given, config.cluster
+    return config.has_cluster, config.cluster
 
 
 def drain(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.model.errors import UsageError
 from patchq.core.model.report import Report
@@ -48,7 +49,7 @@ class Desk:
     def begin(self, **changes: Any) -> None:
         """A new process, as it were; the queue's folder is made if it is gone."""
         self.end()
-        self.config = self.config.but(**changes)
+        self.config = replace(self.config, **changes)
         layout.create(self.root, None, None)
         queue = DirectoryQueue(self.root)
         context = RepoContext(Repository.open(self.repo), queue, self.root, self.config, "main")
@@ -346,7 +347,7 @@ def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided
 
 def test_a_configured_model_is_asked_by_a_request(desk: Desk) -> None:
     desk.feed(x=change(10))
-    llm = desk.config.llm.but(model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
+    llm = replace(desk.config.llm, model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
     desk.begin(llm=llm)
     desk.ask("x", "a.txt:10: x")
     (request,) = (desk.root / "inbox").glob("*.request.yaml")

@@ -90,7 +90,7 @@ def check(session: Session, there: Batches) -> Iterator[Damage]:
             yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
     yield from _commits(session, there)
     yield from _unmarked(session, there)
-    if "cluster" in session.config.given:
+    if session.config.has_cluster:
         return  # the database and the remote's trailers are the record, and the workers follow them
     yield from _unreported(session, there)
     yield from _records(session, there)
