@@ -188,7 +188,7 @@ def open_context(
     target = target_of(found)
     branches = branches_of(repo, root, config, target, found.home)
     if targeted:
-        _check(branches, found, target)
+        _check(repo, branches, found, target)
     empty = not writes and not root.is_dir()
     queue = MemoryQueue() if empty else open_queue(args, location, config)
     return RepoContext(repo, queue, root, config, target, branches=branches, judged_by=found)
@@ -206,13 +206,13 @@ def target_of(rules: GateRules) -> str:
     return rules.config.target or (rules.home.branch if rules.home else "")
 
 
-def _check(branches: Branches, rules: GateRules, target: str) -> None:
+def _check(repo: Repository, branches: Branches, rules: GateRules, target: str) -> None:
     """Raise `UsageError` where batches cannot be for that branch."""
     if _is_missing(branches, target):
         if not branches.tips(""):
             raise UsageError(f"{target!r} has no commit yet", "make a first commit")
         if rules.home and target == rules.home.branch:
-            raise HomeGone(rules.home)
+            raise HomeGone(rules.home, repo)
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )

@@ -101,7 +101,7 @@ def blob_at(repo: Repository, home: Home) -> str | None:
     """Return the id of the file at the home branch's tip; raises `HomeGone` and `ConfigError`."""
     tip = repo.ref_target(home.ref)
     if tip is None:
-        raise HomeGone(home)
+        raise HomeGone(home, repo)
     return _blob(repo, tip, str(home))
 
 
