@@ -46,6 +46,8 @@ from patchq.gate.report.codes import CODES
 PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
+_MOST_ENTRIES = 1000
+"""More edits, and more problems, than a report has room for."""
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Struct)
@@ -58,7 +60,7 @@ def to_json(outcome: Outcome) -> Report:
     Elsewhere, a line that holds one says so in its place.
     """
     report = _whole(outcome)
-    edits, problems = report.edits[:_MOST_EDITS], report.problems[:_MOST_PROBLEMS]
+    edits, problems = report.edits[:_MOST_ENTRIES], report.problems[:_MOST_ENTRIES]
     cut = {
         "edits": len(report.edits) - len(edits),
         "problems": len(report.problems) - len(problems),
@@ -178,23 +180,19 @@ def dumps(report: Report) -> str:
 
 
 def _dumps(value: Mapping[str, object]) -> str:
-    entries = [f"{_json(key)}: {_json_lines(item)}" for key, item in value.items()]
+    entries = [f"{printed(key)}: {_json_lines(item)}" for key, item in value.items()]
     return "{" + ",\n ".join(entries) + "}\n"
 
 
 def _json_lines(value: object) -> str:
     if not isinstance(value, list) or not value:
-        return _json(value)
-    return "[\n  " + ",\n  ".join(map(_json, value)) + "]"
+        return printed(value)
+    return "[\n  " + ",\n  ".join(map(printed, value)) + "]"
 
 
 def printed(value: object, indent: int | None = None) -> str:
     """A value as JSON text that a terminal does not act on; on one line, unless indented."""
     return HIDDEN.sub(_escape, json.dumps(plain(value), ensure_ascii=False, indent=indent))
-
-
-def _json(value: object) -> str:
-    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _escape(hidden: re.Match[str]) -> str:
@@ -219,17 +217,9 @@ def problem_entry(problem: Problem) -> ProblemEntry:
         line=problem.line,
         message=_message(problem.message, 4000),
         hint=_message(problem.hint, 2000) if problem.hint else None,
-        candidates=candidates
-        if sum(map(_bound, problem.candidates)) <= _ROOM_FOR_CANDIDATES
-        else _head(candidates, _ROOM_FOR_CANDIDATES),
+        candidates=_head(candidates, _ROOM_FOR_CANDIDATES),
         conflicts_with=problem.conflicts_with,
     )
-
-
-def _bound(one: Candidate) -> int:
-    """More bytes than a candidate's entry has: a hidden character may become twelve."""
-    texts = len(one.path) + len(one.symbol or "") + len(one.text) + len(one.disambiguate or "")
-    return _ROOM_FOR_KEYS + 12 * texts
 
 
 def _message(text: str, limit: int) -> str:
@@ -267,18 +257,7 @@ _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024
 _ROOM_FOR_CORRECTIONS = 4 * 1024
 _ROOM_FOR_MARK = 200
-_ROOM_FOR_KEYS = 150
 _ROOM_BETWEEN = 4
-
-
-def _more_than_fit(key: str, entry: type[Struct]) -> int:
-    """More entries of a part than its room can hold: each has its keys, two quotes round each of
-    them, what parts them and a character of a value."""
-    return _ROOM[key] // sum(len(name) + 6 for name in entry.__struct_fields__) + 1
-
-
-_MOST_EDITS = _more_than_fit("edits", EditOutcome)
-_MOST_PROBLEMS = _more_than_fit("problems", ProblemEntry)
 
 
 def fitted(report: Report) -> Report:
@@ -345,4 +324,4 @@ def _cut(text: str, room: int) -> str:
 
 
 def _size(value: object) -> int:
-    return len(_json(plain(value)).encode())
+    return len(printed(value).encode())

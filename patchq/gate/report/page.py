@@ -10,11 +10,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
 from patchq.core.model.report import ProblemEntry, Report
-from patchq.core.model.values import Collision, EditOutcome, Problem
+from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
 from patchq.core.text.quote import fence, inline, visible
 from patchq.core.text.retry import bytes_of
@@ -70,7 +71,7 @@ def prompt(
     is only `foreseen` to be refused has no batch that could be tried again.
     """
     ending = [*_hooks(report), *_what_to_send(report, instructions, foreseen)]
-    shown = [replace(problem, hint=problem.hint or _cure(problem.code)) for problem in problems]
+    shown = list(map(_with_hint, problems))
     first = _WOULD_BE_REFUSED if foreseen else retry.NOTHING_APPLIED
     return retry.prompt(shown, _descriptions(report), ending, first)
 
@@ -79,41 +80,17 @@ def _descriptions(report: Report) -> dict[str, str | None]:
     return {edit.id: edit.description for edit in report.edits}
 
 
-def _cure(code: str) -> str:
-    return CODES[code].cure if code in CODES else ""
+def _with_hint(problem: Problem) -> Problem:
+    """Return the problem with its code's cure where it has no hint."""
+    cure = CODES[problem.code].cure if problem.code in CODES else ""
+    return replace(problem, hint=problem.hint or cure)
 
 
 def _sections(report: Report, problems: Sequence[ProblemEntry]) -> list[str]:
     """Return what there is to say of each problem, without lines of files."""
     descriptions = _descriptions(report)
-    return [retry.section(_problem(entry), descriptions) for entry in problems]
-
-
-def _problem(entry: ProblemEntry) -> Problem:
-    """Return the value that an entry was made of."""
-    return Problem(
-        entry.code,
-        entry.message,
-        entry.hint or _cure(entry.code),
-        entry.severity,
-        entry.edit,
-        entry.path,
-        entry.line,
-        tuple(entry.candidates),
-        _clash(entry.conflicts_with) if entry.conflicts_with else None,
-    )
-
-
-def _clash(entry: Collision) -> Collision:
-    lines = entry.lines
-    return Collision(
-        entry.batch,
-        entry.edit,
-        entry.commit,
-        entry.agent,
-        entry.path,
-        (lines[0], lines[1]) if lines else None,
-    )
+    values = (_with_hint(convert(entry, Problem, from_attributes=True)) for entry in problems)
+    return [retry.section(problem, descriptions) for problem in values]
 
 
 # ---------------------------------------------------------------- the verdict

@@ -265,8 +265,7 @@ def test_what_is_cut_before_secrets_are_looked_for_is_what_would_not_fit(
     outcome = replace(REFUSED, edits=(part,) * count, problems=(SHORT,) * count)
     report = to_json(outcome)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document, "_MOST_EDITS", count)
-        patch.setattr(document, "_MOST_PROBLEMS", count)
+        patch.setattr(document, "_MOST_ENTRIES", count)
         assert to_json(outcome) == report
     assert TOKEN not in dumps(report)
     for key, said in (("edits", "description"), ("problems", "message")):
