@@ -1,7 +1,7 @@
-"""The report on one response (`<id>.report.json`), part by part, and the groups of states.
+"""The types of a report (`<id>.report.json`), and the groups of states.
 
-A report is a value: who wants another one builds it.  Nothing is ever absent; what is unused or not
-known is null or empty.  What git alone tells of a batch has no name, size, mode or place in it.
+A report is a value: who wants another one builds it.  No key is ever absent; what is unused or not
+known is null or empty.  A report made from git alone has no name, size or mode of a response.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OVER: frozenset[State] = frozenset({"rejected", "discarded", "reverted"})
 NOTED: frozenset[State] = frozenset({"accepted", "discarded", "superseded", "reverted"})
 """The later states, which git notes tell of."""
 VERDICTS: tuple[State, ...] = ("applied", "proposed", "duplicate", "rejected")
-"""What a report may say when it first appears among the finished ones."""
+"""The states in which a report first appears among the finished ones."""
 
 USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
 """The edit changes the file, or would in a batch that is not refused."""
@@ -65,7 +65,7 @@ NotifiedKind = Literal[
 ]  # fmt: skip
 EventKind = Literal["claimed", NotifiedKind]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-"""What may happen to a batch, each told as an event."""
+"""The kinds of events in a batch's life."""
 
 PENDING_CONFLICT = "conflict.pending"
 """The code of the warning that another proposal cannot land beside this one."""
@@ -89,7 +89,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class SizeEntry(Struct, frozen=True, kw_only=True):
-    """How much a batch changes: files, and the lines that it adds and takes away."""
+    """The size of a batch: files, and the lines that it adds and deletes."""
 
     files: int
     added: int
@@ -115,7 +115,7 @@ ReviewState = Literal["changes_requested", "answered"]
 
 
 class CommentEntry(Struct, frozen=True, kw_only=True):
-    """What a person says of a proposal: of one line, of one edit, of one file, or of all of it.
+    """A person's comment on a proposal: on one line, one edit, one file, or all of it.
 
     `line` is one of the proposal's commit (`side` is `new`) or of that commit's parent (`base`),
     and is carried along when the proposal follows its target; null where it is there no more.
@@ -203,18 +203,18 @@ class CommittedReport(Report, frozen=True, kw_only=True):
 
 
 def has_commit(report: Report) -> TypeGuard[CommittedReport]:
-    """Whether the batch has a commit, and with it a target, a base and a tree."""
+    """Return true if the batch has a commit, and with it a target, a base and a tree."""
     return None not in (report.commit, report.tree, report.target, report.base)
 
 
 def waits_for_its_agent(report: Report) -> bool:
-    """Whether a person has sent the proposal back, and no answer has come."""
+    """Return true if a person has sent the proposal back, and no answer has come."""
     review = report.review
     return report.state == "proposed" and review is not None and review.state == "changes_requested"
 
 
 def kind_of(report: Report) -> EventKind | None:
-    """The kind of the event that a report in this state tells of, if it is one."""
+    """Return the kind of the event by which a batch came to this state."""
     if waits_for_its_agent(report):
         return "changes_requested"
     kind = "refused" if report.state == "rejected" else report.state

@@ -1,8 +1,7 @@
-"""What people say of a proposal, as text: for its page, for a model that answers, and for the page
-of the answer.
+"""Comments on a proposal as text: for its page, for a model, and for the page of the answer.
 
-Comments are a person's words, and not patchq's: they stand in fences and code spans, as all that
-patchq did not write.
+Comments are a person's words, and not patchq's: they are quoted in fences and code spans, as all
+that patchq did not write.
 """
 
 from __future__ import annotations
@@ -41,8 +40,10 @@ def prompt(
     base: str | None,
     instructions: str,
 ) -> str:
-    """What tells an agent how to answer: each comment with the lines that it speaks of, and how to
-    begin the response, which is made on the commit `base`."""
+    """Return the text that asks an agent for an answer, made on the commit `base`.
+
+    It has each comment with the lines that it speaks of, and how to begin the response.
+    """
     comments = review.comments
     parts = [
         f"Changes are asked for by {_people(comments)}. The batch {inline(report.id)} waits; "
@@ -61,7 +62,7 @@ def prompt(
 
 
 def section(report: Report) -> list[str]:
-    """The part of a page that tells of a review; none where nobody asked for anything."""
+    """Return the part of a page on a review; empty without one."""
     review = report.review
     if review is None:
         return []
@@ -81,7 +82,7 @@ def _people(comments: Sequence[CommentEntry]) -> str:
 
 
 def place(comment: CommentEntry) -> str:
-    """What a comment speaks of, on one line, without Markdown."""
+    """Return the place that a comment speaks of, on one line, without Markdown."""
     parts = [f"edit {comment.edit}"] if comment.edit else []
     if comment.path:
         line = f":{comment.line}" if comment.line else ""
