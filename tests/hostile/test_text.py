@@ -22,7 +22,7 @@ from patchq.core.model.values import FileChange
 from patchq.core.plan import syntax
 from patchq.core.text import quote
 from patchq.gate.report import logs, secrecy
-from tests.gate.hooks.test_shipped import SECRETS
+from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.effort import effort

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
-from patchq.gate.hooks.jail import NO_JAIL
+from patchq.gate.hooks.sandbox import NO_JAIL
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import ERAS, edit, over_stdio, said

@@ -21,8 +21,9 @@ from msgspec import Struct
 from patchq.core.model.errors import Cancelled, DiskFault, HookFault
 from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun
-from patchq.gate.hooks import sight
-from patchq.gate.hooks.jail import (  # fmt: skip
+from patchq.gate.hooks import mounts
+from patchq.gate.hooks.configured import MESSAGE, Step
+from patchq.gate.hooks.sandbox import (  # fmt: skip
     Job,
     Objects,
     Slot,
@@ -33,7 +34,6 @@ from patchq.gate.hooks.jail import (  # fmt: skip
     slot,
     stores,
 )
-from patchq.gate.hooks.steps import MESSAGE, Step
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
 from patchq.gate.queue.spool import Shelf, digest, encode
 from patchq.gate.queue.troubles import Troubles
@@ -184,16 +184,16 @@ class Engine:
 
     def _sight(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
         """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
-        visible = [sight.located(place, self._home) for place in step.visible]
+        visible = [mounts.located(place, self._home) for place in step.visible]
         for place in visible:
-            if why := sight.unfit(place, (self._store.parent, self._root.parent)):
+            if why := mounts.unfit(place, (self._store.parent, self._root.parent)):
                 raise HookFault(
                     f"the hook {step.id} cannot be used: {place}, in its `visible`, {why}",
                     "name what the hook's programs need, and nothing else",
                 )
         path = os.pathsep.join((step.env["PATH"], *step.parts))
         facts = [own.path / "files", *(stores(self._store) if sees else ())]
-        return [*sight.seen(path, visible), *(f"+{fact}" for fact in facts)]
+        return [*mounts.seen(path, visible), *(f"+{fact}" for fact in facts)]
 
     def _jailed(self) -> bool:
         with self._trying:

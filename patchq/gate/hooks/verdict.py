@@ -16,9 +16,9 @@ from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.encoded import without_encoded
 from patchq.core.text.quote import clip
 from patchq.gate.git.checkout import obstacle
-from patchq.gate.hooks import shipped
-from patchq.gate.hooks.jail import HookExit, WarmTree
-from patchq.gate.hooks.steps import MESSAGE, Step
+from patchq.gate.hooks import builtin
+from patchq.gate.hooks.configured import MESSAGE, Step
+from patchq.gate.hooks.sandbox import HookExit, WarmTree
 
 _MOST_SHOWN = 4000
 """Characters of a hook's output that a report shows, the last ones."""
@@ -125,7 +125,7 @@ def _refusal(step: Step, run: HookRun) -> Problem:
     )
 
 
-def judged(step: Step, judge: shipped.Judge, plan: Mapping[str, Any]) -> Verdict:
+def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict:
     """What a function says of a plan."""
     try:
         lines = judge(plan)

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.hooks import keeper
-from patchq.gate.hooks.jail import NO_JAIL, can_jail
+from patchq.gate.hooks import supervisor
+from patchq.gate.hooks.sandbox import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
@@ -319,7 +319,7 @@ def test_a_hook_begins_once_its_pid_is_told(tmp_path: Path) -> None:
     os.set_blocking(tell, True)
     fds = (tell, life, tell)
     words = ("plain", ",".join(map(str, fds)), "1m", str(tmp_path), "", str(tmp_path), "0")
-    process = subprocess.Popen([*keeper.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
+    process = subprocess.Popen([*supervisor.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
     try:
         time.sleep(0.4)
         assert not (tmp_path / "begun").exists()
@@ -423,7 +423,7 @@ def test_h03_a_jailed_hook_cannot_fill_the_disk(
 ) -> None:
     if not can_jail(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
-    monkeypatch.setenv(keeper.ROOM_NAME, "4m")
+    monkeypatch.setenv(supervisor.ROOM_NAME, "4m")
     configure(repo, hook(f"{run}; echo ended"))
     [told] = settle(repo, r=EDIT)
     assert "No space left on device" in said(told)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.hooks.jail import no_jail
+from patchq.gate.hooks.sandbox import no_jail
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config

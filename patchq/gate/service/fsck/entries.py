@@ -29,7 +29,7 @@ from patchq.gate.git import files, records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.linklock import leftovers
 from patchq.gate.git.reffiles import heads
-from patchq.gate.hooks.jail import remove
+from patchq.gate.hooks.sandbox import remove
 from patchq.gate.land.deaths import TRIES
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.hooks import sight
-from patchq.gate.hooks.jail import NO_JAIL, can_jail
+from patchq.gate.hooks import mounts
+from patchq.gate.hooks.sandbox import NO_JAIL, can_jail
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
@@ -305,7 +305,7 @@ def test_links_of_the_path_are_followed_and_homes_are_not(
     })  # fmt: skip
     (home / "bin/tool").symlink_to(home / "share/pipx/tool/bin/tool")
     monkeypatch.setenv("HOME", str(home))
-    seen = sight.seen(f"{home}/bin:{home}/sdk/bin:{home}/venv/bin:{home}:relative")
+    seen = mounts.seen(f"{home}/bin:{home}/sdk/bin:{home}/venv/bin:{home}:relative")
     own = {word[1:].removeprefix(f"{home}/") for word in seen if str(home) in word}
     there = {name for name in own if (home / name).exists()}
     assert there == {

@@ -43,7 +43,7 @@ from patchq.core.text.quote import decode, visible
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
 from patchq.gate.git.sharing import childrens_umask
-from patchq.gate.hooks import keeper, sight
+from patchq.gate.hooks import mounts, supervisor
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of a hook's output that are kept, the last ones."""
@@ -59,7 +59,7 @@ class Job(Struct, frozen=True):
     `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
     descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
     write, if any.  `jailed`: see the module; where that cannot be, every job needs the `network`.
-    `sight` is what a jailed one sees besides, as `sight.seen` gives it.
+    `sight` is what a jailed one sees besides, as `mounts.seen` gives it.
     """
 
     argv: Sequence[str]
@@ -115,11 +115,11 @@ def _start(job: Job, stdin: int) -> _Keeper:
     life, line = os.pipe()
     status, tell = os.pipe()
     fds = (tell, life, job.lock)
-    size = os.environ.get(keeper.ROOM_NAME, keeper.ROOM)
+    size = os.environ.get(supervisor.ROOM_NAME, supervisor.ROOM)
     places = (size, str(job.room), str(job.tree or ""), str(job.where), str(len(job.sight)))
     try:
         process = subprocess.Popen(
-            [*keeper.COMMAND, mode, ",".join(map(str, fds)), *places, *job.sight, *job.argv],
+            [*supervisor.COMMAND, mode, ",".join(map(str, fds)), *places, *job.sight, *job.argv],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -232,7 +232,7 @@ def can_jail(root: Path) -> bool:
             lock=nothing.fileno(),
             timeout=_GRACE_SECONDS,
             jailed=True,
-            sight=sight.seen(os.defpath),
+            sight=mounts.seen(os.defpath),
             tree=tree,
         )
         with run(job, Event()) as end:
@@ -450,7 +450,7 @@ class WarmTree(Struct, frozen=True):
         """What git prints here, or as the process `jail` sees the tree, on another index if need
         be."""
         gitdir = self.gitdir if jail is None else self.place / "room/git"
-        enter = (*keeper.COMMAND, "enter", str(jail), str(self.tree))
+        enter = (*supervisor.COMMAND, "enter", str(jail), str(self.tree))
         return Git(
             sealed_environment(),
             (*QUIET, f"--git-dir={gitdir}", f"--work-tree={self.tree}"),

@@ -19,9 +19,9 @@ from threading import Event
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config, Hook
-from patchq.gate.hooks import shell_line, shipped, sight
-from patchq.gate.hooks.jail import HookExit, Job, can_jail, no_jail, run
-from patchq.gate.hooks.steps import SHELL, environment, parts, shell_words
+from patchq.gate.hooks import builtin, mounts, shell_line
+from patchq.gate.hooks.configured import SHELL, environment, parts, shell_words
+from patchq.gate.hooks.sandbox import HookExit, Job, can_jail, no_jail, run
 
 _SECONDS = 20.0
 _MOST_SAID = 300
@@ -32,7 +32,7 @@ Flaw = tuple[tuple[str | int, ...], str]
 """The place of a key in the configuration, and what is wrong with it."""
 
 
-class Trial(Struct, frozen=True):
+class DryStart(Struct, frozen=True):
     """Where hooks are tried: they see the repository of `gitdir`, whose configured paths are below
     `home`, and its `queue`, which need not be there."""
 
@@ -68,8 +68,8 @@ class Trial(Struct, frozen=True):
     def _of(self, hook: Hook, root: Path, *, jails: bool) -> Iterator[tuple[str, str]]:
         judges = hook.stage.startswith("pre-")
         visible = []
-        for place in (sight.located(place, self.home) for place in hook.visible):
-            if why := sight.unfit(place, (self.gitdir, self.queue)):
+        for place in (mounts.located(place, self.home) for place in hook.visible):
+            if why := mounts.unfit(place, (self.gitdir, self.queue)):
                 yield "visible", f"expected what programs need, got `{place}`, which {why}"
             elif not os.path.exists(place):
                 yield "visible", f"expected a path that is there, got `{place}`"
@@ -83,7 +83,7 @@ class Trial(Struct, frozen=True):
                 f"here: {why} ({cure})",
             )
         path = environment(hook.env)["PATH"]
-        seen = sight.seen(os.pathsep.join((path, *parts(hook))), visible) if jails else ()
+        seen = mounts.seen(os.pathsep.join((path, *parts(hook))), visible) if jails else ()
         yield from (
             ("run", why)
             for why in filter(None, [_Start(root, path, seen, jails and judges).flaw(hook)])
@@ -99,15 +99,15 @@ class _Start(Struct, frozen=True):
     jailed: bool
 
     def flaw(self, hook: Hook) -> str | None:
-        name = shipped.name_in(hook.run)
+        name = builtin.name_in(hook.run)
         if name is not None:
-            if why := shipped.misfit(name, hook.stage):
+            if why := builtin.misfit(name, hook.stage):
                 return why
             needed = _NEEDS.get(name, ())
             found = [program for program in needed if shutil.which(program, path=self.path)]
             if needed and not found:
                 return f"expected {' or '.join(needed)}, which it runs, on the PATH"
-            judged = shipped.judge(name) and hook.stage == "pre-apply"
+            judged = builtin.judge(name) and hook.stage == "pre-apply"
             own = [] if judged else [sys.executable]
             return next(filter(None, (self._missing(word) for word in (*own, *found))), None)
         if shutil.which(SHELL) is None:
@@ -128,7 +128,7 @@ class _Start(Struct, frozen=True):
 
     def note(self, hook: Hook) -> str | None:
         """What of the hook's line was not tried; None where nothing of it is left."""
-        if shipped.name_in(hook.run) is not None:
+        if builtin.name_in(hook.run) is not None:
             return None
         line, word = shell_line.read(hook.run), _first_word(hook.run)
         own = [one.word for one in line.called if _in_tree(one.word)]
