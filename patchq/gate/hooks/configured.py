@@ -68,7 +68,7 @@ class Step(Struct, frozen=True):
     parts: tuple[str, ...] = ()
     """Directories that it is made of, besides."""
     unconfined: bool = False
-    """Whether it may run where it cannot be jailed, though it runs what batches hold."""
+    """Whether it may run where there is no sandbox, though it runs what batches hold."""
     hears: frozenset[EventKind] = frozenset()
     """The kinds of events that it is told of."""
     in_step: bool = False

@@ -23,18 +23,9 @@ from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun
 from patchq.gate.hooks import mounts
 from patchq.gate.hooks.configured import MESSAGE, Step
-from patchq.gate.hooks.sandbox import (  # fmt: skip
-    Job,
-    Objects,
-    Slot,
-    WarmTree,
-    can_jail,
-    no_jail,
-    run,
-    slot,
-    stores,
-)
+from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
+from patchq.gate.hooks.warm import Objects, Slot, WarmTree, slot, stores
 from patchq.gate.queue.spool import Shelf, digest, encode
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
@@ -87,7 +78,7 @@ class Engine:
         self.troubles = Troubles(root.parent)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
-        self._jails: bool | None = None
+        self._can: bool | None = None
         # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
         self._git_env = {
             "GIT_CONFIG_COUNT": "1",
@@ -139,8 +130,8 @@ class Engine:
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.stage == "pre-commit"
-        jailed = self._jailed()
-        if not (jailed or step.unconfined):
+        sandboxed = self._sandboxed()
+        if not (sandboxed or step.unconfined):
             raise _exposed(step)
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
@@ -167,22 +158,22 @@ class Engine:
                 room=own.room,
                 lock=own.lock,
                 timeout=step.timeout,
-                jailed=jailed,
-                sight=self._sight(step, own, sees) if jailed else (),
+                sandboxed=sandboxed,
+                shown=self._shown(step, own, sees) if sandboxed else (),
                 tree=warm.tree if sees else None,
                 stdin=b"" if step.git else candidate.plan_text,
-                network=step.network or not jailed,
+                network=step.network or not sandboxed,
             )
-            if sees and not jailed:
+            if sees and not sandboxed:
                 warm.lend()
             try:
                 with run(job, stop) as end:
                     return verdict(step, candidate.message, warm, end)
             finally:
-                if sees and not jailed:
+                if sees and not sandboxed:
                     warm.restore(candidate.tree, head, candidate.objects)
 
-    def _sight(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
+    def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
         """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
         visible = [mounts.located(place, self._home) for place in step.visible]
         for place in visible:
@@ -195,17 +186,17 @@ class Engine:
         facts = [own.path / "files", *(stores(self._store) if sees else ())]
         return [*mounts.seen(path, visible), *(f"+{fact}" for fact in facts)]
 
-    def _jailed(self) -> bool:
+    def _sandboxed(self) -> bool:
         with self._trying:
-            if self._jails is None:
-                self._jails = can_jail(self._root)
-                if not self._jails:
+            if self._can is None:
+                self._can = can_sandbox(self._root)
+                if not self._can:
                     _LOG.warning(
-                        "hooks cannot be jailed here, as %s: those that run may read and write "
+                        "no hook runs in a sandbox here, as %s: those that run may read and write "
                         "what patchq may, and use the network",
-                        no_jail()[0],
+                        no_sandbox()[0],
                     )
-            return self._jails
+            return self._can
 
     def tell(
         self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
@@ -236,9 +227,9 @@ class Engine:
                 room=own.room,
                 lock=own.lock,
                 timeout=step.timeout,
-                jailed=False,
+                sandboxed=False,
                 stdin=b"" if step.git else encode(report),
-                network=step.network or not self._jailed(),
+                network=step.network or not self._sandboxed(),
             )
             with run(job, cut) as end:
                 return as_run(step, end)
@@ -246,10 +237,10 @@ class Engine:
 
 def _exposed(step: Step) -> HookFault:
     """That a hook which runs what batches hold would run where nothing keeps it from anything."""
-    why, cure = no_jail()
+    why, cure = no_sandbox()
     return HookFault(
-        f"the hook {step.id} cannot be used: it runs what batches hold, and hooks cannot be jailed "
-        f"here, as {why}",
+        f"the hook {step.id} cannot be used: it runs what batches hold, and there "
+        f"is no sandbox here, as {why}",
         cure
         if step.git
         else f"{cure}; or let it read and print whatever this user can read, by "

@@ -1,4 +1,4 @@
-"""What a jailed hook sees of the machine's files, to be read only.
+"""The machine's files that a hook in the sandbox sees, read-only.
 
 A hook runs the batch's code, and what it prints goes to whoever sent the batch.  So it sees what
 programs are made of, and nothing that is anybody's: the system's own directories, of `/etc` what
@@ -68,7 +68,9 @@ _MEMORY_SECONDS = 60.0
 
 
 def seen(path: str, visible: Iterable[str] = ()) -> list[str]:
-    """What a hook with this PATH sees, in the words of `keeper.main`; `visible` are absolute."""
+    """Return the places that a hook with this PATH sees (`+…`), and those hidden in them (`-…`).
+
+    `visible` are absolute."""
     return list(_seen(path, tuple(visible), int(monotonic() // _MEMORY_SECONDS)))
 
 
@@ -84,6 +86,30 @@ def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
         *(f"+{place}" for place in dict.fromkeys([*_SYSTEM, *more])),
         *(f"-{place}" for place in dict.fromkeys([*hidden, *keys])),
     )
+
+
+def binds(seen: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the words by which bwrap shows and hides the places, and the directories to be made
+    read-only after that.  Places that do not exist are left out."""
+    every = {(word[0], word[1:], os.path.realpath(word[1:])) for word in seen}
+    words: list[str] = []
+    shown: list[str] = []
+    hidden: list[str] = []
+    for sign, name, path in sorted(every, key=lambda place: (place[2].count("/"), place)):
+        if not os.path.exists(path):
+            continue
+        if sign == "+":
+            words += ("--ro-bind-try", path, path)
+            shown.append(path)
+        elif os.path.isdir(path):
+            words += ("--tmpfs", path)
+            hidden.append(path)
+        else:
+            words += ("--ro-bind", "/dev/null", path)
+        above = os.path.realpath(os.path.dirname(name))
+        if name != path and not any(_is_below(above, place) for place in shown):
+            words += ("--symlink", path, name)
+    return words, hidden
 
 
 def located(place: str, home: Path) -> str:

@@ -1,33 +1,24 @@
-"""Where a hook runs, and how it ends: in a slot, which is a directory with a work tree, and as a
-process below a `keeper`, which ends all that the hook leaves.
+"""Run a hook in a sandbox made by bubblewrap, or as a plain process below a `supervisor`.
 
-Whether hooks can be jailed is found out once, by jailing one.  Where they cannot (no user
-namespaces, another system), they run as plain processes: their groups and orphans are ended all
-the same, but nothing keeps them from the network or from writing where the daemon may.
+The sandbox is made in two steps.  An outer `bwrap` gives the daemon's own shell a file system in
+memory, of limited size; the shell lays it over the work tree (`mount -t overlay`).  An inner one
+then starts the hook in namespaces of its own, without capabilities, with an empty root into which
+the places of `mounts` are bound read-only.  So nothing that a hook writes reaches a disk, and the
+daemon reads what it made of the tree through the shell, which stays until it is killed.
 
-Work trees are kept from one candidate to the next: what a move costs is what differs.  A tree is a
-git work tree of its own with a private repository: the objects of the real one by
-`objects/info/alternates`, those that are not written yet in its own files, HEAD detached at the
-candidate, the index up to date.  Nothing leads back: no remote, no ref of the real repository.
-
-A jailed hook sees the tree through an overlay, so it stays as it is.  A plain one writes into it;
-`restore` then compares everything with the index as it was kept aside, which costs a look at every
-file, and a tree that cannot be put right that way is thrown away.  `shown` says what a tree holds;
-it is missing whenever that is not certain, and it holds for one boot of the machine only, since
-nothing here is flushed.
+All processes of a sandbox end with the first one, which ends with the thread that started it.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -38,10 +29,8 @@ from time import monotonic
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
+from patchq.core.model.errors import Cancelled, HookFault
 from patchq.core.text.quote import decode, visible
-from patchq.gate.git import files
-from patchq.gate.git.command import QUIET, Git, sealed_environment
 from patchq.gate.git.sharing import childrens_umask
 from patchq.gate.hooks import mounts, supervisor
 
@@ -49,8 +38,22 @@ MOST_OUTPUT = 64 * 1024
 """Bytes of a hook's output that are kept, the last ones."""
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
-NO_JAIL = "PATCHQ_NO_JAIL"
-"""Set in the daemon's environment, hooks run as plain processes even where they could be jailed."""
+NO_SANDBOX = "PATCHQ_NO_SANDBOX"
+"""Set in the daemon's environment, hooks run as plain processes everywhere."""
+MEMORY, _MEMORY_MIB = "PATCHQ_HOOK_MEMORY", 2048
+"""MiB that a hook in the sandbox may write; the variable overrides it."""
+
+_DIRECTORIES = {"tmp": "/tmp", "vartmp": "/var/tmp", "run": "/run", "shm": "/dev/shm"}
+"""Empty directories in that memory, and where the hook sees them."""
+_PROC_WRITABLE_BY_ROOT = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq")
+"""The kernel asks for no capability there, only for the user id."""
+_OVERLAY = (
+    "mount -t overlay -o nosuid,nodev,userxattr,lowerdir=tree,upperdir=room/upper,workdir=room/work"
+    " overlay room/tree || exit\n"
+)
+_OUTER = 'bwrap "$@"; echo "exit $?" >&2; kill -STOP $$'
+_INNER = 'exec 2>&1; ulimit -c 0; { ulimit -u 4096 || ulimit -p 4096; } 2>/dev/null; "$@"; exit $?'
+"""The first process of the hook's namespace, with whose end the kernel kills all others."""
 
 
 class Job(Struct, frozen=True):
@@ -58,8 +61,7 @@ class Job(Struct, frozen=True):
 
     `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
     descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
-    write, if any.  `jailed`: see the module; where that cannot be, every job needs the `network`.
-    `sight` is what a jailed one sees besides, as `mounts.seen` gives it.
+    write, if any, beside the room.  `shown` is what it sees besides, as `mounts.seen` gives it.
     """
 
     argv: Sequence[str]
@@ -68,156 +70,236 @@ class Job(Struct, frozen=True):
     room: Path
     lock: int
     timeout: float
-    jailed: bool
-    sight: Sequence[str] = ()
+    sandboxed: bool
+    shown: Sequence[str] = ()
     tree: Path | None = None
     stdin: bytes = b""
     network: bool = False
 
 
 class HookExit(Struct, frozen=True):
-    """How a hook ended: the exit code (128 + n: by signal n; None: it was stopped after its time),
-    the seconds that it took, and the end of its output, without hidden characters.  `jail` is a
-    process that sees the files as the hook left them; None: all do."""
+    """The end of a hook: its exit code (128 + n: by signal n; None: it was stopped after its time),
+    the seconds that it took, and the end of its output, without hidden characters.
+
+    `tree` is the work tree as the hook left it; `first` is the process that sees it there (None:
+    all do)."""
 
     code: int | None
     seconds: float
     output: str
-    jail: int | None
+    tree: Path = Path()
+    first: int | None = None
 
     @property
     def root(self) -> str:
-        """Where the file system stands as the hook left it."""
-        return f"/proc/{self.jail}/root" if self.jail else ""
+        """Return the directory below which the daemon finds `tree`."""
+        return f"/proc/{self.first}/root" if self.first else ""
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """Return the words that start a program which finds `tree`."""
+        if not self.first:
+            return ()
+        users = ("--user", "--preserve-credentials") if _has_user_namespaces() else ()
+        return ("nsenter", *users, "--mount", "--target", str(self.first))
 
 
 @contextmanager
 def run(job: Job, stop: Event) -> Iterator[HookExit]:
-    """Run the job to its end; inside the block, what it wrote to its work tree can be seen.
+    """Run the job to its end; inside the block, the files that it wrote can be read.
 
     Raises `Cancelled` once `stop` is set, and `HookFault` if it cannot be started.
     """
-    if not job.jailed:
-        for name in ("home", "empty"):
-            (job.room / name).mkdir(exist_ok=True)
     with tempfile.TemporaryFile() as stdin:
         stdin.write(job.stdin)
         stdin.seek(0)
-        process = _start(job, stdin.fileno())
+        try:
+            hook = (_sandboxed if job.sandboxed else _plain)(job, stdin.fileno())
+        except OSError as error:
+            raise HookFault(f"no process can be started for a hook: {error.strerror}") from None
     try:
-        yield process.to_the_end(job.timeout, stop)
+        yield hook.result(job, stop)
     finally:
-        process.let_go()
+        hook.end()
 
 
-def _start(job: Job, stdin: int) -> _Keeper:
-    mode = ("jailed" if job.jailed else "plain") + ("" if job.network else ",offline")
-    life, line = os.pipe()
-    status, tell = os.pipe()
-    fds = (tell, life, job.lock)
-    size = os.environ.get(supervisor.ROOM_NAME, supervisor.ROOM)
-    places = (size, str(job.room), str(job.tree or ""), str(job.where), str(len(job.sight)))
+def _plain(job: Job, stdin: int) -> _Hook:
+    for name in ("home", "empty"):
+        (job.room / name).mkdir(exist_ok=True)
+    offline = (
+        ()
+        if job.network
+        else ("bwrap", *_user(os.getuid(), os.getgid()), "--unshare-net", "--dev-bind", "/", "/")
+    )
+    command = (*supervisor.COMMAND, *offline, *job.argv)
+    return _Hook(_started(command, job, stdin, job.env, job.where))
+
+
+def _sandboxed(job: Job, stdin: int) -> _Hook:
+    words, (heard, info) = os.memfd_create("bwrap"), os.pipe()
     try:
-        process = subprocess.Popen(
-            [*supervisor.COMMAND, mode, ",".join(map(str, fds)), *places, *job.sight, *job.argv],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=dict(job.env),
-            pass_fds=fds,
-            start_new_session=True,
-            umask=childrens_umask(),
-        )
-    except OSError as error:
-        os.close(status)
-        os.close(line)
-        raise HookFault(f"no process can be started for a hook: {error.strerror}") from None
+        os.write(words, b"".join(os.fsencode(word) + b"\0" for word in _inner(job)))
+        os.lseek(words, 0, os.SEEK_SET)
+        command = (*_outer(job, info), "--args", str(words), "/bin/sh", "-c", _INNER, "sh")
+        env = {"PATH": os.environ.get("PATH", os.defpath)}
+        process = _started((*command, *job.argv), job, stdin, env, job.room.parent, words, info)
     finally:
-        os.close(life)
-        os.close(tell)
-    return _Keeper(process, status, line, job.jailed)
+        os.close(words)
+        os.close(info)
+        with open(heard, "rb") as file:
+            first = re.search(rb'"child-pid": (\d+)', file.read())
+    return _Hook(process, first and int(first[1]))
+
+
+def _started(
+    argv: Sequence[str], job: Job, stdin: int, env: Mapping[str, str], where: Path, *fds: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(env),
+        cwd=where,
+        pass_fds=(job.lock, *fds),
+        start_new_session=True,
+        umask=childrens_umask(),
+    )
+
+
+def _outer(job: Job, info: int) -> Iterator[str]:
+    """Yield the words that give the daemon's shell the memory in the place of the room."""
+    room, size = str(job.room), os.environ.get(MEMORY, str(_MEMORY_MIB))
+    if not size.isdecimal():
+        raise HookFault(f"{MEMORY}: expected a number of MiB, got `{size}`", f"unset {MEMORY}")
+    yield from ("bwrap", *_user(0, 0), "--unshare-pid", "--cap-add", "ALL", "--die-with-parent")
+    yield from ("--sync-fd", str(job.lock), "--info-fd", str(info), "--dev-bind", "/", "/")
+    yield from ("--perms", "0700", "--size", str(int(size) << 20), "--tmpfs", room)
+    mode = job.tree.stat().st_mode & 0o7777 if job.tree else 0o755
+    modes = {"tmp": 0o1777, "vartmp": 0o1777, "upper": mode}
+    for name in ("upper", "work", "tree", "own/home", "own/empty", *_DIRECTORIES):
+        yield from ("--perms", f"{modes.get(name, 0o755):o}", "--dir", f"{room}/{name}")
+    yield from ("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh")
+
+
+def _inner(job: Job) -> Iterator[str]:
+    """Yield the words that make the sandbox."""
+    room, (shown, hidden) = str(job.room), mounts.binds(job.shown)
+    yield from ("--unshare-all", *_user(os.getuid(), os.getgid(), "--disable-userns"))
+    yield from ("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+    yield from ("--share-net",) * job.network
+    yield from ("--proc", "/proc")
+    for place in _PROC_WRITABLE_BY_ROOT:
+        yield from ("--ro-bind-try", place, place)
+    yield from ("--dev", "/dev")
+    for name, place in _DIRECTORIES.items():
+        yield from ("--bind", f"{room}/{name}", place)
+    yield from ("--remount-ro", "/dev", "--symlink", "/run", "/var/run", *shown)
+    if job.tree:
+        yield from ("--bind", f"{room}/tree", str(job.tree))
+    yield from ("--bind", f"{room}/own", room)
+    for place in (*hidden, "/"):
+        yield from ("--remount-ro", place)
+    yield from ("--chdir", str(job.where), "--clearenv")
+    for name, value in job.env.items():
+        yield from ("--setenv", name, value)
+
+
+def _has_user_namespaces() -> bool:
+    return _kernel("sys/user/max_user_namespaces").strip() not in ("", "0")
+
+
+def _user(user: int, group: int, *more: str) -> tuple[str, ...]:
+    """Return the words for a user namespace, without which only root gets the other ones."""
+    if not _has_user_namespaces():
+        return ()
+    return ("--unshare-user", *more, "--uid", str(user), "--gid", str(group))
 
 
 @dataclass
-class _Keeper:
-    """A keeper at work; `status` and `line` are the daemon's ends of its pipes."""
+class _Hook:
+    """A hook at work, below a sandbox whose first process is `first`, or below a supervisor."""
 
     process: subprocess.Popen[bytes]
-    status: int
-    line: int
-    jailed: bool
+    first: int | None = None
     output: bytearray = field(default_factory=bytearray)
     dropped: bool = False
-    report: bytes = b""
-    """The two lines of `keeper.main`, as far as they came."""
+    status: bytes = b""
+    """Standard error of `_OUTER` or `supervisor.main`."""
 
-    def to_the_end(self, timeout: float, stop: Event) -> HookExit:
+    def result(self, job: Job, stop: Event) -> HookExit:
         began = monotonic()
         assert self.process.stdout
-        output = self.process.stdout.fileno()
+        assert self.process.stderr
+        output, status = self.process.stdout.fileno(), self.process.stderr.fileno()
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
-            selector.register(self.status, selectors.EVENT_READ)
-            while self.report.count(b"\n") < 2:
-                left = began + timeout - monotonic()
-                if left <= 0:
-                    return self._ended(None, monotonic() - began)
+            selector.register(status, selectors.EVENT_READ)
+            code = None
+            while code is None and (left := began + job.timeout - monotonic()) > 0:
                 for key, _ in selector.select(min(left, _LOOK_SECONDS)):
-                    if key.fd == output:
-                        if not self._hear(output):
-                            selector.unregister(output)
-                    elif part := os.read(self.status, 64):
-                        self.report += part
-                    else:
-                        self._end_orphans()
-                        return self._ended(128 + signal.SIGKILL, monotonic() - began)
+                    part = os.read(key.fd, MOST_OUTPUT)
+                    if key.fd == status:
+                        self.status += part
+                        code = self._code(ended=not part)
+                    elif not part:
+                        selector.unregister(output)
+                    self._keep(part * (key.fd == output))
                 if stop.is_set():
                     raise Cancelled
             seconds = monotonic() - began
-            selector.unregister(self.status)
-            while selector.get_map() and selector.select(0) and self._hear(output):
-                pass
-        return self._ended(int(self.report.split()[1]), seconds)
+            selector.unregister(status)
+            while selector.get_map() and selector.select(0) and (part := os.read(output, 1 << 16)):
+                self._keep(part)
+        text = "…\n" if self.dropped else ""
+        text += visible(decode(bytes(self.output)), keep="\n\t")
+        tree = (job.room / "tree" if self.first else job.tree) or Path()
+        return HookExit(code, round(seconds, 3), text, tree, self.first)
 
-    def _end_orphans(self) -> None:
-        """The keeper was killed; of a jail nothing is left then."""
-        if self.report and not self.jailed:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(int(self.report.split()[0]), signal.SIGKILL)
-
-    def _hear(self, output: int) -> bool:
-        part = os.read(output, MOST_OUTPUT)
+    def _keep(self, part: bytes) -> None:
         self.output += part
         if len(self.output) > MOST_OUTPUT:
             del self.output[:-MOST_OUTPUT]
             self.dropped = True
-        return bool(part)
 
-    def _ended(self, code: int | None, seconds: float) -> HookExit:
-        text = "…\n" if self.dropped else ""
-        text += visible(decode(bytes(self.output)), keep="\n\t")
-        pid = self.report.split(b"\n")[0]
-        return HookExit(code, round(seconds, 3), text, int(pid) if self.jailed and pid else None)
+    def _code(self, *, ended: bool) -> int | None:
+        """Return the exit code once it is known; `ended`: nothing more comes."""
+        found = re.search(rb"^exit (\d+)\n", self.status, re.M)
+        if not (found or ended):
+            return None
+        if complaint := re.sub(rb"(pid|exit) \d+\n", b"", self.status):
+            self._keep(b"the hook cannot be started: " + complaint)
+            return supervisor.CANNOT_START
+        if found:
+            return int(found[1])
+        if group := re.match(rb"pid (\d+)\n", self.status):  # it killed its supervisor
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(int(group[1]), signal.SIGKILL)
+        return 128 + signal.SIGKILL
 
-    def let_go(self) -> None:
-        """End whatever is left, and wait until it is."""
-        os.close(self.line)
-        os.close(self.status)
+    def end(self) -> None:
+        """End all that is left, and wait until it is gone."""
+        if self.first is None:
+            self.process.terminate()
+        elif self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.first, signal.SIGKILL)
         try:
             self.process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        assert self.process.stdout
-        self.process.stdout.close()
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe
+            pipe.close()
 
 
 @cache
-def can_jail(root: Path) -> bool:
-    """Whether hooks can be jailed below the directory, tried out once: a directory that is removed
-    and made again has to be empty then, the one below the overlay untouched, and what stands beside
-    it out of sight."""
-    if os.environ.get(NO_JAIL) or sys.platform != "linux":
+def can_sandbox(root: Path) -> bool:
+    """True if hooks can be sandboxed below the directory, tried out once: a directory that is
+    removed and made again has to be empty then, the one below the overlay untouched, and its
+    neighbour hidden."""
+    if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap"):
         return False
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
@@ -231,22 +313,24 @@ def can_jail(root: Path) -> bool:
             room=room,
             lock=nothing.fileno(),
             timeout=_GRACE_SECONDS,
-            jailed=True,
-            sight=mounts.seen(os.defpath),
+            sandboxed=True,
+            shown=mounts.seen(os.defpath),
             tree=tree,
         )
         with run(job, Event()) as end:
             return end.code == 0 and (tree / "a/b").exists()
 
 
-def no_jail() -> tuple[str, str]:
-    """Why hooks cannot be jailed where they cannot, as a clause, and what to do."""
+def no_sandbox() -> tuple[str, str]:
+    """Return the reason why hooks cannot be sandboxed, as a clause, and the cure."""
     if sys.platform != "linux":
         import platform  # compiles a dozen expressions
 
-        return f"{platform.system()} has no user namespaces", "run patchq on Linux for that"
-    if os.environ.get(NO_JAIL):
-        return f"{NO_JAIL} is set", f"unset {NO_JAIL}"
+        return f"{platform.system()} has no bubblewrap", "run patchq on Linux for that"
+    if os.environ.get(NO_SANDBOX):
+        return f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"
+    if not shutil.which("bwrap"):
+        return "`bwrap` is not on the PATH", "apt install bubblewrap"
     for name, bad, setting in (
         ("user/max_user_namespaces", "0", "15000"),
         ("kernel/unprivileged_userns_clone", "0", "1"),
@@ -258,9 +342,9 @@ def no_jail() -> tuple[str, str]:
     if "overlay" not in _kernel("filesystems").split():
         return "the kernel has no overlay file system", "modprobe overlay"
     return (
-        "this kernel or container does not let them have namespaces",
+        "this kernel or container denies them namespaces",
         "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
-        "container a seccomp profile that has unshare, mount and pivot_root",
+        "container a seccomp profile that has unshare, mount and pivot_root, and a whole /proc",
     )
 
 
@@ -269,192 +353,3 @@ def _kernel(name: str) -> str:
         return Path("/proc", name).read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
-
-
-def stores(store: Path) -> list[Path]:
-    """The directories of objects that a repository reads: its own, and those that it borrows."""
-    found = [store]
-    for known in found:
-        try:
-            lines = (known / "info/alternates").read_bytes().splitlines()
-        except OSError:
-            continue
-        borrowed = (os.fsdecode(line) for line in lines if line and not line.startswith(b"#"))
-        paths = (Path(os.path.realpath(known / path)) for path in borrowed)
-        found += [path for path in paths if path not in found]
-    return found
-
-
-Objects = Mapping[str, tuple[int, bytes]]
-"""Objects by id (hex): libgit2's number of the kind, and the content."""
-_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
-_MOST_OBJECTS = 20_000
-"""Own objects after which a tree is made anew, without what former candidates left."""
-_CONFIG = """\
-[core]
-	repositoryformatversion = 0
-	filemode = true
-	bare = false
-	autocrlf = false
-	hooksPath = /dev/null
-[index]
-	version = 4
-[user]
-	name = patchq
-	email = patchq@localhost
-[gc]
-	auto = 0
-[maintenance]
-	auto = false
-"""
-
-
-class Slot(Struct, frozen=True):
-    """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
-
-    path: Path
-    lock: int
-
-    @property
-    def room(self) -> Path:
-        return self.path / "room"
-
-
-@contextmanager
-def slot(root: Path, tree: str = "") -> Iterator[Slot]:
-    """A directory below `root`, the one whose work tree shows `tree` (hex) if that one is free."""
-    root.mkdir(parents=True, exist_ok=True)
-    known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
-    known.sort(key=lambda number: _shown(root / str(number)).get("tree") != tree)
-    for number in (*known, *range(max(known, default=-1) + 1, 1 << 16)):
-        place = root / str(number)
-        place.mkdir(exist_ok=True)
-        with files.opened(place / "lock", os.O_RDWR | os.O_CREAT, mode=0o600) as lock:
-            if files.flock(lock):
-                remove(place / "room")
-                (place / "room").mkdir()
-                yield Slot(place, lock)
-                return
-    raise DiskFault(f"no directory for a hook can be made in {root}")
-
-
-def remove(path: Path) -> None:
-    """Remove a directory with all that is in it, whatever the modes of what is there."""
-
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    shutil.rmtree(path, ignore_errors=True)
-    for where, _, _ in os.walk(path):
-        os.chmod(where, 0o700)
-    shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        raise DiskFault(f"{path} cannot be removed", "remove it by hand")
-
-
-def _shown(place: Path) -> dict[str, object]:
-    try:
-        shown = json.loads((place / "shown").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
-
-
-class WarmTree(Struct, frozen=True):
-    """The work tree in a slot; `store` is the directory of the real repository's objects."""
-
-    place: Path
-    store: Path
-
-    @property
-    def tree(self) -> Path:
-        return self.place / "tree"
-
-    @property
-    def gitdir(self) -> Path:
-        return self.tree / ".git"
-
-    def show(self, tree: str, head: str, objects: Objects) -> None:
-        """Have the files and the index of `tree`, and HEAD at the commit `head`."""
-        shown = _shown(self.place)
-        (self.place / "shown").unlink(missing_ok=True)
-        written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
-        if not now or written > _MOST_OBJECTS:
-            remove(self.tree)
-            self._init()
-            now, written = "", 0
-        written += self._write(objects)
-        (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-        if now and now != tree:
-            with suppress(RepositoryFault):
-                self._ask("read-tree", "-m", "-u", now, tree)
-                now = tree
-        if now != tree:
-            self._ask("read-tree", "--reset", "-u", tree)
-        self._mark(tree, written)
-
-    def _mark(self, tree: str, written: int) -> None:
-        known = {"tree": tree, "objects": written, "boot": files.boot()}
-        (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
-
-    def _init(self) -> None:
-        info = self.gitdir / "objects/info"
-        info.mkdir(parents=True)
-        (self.gitdir / "refs").mkdir()
-        (info / "alternates").write_bytes(os.fsencode(self.store) + b"\n")
-        (self.gitdir / "config").write_text(_CONFIG, encoding="ascii")
-        shallow = self.store.parent / "shallow"
-        if shallow.exists():
-            shutil.copy(shallow, self.gitdir)
-
-    def _write(self, objects: Objects) -> int:
-        """Write what is not there yet; how many objects that were."""
-        written = 0
-        for oid, (kind, data) in objects.items():
-            path = self.gitdir / "objects" / oid[:2] / oid[2:]
-            if not path.exists():
-                path.parent.mkdir(exist_ok=True)
-                loose = zlib.compress(b"%s %d\0%s" % (_KINDS[kind], len(data), data), 1)
-                files.replace(path, loose, via=path.with_suffix(".new"))
-                written += 1
-        return written
-
-    def lend(self) -> None:
-        """Say that a hook may write into the tree from now on; `restore` takes it back."""
-        shutil.copyfile(self.gitdir / "index", self.place / "index")
-        (self.place / "shown").unlink(missing_ok=True)
-
-    def restore(self, tree: str, head: str, objects: Objects) -> None:
-        """Have the tree again as it was when it was lent, whatever was done to it."""
-        try:
-            remove(self.gitdir)
-            self._init()
-            written = self._write(objects)
-            (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-            (self.place / "index").rename(self.gitdir / "index")
-            self._ask("read-tree", "--reset", "-u", tree)
-            self._ask("clean", "-ffdxq")
-            if not self._ask("status", "--porcelain", "--ignored", "-uall"):
-                self._mark(tree, written)
-        except (OSError, Fault):
-            remove(self.tree)
-
-    def changed(self, jail: int | None) -> list[str]:
-        """The paths of files that differ from the index now, and of new ones that git does not
-        ignore, as the process `jail` sees them."""
-        kept = self.place / "index"
-        options = ("--porcelain", "-z", "--no-renames", "-uall", "--ignore-submodules=all")
-        status = self._ask("status", *options, index=kept if kept.exists() else None, jail=jail)
-        return sorted(os.fsdecode(item[3:]) for item in status.split(b"\0") if item)
-
-    def _ask(self, *words: str, index: Path | None = None, jail: int | None = None) -> bytes:
-        """What git prints here, or as the process `jail` sees the tree, on another index if need
-        be."""
-        gitdir = self.gitdir if jail is None else self.place / "room/git"
-        enter = (*supervisor.COMMAND, "enter", str(jail), str(self.tree))
-        return Git(
-            sealed_environment(),
-            (*QUIET, f"--git-dir={gitdir}", f"--work-tree={self.tree}"),
-            directory=self.place,
-            place=self.tree,
-            launcher=() if jail is None else enter,
-        ).output(*words, index=index)

@@ -14,14 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patchq.gate.hooks import supervisor
-from patchq.gate.hooks.sandbox import NO_JAIL, can_jail
+from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX, can_sandbox
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
@@ -43,8 +41,8 @@ def repo(tmp_path: Path) -> Path:
 def jail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether hooks are jailed in this test."""
     if request.param == "plain":
-        monkeypatch.setenv(NO_JAIL, "1")
-    elif not can_jail(tmp_path / "probe"):
+        monkeypatch.setenv(NO_SANDBOX, "1")
+    elif not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     return bool(request.param == "jailed")
 
@@ -52,7 +50,7 @@ def jail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.fixture
 def jailed(tmp_path: Path) -> None:
     """Skips the test where no hook can be jailed."""
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
 
 
@@ -309,28 +307,6 @@ def test_a_hook_that_kills_its_keeper_is_ended_as_well(repo: Path, jail: bool, m
     wait_for(lambda: not running(mark))
 
 
-def test_a_hook_begins_once_its_pid_is_told(tmp_path: Path) -> None:
-    status, tell = os.pipe()
-    life, line = os.pipe()
-    os.set_blocking(tell, False)
-    with suppress(BlockingIOError):  # full, so the keeper has to wait
-        while os.write(tell, b" " * 4096):
-            pass
-    os.set_blocking(tell, True)
-    fds = (tell, life, tell)
-    words = ("plain", ",".join(map(str, fds)), "1m", str(tmp_path), "", str(tmp_path), "0")
-    process = subprocess.Popen([*supervisor.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
-    try:
-        time.sleep(0.4)
-        assert not (tmp_path / "begun").exists()
-        os.read(status, 1 << 20)
-        wait_for((tmp_path / "begun").exists)
-    finally:
-        for fd in (status, tell, life, line):
-            os.close(fd)
-        process.wait()
-
-
 def test_h02_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
     configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
     drop(repo / ".patchq", {"r.md": EDIT})
@@ -387,7 +363,7 @@ def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, jail: bool, run
     ids=["a-file", "refs-and-queue", "moves-the-target", "the-claim"],
 )
 def test_a_jailed_hook_writes_nowhere_else(repo: Path, run: str, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     before = git("rev-parse", "main", cwd=repo)
     configure(repo, hook(f"{run}; true"))
@@ -401,7 +377,7 @@ def test_a_jailed_hook_writes_nowhere_else(repo: Path, run: str, tmp_path: Path)
 def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     other = commit_files(repo, {"b.txt": "theirs\n"})
     git("reset", "-q", "--hard", "HEAD^", cwd=repo)
     move = f"git --git-dir={repo}/.git update-ref refs/heads/main {other}"
@@ -421,9 +397,9 @@ def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
 def test_h03_a_jailed_hook_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
-    monkeypatch.setenv(supervisor.ROOM_NAME, "4m")
+    monkeypatch.setenv(MEMORY, "4")
     configure(repo, hook(f"{run}; echo ended"))
     [told] = settle(repo, r=EDIT)
     assert "No space left on device" in said(told)
@@ -431,7 +407,7 @@ def test_h03_a_jailed_hook_cannot_fill_the_disk(
 
 
 def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     look = "grep -c : /proc/net/dev; readlink /proc/self/ns/net"
     configure(repo, hook(look, id="off"), hook(look, id="on", network=True))
@@ -514,7 +490,7 @@ def test_a_pass_is_remembered_and_a_refusal_is_not(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = f"echo x >> {tmp_path}/ran"
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(repo, hook(f"{count}; exit 1"))
     settle(repo, code=1, r=EDIT)
     settle(repo, code=1, s=EDIT)
@@ -649,7 +625,7 @@ def test_candidates_are_checked_at_the_same_time(
     """Each hook waits until the other one runs, however long it took to decide on the batches."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one processor")
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     both = f"test -e {tmp_path}/r -a -e {tmp_path}/s"
     meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
     configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS), mode=mode)
@@ -742,7 +718,7 @@ def test_what_a_hook_says_that_is_told_is_kept(repo: Path) -> None:
 
 
 def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     look = f"readlink /proc/self/ns/net > {tmp_path}/$PATCHQ_STAGE; pwd >> {tmp_path}/$PATCHQ_STAGE"
     on, off = hook(look, "post-commit", "c"), hook(look, "post-reject", "r", network=False)
@@ -769,7 +745,7 @@ def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb
 def test_where_no_hook_can_be_jailed_those_that_are_told_run_all_the_same(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(repo, hook(f"touch {tmp_path}/told", "post-commit", network=False))
     settle(repo, good=EDIT)
     assert (tmp_path / "told").exists()

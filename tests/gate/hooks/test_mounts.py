@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from patchq.gate.hooks import mounts
-from patchq.gate.hooks.sandbox import NO_JAIL, can_jail
+from patchq.gate.hooks.sandbox import NO_SANDBOX, can_sandbox
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
@@ -26,7 +26,7 @@ SECRET = "tOpSeCrEt-of-the-operator"
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with keys, a repository in it, another one beside, with a virtual environment."""
-    if not can_jail(tmp_path / "probe"):
+    if not can_sandbox(tmp_path / "probe"):
         pytest.skip("there are no user namespaces here")
     home = tmp_path / "home/me"
     write_files(
@@ -279,9 +279,9 @@ def test_config_check_starts_programs_where_hooks_run(
 def test_without_a_jail_no_hook_runs_a_batchs_code_unless_it_may(
     there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(there, {"run": "true"})
-    why = f"hooks cannot be jailed here: {NO_JAIL} is set"
+    why = f"hooks cannot be jailed here: {NO_SANDBOX} is set"
     assert (
         "hooks[0].unconfined: expected true for a hook"
         in patchq("config", "check", cwd=there, code=2).err

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.hooks.sandbox import no_jail
+from patchq.gate.hooks.sandbox import no_sandbox
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
@@ -184,12 +184,12 @@ def test_hook_that_cannot_start(repo: Path) -> None:
 
 
 def test_hooks_without_a_jail(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATCHQ_NO_JAIL", "1")
+    monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
     found = fresh("--json", "doctor", cwd=repo).json()["findings"]
-    (jail,) = [finding for finding in found if finding["what"] == "hooks.jail"]
+    (jail,) = [finding for finding in found if finding["what"] == "hooks.sandbox"]
     assert jail["level"] == "weaker"
     assert "reach the network" in jail["message"]
-    assert jail["cure"] == "unset PATCHQ_NO_JAIL"
+    assert jail["cure"] == "unset PATCHQ_NO_SANDBOX"
 
 
 def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,4 +431,4 @@ def test_what_other_systems_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         "system.leases", "system.flush", "system.watching",
     }  # fmt: skip
     assert "F_FULLFSYNC" in found["system.flush"].message
-    assert no_jail()[1] == "run patchq on Linux for that"
+    assert no_sandbox()[1] == "run patchq on Linux for that"

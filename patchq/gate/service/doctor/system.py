@@ -20,7 +20,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import install
 from patchq.gate.hooks.dry_start import DryStart
-from patchq.gate.hooks.sandbox import can_jail, no_jail
+from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.service.doctor import Finding, Level, beside, writable
 
@@ -85,7 +85,7 @@ def look_at_machine(
             config, DryStart(repo.commondir, repo.workdir or repo.commondir, queue)
         )
     if queue is not None and queue.is_dir():
-        yield from _jail(queue, bool(config and config.hooks))
+        yield from _sandbox(queue, bool(config and config.hooks))
 
 
 def _clock(repo: Repository | None, branch: str) -> Iterator[Finding]:
@@ -132,23 +132,23 @@ def _commands(config: Config, dry_start: DryStart) -> Iterator[Finding]:
         yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start{more}")
 
 
-def _jail(queue: Path, wanted: bool) -> Iterator[Finding]:
+def _sandbox(queue: Path, wanted: bool) -> Iterator[Finding]:
     try:
-        jailed = can_jail(queue / "hooks")
+        sandboxed = can_sandbox(queue / "hooks")
     except (Fault, OSError):
-        jailed = False
-    if jailed:
+        sandboxed = False
+    if sandboxed:
         yield Finding(
-            "hooks.jail",
+            "hooks.sandbox",
             "ok",
             "hooks run in namespaces of their own: no home, no other repository, no network",
         )
     else:
-        why, cure = no_jail()
+        why, cure = no_sandbox()
         yield Finding(
-            "hooks.jail",
+            "hooks.sandbox",
             "weaker" if wanted else "ok",
-            f"hooks cannot be jailed, as {why}: a `pre-commit` hook does not run unless its entry "
+            f"hooks have no sandbox, as {why}: a `pre-commit` hook does not run unless its entry "
             "says `unconfined: true`; then it may read and write what patchq may, print what it "
             "reads, reach the network whatever `network` says, fill the disk",
             cure,
