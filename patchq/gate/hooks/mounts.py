@@ -88,9 +88,12 @@ def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
     )
 
 
-def binds(seen: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the words by which bwrap shows and hides the places, and the directories to be made
-    read-only after that.  Places that do not exist are left out."""
+def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]:
+    """Return bwrap's words that show and hide the places, and the directories to be made read-only
+    after that.
+
+    Small files of `/etc` are copied, as a mount takes longer: `opened` gets their descriptors.
+    What does not exist is left out."""
     every = {(word[0], word[1:], os.path.realpath(word[1:])) for word in seen}
     words: list[str] = []
     shown: list[str] = []
@@ -98,18 +101,27 @@ def binds(seen: Iterable[str]) -> tuple[list[str], list[str]]:
     for sign, name, path in sorted(every, key=lambda place: (place[2].count("/"), place)):
         if not os.path.exists(path):
             continue
-        if sign == "+":
-            words += ("--ro-bind-try", path, path)
+        if sign == "-":
+            if os.path.isdir(path):
+                words += ("--tmpfs", path)
+                hidden.append(path)
+            else:
+                words += ("--ro-bind", "/dev/null", path)
+            continue
+        if not _covers(shown, path) or _covers(hidden, path):
+            if path.startswith("/etc/") and os.path.isfile(path) and os.access(path, os.R_OK):
+                opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+                words += ("--perms", "0644", "--file", str(opened[-1]), path)
+            else:
+                words += ("--ro-bind-try", path, path)
             shown.append(path)
-        elif os.path.isdir(path):
-            words += ("--tmpfs", path)
-            hidden.append(path)
-        else:
-            words += ("--ro-bind", "/dev/null", path)
-        above = os.path.realpath(os.path.dirname(name))
-        if name != path and not any(_is_below(above, place) for place in shown):
+        if name != path and not _covers(shown, os.path.realpath(os.path.dirname(name))):
             words += ("--symlink", path, name)
     return words, hidden
+
+
+def _covers(places: Iterable[str], path: str) -> bool:
+    return any(_is_below(path, place) for place in places)
 
 
 def located(place: str, home: Path) -> str:

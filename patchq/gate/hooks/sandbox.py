@@ -136,16 +136,17 @@ def _plain(job: Job, stdin: int) -> _Hook:
 
 
 def _sandboxed(job: Job, stdin: int) -> _Hook:
-    words, (heard, info) = os.memfd_create("bwrap"), os.pipe()
+    heard, info = os.pipe()
+    opened = [os.memfd_create("bwrap"), info]
     try:
-        os.write(words, b"".join(os.fsencode(word) + b"\0" for word in _inner(job)))
-        os.lseek(words, 0, os.SEEK_SET)
-        command = (*_outer(job, info), "--args", str(words), "/bin/sh", "-c", _INNER, "sh")
+        os.write(opened[0], b"".join(os.fsencode(word) + b"\0" for word in _inner(job, opened)))
+        os.lseek(opened[0], 0, os.SEEK_SET)
+        command = (*_outer(job, info), "--args", str(opened[0]), "/bin/sh", "-c", _INNER, "sh")
         env = {"PATH": os.environ.get("PATH", os.defpath)}
-        process = _started((*command, *job.argv), job, stdin, env, job.room.parent, words, info)
+        process = _started((*command, *job.argv), job, stdin, env, job.room.parent, *opened)
     finally:
-        os.close(words)
-        os.close(info)
+        for fd in opened:
+            os.close(fd)
         with open(heard, "rb") as file:
             first = re.search(rb'"child-pid": (\d+)', file.read())
     return _Hook(process, first and int(first[1]))
@@ -182,9 +183,9 @@ def _outer(job: Job, info: int) -> Iterator[str]:
     yield from ("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh")
 
 
-def _inner(job: Job) -> Iterator[str]:
-    """Yield the words that make the sandbox."""
-    room, (shown, hidden) = str(job.room), mounts.binds(job.shown)
+def _inner(job: Job, opened: list[int]) -> Iterator[str]:
+    """Yield the words that make the sandbox; `opened` gets the files that they read."""
+    room, (shown, hidden) = str(job.room), mounts.binds(job.shown, opened)
     yield from ("--unshare-all", *_user(os.getuid(), os.getgid(), "--disable-userns"))
     yield from ("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
     yield from ("--share-net",) * job.network
