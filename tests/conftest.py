@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from patchq.gate.hooks.sandbox import can_sandbox
 from tests.helpers import command, forking
 
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 import pygit2  # noqa: E402  (only after the home is set, see above)
 from pygit2.enums import ConfigLevel  # noqa: E402
 
-from tests.helpers.gitrepo import GITCONFIG  # noqa: E402  (it imports pygit2)
+from patchq.gate.hooks.sandbox import can_sandbox  # noqa: E402  (it imports pygit2)
+from tests.helpers.gitrepo import GITCONFIG  # noqa: E402  (so does this)
 
 # The same examples on every run, however long; `HYPOTHESIS_PROFILE=explore` looks for new ones.
 settings.register_profile("repeat", deadline=None, derandomize=True, database=None)
