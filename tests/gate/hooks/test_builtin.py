@@ -676,7 +676,11 @@ def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> 
 def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", RUFF["PATH"])
     repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
-    write_config(repo, "hooks:\n- {id: ruff, stage: pre-commit, run: patchq:ruff, fixes: true}\n")
+    write_config(
+        repo,
+        "hooks:\n- {id: ruff, stage: pre-commit, unconfined: true, "
+        "run: patchq:ruff, fixes: true}\n",
+    )
     patchq("init", cwd=repo)
     drop(repo / ".patchq", {"fix.md": block("a.py", "x = 1\n", "import os\nx  =  2\n")})
     patchq("run", cwd=repo)

@@ -284,7 +284,7 @@ def gated(repo: Path) -> Path:
     """A repository with git's hooks wired, the gate, and a hook that sees the tree."""
     write_config(
         repo,
-        f"{GATE}  - {{id: no-bad, stage: pre-commit, files: ['*.txt'], "
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, unconfined: true, files: ['*.txt'], "
         'run: "! grep -l BAD $(git ls-files)"}\n',
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
@@ -532,7 +532,9 @@ def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(rep
     """Hooks that see a tree see the last one; a secret that a later commit removes is in the
     history all the same; a merge brings what it merges, and what it makes itself."""
     write_config(
-        repo, f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
+        repo,
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, unconfined: true, "
+        "run: '! grep -l BAD $(git ls-files)'}\n",
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
     start = git("rev-parse", "HEAD", cwd=repo)
