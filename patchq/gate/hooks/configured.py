@@ -1,7 +1,6 @@
 """What the configuration's hooks come to: a command, an environment and what to make of its end.
 
 Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
-import re
 from the repository's own hooks directory, never from the batch.
 """
 

@@ -38,12 +38,12 @@ shall find out."""
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class HookInput(Struct, frozen=True, dict=True):
-    """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
+    """A batch and its candidate as hooks may know them, in plain values, ids in hex."""
 
     id: str
     target: str
@@ -87,7 +87,7 @@ class Engine:
         }
 
     def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        """What the hook says.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
+        """Return the hook's verdict.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
         is set."""
         if step.judge is not None:
             return judged(step, step.judge, candidate.plan)
@@ -174,7 +174,7 @@ class Engine:
                     warm.restore(candidate.tree, head, candidate.objects)
 
     def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
-        """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
+        """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""
         visible = [mounts.located(place, self._home) for place in step.visible]
         for place in visible:
             if why := mounts.unfit(place, (self._store.parent, self._root.parent)):
@@ -249,7 +249,7 @@ def _exposed(step: Step) -> HookFault:
 
 
 def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
-    """What a hook finds in its environment: the `facts` as `PATCHQ_…`, the paths in a file."""
+    """Return a hook's environment: the `facts` as `PATCHQ_…`, the paths in a file."""
     names = own.path / "files"
     names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
     return {

@@ -131,8 +131,8 @@ def located(place: str, home: Path) -> str:
 
 
 def home_directories() -> tuple[str, ...]:
-    """Where people's homes really are, as far as it is known: this process's, and those of root and
-    of people in the list of users; never the directory of everything."""
+    """Return the real home directories: this process's, and those of root and of listed users;
+    never `/`."""
     found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root"]
     try:
         users = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -146,8 +146,9 @@ def home_directories() -> tuple[str, ...]:
 
 
 def unfit(place: str, own: Iterable[Path]) -> str | None:
-    """Why an absolute path may not be shown to hooks, as a clause behind it; `own` are the git
-    directory and the queue."""
+    """Return the reason why hooks may not see an absolute path, as a clause behind it, if any.
+
+    `own` are the git directory and the queue."""
     real = os.path.realpath(place)
     for home in (*home_directories(), "/home", "/run/user"):
         if _is_below(home, real):
@@ -195,7 +196,7 @@ def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
 
 
 def _beside(above: str, *, shims: bool) -> Iterator[str]:
-    """What stands beside a directory of programs and belongs to them."""
+    """Yield the neighbours of a directory of programs that belong to them."""
     whole = shims or any(os.path.exists(f"{above}/{name}") for name in _INSTALLATIONS)
     if whole and (shims or not os.path.exists(f"{above}/.git")):
         yield above
@@ -204,7 +205,7 @@ def _beside(above: str, *, shims: bool) -> Iterator[str]:
 
 
 def _base(above: str) -> list[str]:
-    """Where the Python of a virtual environment comes from."""
+    """Return the directory of the Python that a virtual environment comes from."""
     try:
         lines = Path(above, "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -229,7 +230,7 @@ def _targets(directory: str) -> Iterator[str]:
 
 
 def _is_key(path: str) -> bool:
-    """Whether a file holds a key, by its name; a `.pem` by its text, too."""
+    """True if a file holds a key, by its name; a `.pem` by its text, too."""
     name = os.path.basename(path).lower()
     if name.endswith(".pem"):
         try:
@@ -242,7 +243,7 @@ def _is_key(path: str) -> bool:
 
 
 def _keys(place: str) -> Iterator[str]:
-    """What holds keys, below the place."""
+    """Yield the files and directories below the place that hold keys."""
     waiting, looked = deque([place]), 0
     while waiting and looked < _MOST_ENTRIES:
         try:

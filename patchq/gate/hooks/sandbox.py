@@ -325,9 +325,7 @@ def can_sandbox(root: Path) -> bool:
 def no_sandbox() -> tuple[str, str]:
     """Return the reason why hooks cannot be sandboxed, as a clause, and the cure."""
     if sys.platform != "linux":
-        import platform  # compiles a dozen expressions
-
-        return f"{platform.system()} has no bubblewrap", "run patchq on Linux for that"
+        return f"{sys.platform} has no bubblewrap", "run patchq on Linux for that"
     if os.environ.get(NO_SANDBOX):
         return f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"
     if not shutil.which("bwrap"):

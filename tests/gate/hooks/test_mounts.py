@@ -132,9 +132,9 @@ PROBES = {
     "the memory of others": "cat /proc/1/mem /proc/1/maps | strings | grep tOpSeCrE[t]",
     "sockets": "ls -l /run /var/run /tmp /run/user 2>&1 | grep '^s' && echo LEA''K",
     "an agent's socket": 'python3 -c "import socket; s = socket.socket(socket.AF_UNIX); '
-    "s.connect('{agent}'); print(s.recv(99))\"",
+    "s.connect('{agent}'); print('LEA' 'K')\"",
     "an abstract socket": 'python3 -c "import socket; s = socket.socket(socket.AF_UNIX); '
-    "s.connect('\\0patchq-test-agent'); print(s.recv(99))\"",
+    "s.connect('\\0patchq-test-{pid}'); print('LEA' 'K')\"",
     "temporary files": "cat {scratch}; ls /tmp /var/tmp /dev/shm | grep patchq-test && echo LEA''K",
     "shared memory": "cat /dev/shm/*; ipcs -m | grep -c 0x && echo LEA''K",
     "mail and crontabs": "cat /var/spool/cron/crontabs/* /var/mail/* /var/log/* | grep . && echo "
@@ -150,7 +150,7 @@ PROBES = {
     "grep ... && echo LEA''K",
     "a debugger": 'python3 -c "import ctypes; print(ctypes.CDLL(None).ptrace(16, {pid}, 0, 0))" '
     "| grep -v -e -1 && echo LEA''K",
-    "capabilities": "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -v -w 0* "
+    "capabilities": "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -v 000000 "
     "&& echo LEA''K; grep -x 'NoNewPrivs:.1' /proc/self/status || echo LEA''K",
     "setuid": "cp $(command -v id) .; chmod 6755 id; ./id -u | grep -v -x {user} && echo LEA''K; "
     "for p in su sudo passwd; do timeout 5 $p -c true && echo LEA''K; done",
@@ -193,7 +193,7 @@ PROBES = {
 @pytest.fixture
 def port(base: Path) -> Iterator[int]:
     """A port of the machine; and sockets as agents have them, which take whoever asks."""
-    names = (str(base / "agent"), "\0patchq-test-agent", ("127.0.0.1", 0))
+    names = (str(base / "agent"), f"\0patchq-test-{os.getpid()}", ("127.0.0.1", 0))
     with ExitStack() as open_sockets:
         for name in names:
             kind = socket.AF_INET if isinstance(name, tuple) else socket.AF_UNIX
@@ -246,7 +246,11 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
             f"({probe}) </dev/null >out 2>/dev/null; grep -q '{FOUND}' out && echo {number}"
         )
     write_files(home, {"tools/lib/probes.sh": "\n".join([*lines, "true"])})
-    tool = {"run": f"sh {home}/tools/lib/probes.sh; tool", "visible": ["~/extra"]}
+    tool = {
+        "run": f"sh {home}/tools/lib/probes.sh; tool",
+        "visible": ["~/extra"],
+        "timeout_seconds": 60,
+    }
     configure(there, tool)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{home}/tools/bin")
     run_as(user, base, there)
