@@ -87,8 +87,9 @@ class Engine:
         }
 
     def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        """Return the hook's verdict.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
-        is set."""
+        """Return the hook's verdict.
+
+        Raises `HookFault` if it cannot be started, `Cancelled` once `stop` is set."""
         if step.judge is not None:
             return judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
