@@ -40,8 +40,8 @@ _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
 NO_SANDBOX = "PATCHQ_NO_SANDBOX"
 """Set in the daemon's environment, hooks run as plain processes everywhere."""
-MEMORY, _MEMORY_MIB = "PATCHQ_HOOK_MEMORY", 2048
-"""MiB that a hook in the sandbox may write; the variable overrides it."""
+MEMORY = "PATCHQ_HOOK_MEMORY"
+"""The variable for the MiB that a hook in the sandbox may write."""
 
 _DIRECTORIES = {"tmp": "/tmp", "vartmp": "/var/tmp", "run": "/run", "shm": "/dev/shm"}
 """Empty directories in that memory, and where the hook sees them."""
@@ -170,17 +170,21 @@ def _started(
 
 def _outer(job: Job, info: int) -> Iterator[str]:
     """Yield the words that give the daemon's shell the memory in the place of the room."""
-    room, size = str(job.room), os.environ.get(MEMORY, str(_MEMORY_MIB))
-    if not size.isdecimal():
-        raise HookFault(f"{MEMORY}: expected a number of MiB, got `{size}`", f"unset {MEMORY}")
+    room = str(job.room)
     yield from ("bwrap", *_user(0, 0), "--unshare-pid", "--cap-add", "ALL", "--die-with-parent")
     yield from ("--sync-fd", str(job.lock), "--info-fd", str(info), "--dev-bind", "/", "/")
-    yield from ("--perms", "0700", "--size", str(int(size) << 20), "--tmpfs", room)
+    yield from ("--perms", "0700", "--size", str(_memory() << 20), "--tmpfs", room)
     mode = job.tree.stat().st_mode & 0o7777 if job.tree else 0o755
     modes = {"tmp": 0o1777, "vartmp": 0o1777, "upper": mode}
     for name in ("upper", "work", "tree", "own/home", "own/empty", *_DIRECTORIES):
         yield from ("--perms", f"{modes.get(name, 0o755):o}", "--dir", f"{room}/{name}")
     yield from ("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh")
+
+
+def _memory() -> int:
+    """Return the MiB of memory, 0 where the variable is no number."""
+    size = os.environ.get(MEMORY, "2048")
+    return int(size) if size.isdecimal() else 0
 
 
 def _inner(job: Job, opened: list[int]) -> Iterator[str]:
@@ -300,7 +304,7 @@ def can_sandbox(root: Path) -> bool:
     """True if hooks can be sandboxed below the directory, tried out once: a directory that is
     removed and made again has to be empty then, the one below the overlay untouched, and its
     neighbour hidden."""
-    if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap"):
+    if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap") or not _memory():
         return False
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
@@ -328,6 +332,8 @@ def no_sandbox() -> tuple[str, str]:
         return f"{sys.platform} has no bubblewrap", "run patchq on Linux for that"
     if os.environ.get(NO_SANDBOX):
         return f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"
+    if not _memory():
+        return f"{MEMORY} is not a number of MiB", f"unset {MEMORY}"
     if not shutil.which("bwrap"):
         return "`bwrap` is not on the PATH", "apt install bubblewrap"
     for name, bad, setting in (

@@ -183,13 +183,25 @@ def test_hook_that_cannot_start(repo: Path) -> None:
     doctor(repo, "--before-start", code=1)
 
 
-def test_hooks_without_a_jail(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
+@pytest.mark.parametrize("cure", ["unset PATCHQ_NO_SANDBOX", "apt install bubblewrap"])
+def test_hooks_without_a_sandbox(
+    repo: Path, tmp_path: Path, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cure.startswith("unset"):
+        monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
+    else:
+        (tmp_path / "bin").mkdir()
+        for name in ("git", "sh"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     found = fresh("--json", "doctor", cwd=repo).json()["findings"]
-    (jail,) = [finding for finding in found if finding["what"] == "hooks.sandbox"]
-    assert jail["level"] == "weaker"
-    assert "reach the network" in jail["message"]
-    assert jail["cure"] == "unset PATCHQ_NO_SANDBOX"
+    (sandbox,) = [finding for finding in found if finding["what"] == "hooks.sandbox"]
+    assert sandbox["level"] == "weaker"
+    assert "reach the network" in sandbox["message"]
+    assert sandbox["cure"] == cure
+    line = fresh("init", cwd=repo).out.splitlines()[-1]
+    assert line.startswith("hooks have no sandbox here, as ")
+    assert f": {cure}; without it a `pre-commit` hook needs `unconfined: true`" in line
 
 
 def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
