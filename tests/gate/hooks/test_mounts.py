@@ -150,7 +150,7 @@ PROBES = {
     "grep ... && echo LEA''K",
     "a debugger": 'python3 -c "import ctypes; print(ctypes.CDLL(None).ptrace(16, {pid}, 0, 0))" '
     "| grep -v -e -1 && echo LEA''K",
-    "capabilities": "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -v 000000 "
+    "capabilities": "grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v 000000 "
     "&& echo LEA''K; grep -x 'NoNewPrivs:.1' /proc/self/status || echo LEA''K",
     "setuid": "cp $(command -v id) .; chmod 6755 id; ./id -u | grep -v -x {user} && echo LEA''K; "
     "for p in su sudo passwd; do timeout 5 $p -c true && echo LEA''K; done",
