@@ -11,7 +11,7 @@ from patchq.gate.config import config_file
 from patchq.gate.errors import CannotSign
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks.trial import Trial
+from patchq.gate.hooks.dry_start import DryStart
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.report import document
@@ -40,8 +40,10 @@ def run(args: Namespace) -> int:
         location = places.find(args)
         found = location.rules()
         config = found.config
-        trial = Trial(location.repo.commondir, location.home, location.home / config.queue.path)
-        flaws, notes = trial.tried(config)
+        dry_start = DryStart(
+            location.repo.commondir, location.home, location.home / config.queue.path
+        )
+        flaws, notes = dry_start.tried(config)
         flaws = [*flaws, *landing.flaws(location.repo, config)]
         wrong = [f"{found.place(*loc)}: {why}" for loc, why in flaws]
         if wrong := [*wrong, *_unsigned(location, found)]:

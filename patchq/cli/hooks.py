@@ -19,8 +19,8 @@ from patchq.cli.places import Location
 from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
-from patchq.gate.hooks import shipped, wiring
-from patchq.gate.hooks.wiring import HookFile
+from patchq.gate.hooks import builtin, install
+from patchq.gate.hooks.install import HookFile
 from patchq.gate.land import reports
 from patchq.gate.review import doors
 
@@ -72,15 +72,15 @@ def _list(args: Namespace, location: Location) -> int:
         {
             "name": name,
             "does": does,
-            "enabled": wiring.is_enabled(config, name),
-            "path": str(shipped.path(name)),
+            "enabled": install.is_enabled(config, name),
+            "path": str(builtin.path(name)),
         }
-        for name, does in shipped.SUMMARIES.items()
+        for name, does in builtin.SUMMARIES.items()
     ]
     git_hooks = [
         {
             "name": place.name,
-            "does": shipped.GIT_SUMMARIES[place.name],
+            "does": builtin.GIT_SUMMARIES[place.name],
             "state": place.state,
             "path": str(place.file),
         }
@@ -92,7 +92,7 @@ def _list(args: Namespace, location: Location) -> int:
 
 def _places(location: Location) -> Iterator[HookFile]:
     """Where git looks for hooks of its own."""
-    return wiring.places(location.repo.workdir or location.repo.commondir)
+    return install.places(location.repo.workdir or location.repo.commondir)
 
 
 def _lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -117,16 +117,16 @@ def _install(args: Namespace, location: Location) -> int:
         return _wire(args, location)
     path = location.draft
     before = config_file.content(path)
-    if before is not None and wiring.is_enabled(config_file.parse(before, path.name)):
+    if before is not None and install.is_enabled(config_file.parse(before, path.name)):
         lines = [f"{path}: the gate is on", *location.how_it_counts()]
         return output.emit(args, {"config": str(path), "changed": False}, *lines)
-    after = config_file.sample().encode() if before is None else wiring.enable(before)
+    after = config_file.sample().encode() if before is None else install.enable(before)
     if after is None:
         return output.emit(
             args,
-            {"config": str(path), "changed": False, "add": wiring.GATE},
+            {"config": str(path), "changed": False, "add": install.GATE},
             f"{path} has hooks of its own, or is written in a way that leaves no room for lines; "
-            f"add this to its `hooks`:\n{wiring.GATE}".rstrip(),
+            f"add this to its `hooks`:\n{install.GATE}".rstrip(),
         )
     _record(location, "config", [str(path), before and before.decode(), after.decode()])
     _put(path, after)
@@ -141,14 +141,14 @@ def _wire(args: Namespace, location: Location) -> int:
         if not place.file.parent.exists():
             directories.append(str(place.file.parent))
             _record(location, "directories", directories)
-        if wiring.install(place):
+        if install.install(place):
             installed.append(place)
     _record(location, "directories", directories)  # its being there says that this one is guarded
-    if missing := wiring.to_set_up(location.repo.commondir):
+    if missing := install.to_set_up(location.repo.commondir):
         _record(location, "settings", {**missing, **_recorded(location).get("settings", {})})
-        wiring.set_up(location.repo.commondir, missing)
-    kept, shut = [place for place in installed if place.before.exists()], wiring.shut()
-    left_out = sorted(wiring.PUSH_DOOR) if shut else []
+        install.set_up(location.repo.commondir, missing)
+    kept, shut = [place for place in installed if place.before.exists()], install.shut()
+    left_out = sorted(install.PUSH_DOOR) if shut else []
     answer = {
         "installed": [str(place.file) for place in installed],
         "kept": [str(place.before) for place in kept],
@@ -166,12 +166,12 @@ def _wire(args: Namespace, location: Location) -> int:
 
 
 def _uninstall(args: Namespace, location: Location) -> int:
-    restored = [str(place.file) for place in _places(location) if wiring.uninstall(place)]
+    restored = [str(place.file) for place in _places(location) if install.uninstall(place)]
     record = _recorded(location)
     for directory in map(Path, record.get("directories", [])):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
-    wiring.take_down(location.repo.commondir, record.get("settings", {}))
+    install.take_down(location.repo.commondir, record.get("settings", {}))
     note = None
     if "config" in record:
         name, before, after = record["config"]

@@ -6,15 +6,18 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.config import config_file
-from patchq.gate.errors import UsageError
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import files, sharing
+from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.report import document
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ def run(args: Namespace) -> int:
         created += [str(path), *location.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)
     location.keep_out_of_status(queue.root)
+    created += _without_sandbox()
     told = {"queue": str(queue.root), "config": str(path), "home": found.home and str(found.home)}
     if args.agents is None:
         return output.emit(args, told, *created)
@@ -62,6 +66,18 @@ def run(args: Namespace) -> int:
     if any(state == "written" for _, state in states):
         lines.append("commit these files, so that agents in other work trees read them, too")
     return output.emit(args, {**told, "agents": listed}, *created, *lines)
+
+
+def _without_sandbox() -> list[str]:
+    """Return a line that says why hooks have no sandbox here, if so, and what to do."""
+    with suppress(Fault, OSError):
+        if not can_sandbox(Path(gettempdir())):
+            why, cure = no_sandbox()
+            return [
+                f"hooks have no sandbox here, as {why}: {cure}; without it a `pre-commit` hook "
+                "needs `unconfined: true` in its entry"
+            ]
+    return []
 
 
 def _write_schema(path: Path) -> None:

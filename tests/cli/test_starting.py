@@ -90,7 +90,7 @@ def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: P
     (repo / ".patchq/inbox/response.md").write_bytes((repo / "response.md").read_bytes())
     found = imported(repo, "run")
     assert "patchq.gate.land.presubmit" in found
-    assert not found & {"patchq.gate.hooks.engine", "patchq.gate.hooks.jail"}
+    assert not found & {"patchq.gate.hooks.engine", "patchq.gate.hooks.sandbox"}
 
 
 def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:

@@ -58,6 +58,7 @@ stats: {{prometheus: .patchq/x.prom}}
 hooks:
 - id: says
   stage: pre-commit
+  unconfined: true
   files: [hooked.txt]
   run: 'echo {TOKEN}; echo {TOKEN} >&2; exit 1'
 - {{id: told, stage: post-reject, run: 'echo {TOKEN}; exit 1'}}

@@ -22,7 +22,7 @@ from patchq.core.model.values import FileChange
 from patchq.core.plan import syntax
 from patchq.core.text import quote
 from patchq.gate.report import logs, secrecy
-from tests.gate.hooks.test_shipped import SECRETS
+from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.effort import effort
@@ -266,8 +266,10 @@ def test_h10_what_others_wrote_is_escaped_wherever_it_is_shown(repo: Path) -> No
     write_config(
         repo,
         "version: 1\nmode: auto\ntarget: trunk\nhooks:\n"
-        f"- {{id: evil, stage: pre-commit, run: {json.dumps('printf %b ' + repr(EVIL))}}}\n"
-        "- {id: no, stage: pre-commit, run: 'printf \"\\033[31m\\342\\200\\256\"; exit 1'}\n",
+        f"- {{id: evil, stage: pre-commit, unconfined: true, "
+        f"run: {json.dumps('printf %b ' + repr(EVIL))}}}\n"
+        "- {id: no, stage: pre-commit, unconfined: true, "
+        "run: 'printf \"\\033[31m\\342\\200\\256\"; exit 1'}\n",
     )
     texts = {
         EVIL_NAME: json.dumps(

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
-from patchq.gate.hooks.jail import NO_JAIL
+from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import ERAS, edit, over_stdio, said
@@ -83,7 +83,7 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
         repo,
         f"version: 1\nhooks: [{{id: slow, stage: pre-apply, run: '{wait}', unconfined: true}}]\n",
     )
-    free = {**os.environ, NO_JAIL: "1"}  # the hook is to see the file come
+    free = {**os.environ, NO_SANDBOX: "1"}  # the hook is to see the file come
     call = {"name": "submit", "arguments": {"edits": [edit("a.txt", "one\n", "1\n")]}}
     hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
     hello["clientInfo"] = {"name": "t", "version": "0"}

@@ -22,7 +22,7 @@ REPOSITORY = table(ARCHITECTURE, "in the repository")
 CONFIG = """version: 1
 mode: review
 hooks:
-  - {id: look, stage: pre-commit, run: "true"}
+  - {id: look, stage: pre-commit, unconfined: true, run: "true"}
   - {id: hear, stage: post-commit, run: "true"}
 """
 TRANSIENT = {

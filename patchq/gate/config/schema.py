@@ -139,7 +139,7 @@ class Hook(Section):
         tuple[Text, ...],
         _about("what it sees beside the system and its PATH; relative to the root"),
     ] = ()
-    unconfined: Annotated[Flag, _about("may run where no hook can be jailed")] = False
+    unconfined: Annotated[Flag, _about("may run where there is no sandbox")] = False
     events: Annotated[
         tuple[Literal["all", NotifiedKind], ...],
         _about("what a hook that is told hears of; empty: what its stage says"),

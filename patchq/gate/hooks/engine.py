@@ -20,20 +20,11 @@ from msgspec import Struct
 
 from patchq.core.model.values import HookRun
 from patchq.gate.errors import Cancelled, DiskFault, HookFault
-from patchq.gate.hooks import sight
-from patchq.gate.hooks.jail import (  # fmt: skip
-    Job,
-    Objects,
-    Slot,
-    WarmTree,
-    can_jail,
-    no_jail,
-    run,
-    slot,
-    stores,
-)
-from patchq.gate.hooks.steps import MESSAGE, Step
+from patchq.gate.hooks import mounts
+from patchq.gate.hooks.configured import MESSAGE, Step
+from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
+from patchq.gate.hooks.warm import Objects, Slot, WarmTree, slot, stores
 from patchq.gate.queue.spool import Shelf, digest, encode
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
@@ -47,12 +38,12 @@ shall find out."""
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class HookInput(Struct, frozen=True, dict=True):
-    """What hooks may know of a batch and its candidate, in plain values, ids in hex."""
+    """A batch and its candidate as hooks may know them, in plain values, ids in hex."""
 
     id: str
     target: str
@@ -87,7 +78,7 @@ class Engine:
         self.troubles = Troubles(root.parent)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
-        self._jails: bool | None = None
+        self._can: bool | None = None
         # Has git in a hook find the repository's other hooks, as `pre-applypatch` likes to.
         self._git_env = {
             "GIT_CONFIG_COUNT": "1",
@@ -96,8 +87,9 @@ class Engine:
         }
 
     def ask(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        """What the hook says.  Raises `HookFault` if it cannot be started, `Cancelled` once `stop`
-        is set."""
+        """Return the hook's verdict.
+
+        Raises `HookFault` if it cannot be started, `Cancelled` once `stop` is set."""
         if step.judge is not None:
             return judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
@@ -139,8 +131,8 @@ class Engine:
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
         sees = step.stage == "pre-commit"
-        jailed = self._jailed()
-        if not (jailed or step.unconfined):
+        sandboxed = self._sandboxed()
+        if not (sandboxed or step.unconfined):
             raise _exposed(step)
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
@@ -167,45 +159,45 @@ class Engine:
                 room=own.room,
                 lock=own.lock,
                 timeout=step.timeout,
-                jailed=jailed,
-                sight=self._sight(step, own, sees) if jailed else (),
+                sandboxed=sandboxed,
+                shown=self._shown(step, own, sees) if sandboxed else (),
                 tree=warm.tree if sees else None,
                 stdin=b"" if step.git else candidate.plan_text,
-                network=step.network or not jailed,
+                network=step.network or not sandboxed,
             )
-            if sees and not jailed:
+            if sees and not sandboxed:
                 warm.lend()
             try:
                 with run(job, stop) as end:
                     return verdict(step, candidate.message, warm, end)
             finally:
-                if sees and not jailed:
+                if sees and not sandboxed:
                     warm.restore(candidate.tree, head, candidate.objects)
 
-    def _sight(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
-        """What it sees.  Raises `HookFault` where its entry names what nobody may be shown."""
-        visible = [sight.located(place, self._home) for place in step.visible]
+    def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
+        """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""
+        visible = [mounts.located(place, self._home) for place in step.visible]
         for place in visible:
-            if why := sight.unfit(place, (self._store.parent, self._root.parent)):
+            if why := mounts.unfit(place, (self._store.parent, self._root.parent)):
                 raise HookFault(
                     f"the hook {step.id} cannot be used: {place}, in its `visible`, {why}",
                     "name what the hook's programs need, and nothing else",
                 )
         path = os.pathsep.join((step.env["PATH"], *step.parts))
         facts = [own.path / "files", *(stores(self._store) if sees else ())]
-        return [*sight.seen(path, visible), *(f"+{fact}" for fact in facts)]
+        return [*mounts.seen(path, visible), *(f"+{fact}" for fact in facts)]
 
-    def _jailed(self) -> bool:
+    def _sandboxed(self) -> bool:
         with self._trying:
-            if self._jails is None:
-                self._jails = can_jail(self._root)
-                if not self._jails:
+            if self._can is None:
+                self._can = can_sandbox(self._root)
+                if not self._can:
                     _LOG.warning(
-                        "hooks cannot be jailed here, as %s: those that run may read and write "
+                        "no hook runs in a sandbox here, as %s: those that run may read and write "
                         "what patchq may, and use the network",
-                        no_jail()[0],
+                        no_sandbox()[0],
                     )
-            return self._jails
+            return self._can
 
     def tell(
         self, step: Step, report: Report, kind: str, path: Path | None, where: Path, cut: Event
@@ -236,9 +228,9 @@ class Engine:
                 room=own.room,
                 lock=own.lock,
                 timeout=step.timeout,
-                jailed=False,
+                sandboxed=False,
                 stdin=b"" if step.git else encode(report),
-                network=step.network or not self._jailed(),
+                network=step.network or not self._sandboxed(),
             )
             with run(job, cut) as end:
                 return as_run(step, end)
@@ -246,10 +238,10 @@ class Engine:
 
 def _exposed(step: Step) -> HookFault:
     """That a hook which runs what batches hold would run where nothing keeps it from anything."""
-    why, cure = no_jail()
+    why, cure = no_sandbox()
     return HookFault(
-        f"the hook {step.id} cannot be used: it runs what batches hold, and hooks cannot be jailed "
-        f"here, as {why}",
+        f"the hook {step.id} cannot be used: it runs what batches hold, and there "
+        f"is no sandbox here, as {why}",
         cure
         if step.git
         else f"{cure}; or let it read and print whatever this user can read, by "
@@ -258,7 +250,7 @@ def _exposed(step: Step) -> HookFault:
 
 
 def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> dict[str, str]:
-    """What a hook finds in its environment: the `facts` as `PATCHQ_…`, the paths in a file."""
+    """Return a hook's environment: the `facts` as `PATCHQ_…`, the paths in a file."""
     names = own.path / "files"
     names.write_bytes(b"".join(os.fsencode(path) + b"\0" for path in paths))
     return {

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import HookRun, State
 from patchq.gate.errors import Cancelled, Fault
+from patchq.gate.hooks.configured import Step, Steps
 from patchq.gate.hooks.engine import Engine
-from patchq.gate.hooks.steps import Step, Steps
 from patchq.gate.hooks.verdict import tail
 from patchq.gate.queue.spool import report
 from patchq.gate.report import logs

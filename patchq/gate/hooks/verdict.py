@@ -16,9 +16,10 @@ from patchq.core.text.encoded import without_encoded
 from patchq.core.text.quote import clip
 from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
-from patchq.gate.hooks import shipped
-from patchq.gate.hooks.jail import HookExit, WarmTree
-from patchq.gate.hooks.steps import MESSAGE, Step
+from patchq.gate.hooks import builtin
+from patchq.gate.hooks.configured import MESSAGE, Step
+from patchq.gate.hooks.sandbox import HookExit
+from patchq.gate.hooks.warm import WarmTree
 
 _MOST_SHOWN = 4000
 """Characters of a hook's output that a report shows, the last ones."""
@@ -67,16 +68,13 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
         return Verdict(run, (_refusal(step, run),))
     if not step.fixes:
         return Verdict(run)
-    if end.jail and obstacle(Path(end.root), str(warm.gitdir / MESSAGE).lstrip("/")):
-        # What it put there would lead whoever follows the path to files of the machine.
-        return Verdict(run, (_disliked(step, "moved its own work tree"),))
-    if step.git:
-        written = _content(Path(f"{end.root}{warm.gitdir}"), MESSAGE)
-        text = written[0].decode("utf-8", "replace") if written else message
-        return Verdict(run, message=text if text.strip() != message.strip() else None)
+    tree = Path(f"{end.root}{end.tree}")
     try:
-        tree = Path(f"{end.root}{warm.tree}")
-        fixed = {path: _content(tree, path) for path in warm.changed(end.jail)}
+        if step.git:
+            written = _content(tree, f".git/{MESSAGE}")
+            text = written[0].decode("utf-8", "replace") if written else message
+            return Verdict(run, message=text if text.strip() != message.strip() else None)
+        fixed = {path: _content(tree, path) for path in warm.changed(end.tree, end.enter)}
     except ValueError as error:
         return Verdict(run, (_disliked(step, str(error)),))
     return Verdict(run, fixed=fixed)
@@ -125,7 +123,7 @@ def _refusal(step: Step, run: HookRun) -> Problem:
     )
 
 
-def judged(step: Step, judge: shipped.Judge, plan: Mapping[str, Any]) -> Verdict:
+def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict:
     """What a function says of a plan."""
     try:
         lines = judge(plan)

@@ -28,10 +28,10 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, logs
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
+    from patchq.gate.hooks.configured import Step
     from patchq.gate.hooks.engine import HookInput
-    from patchq.gate.hooks.jail import Objects
-    from patchq.gate.hooks.steps import Step
     from patchq.gate.hooks.verdict import Fixed, Verdict
+    from patchq.gate.hooks.warm import Objects
 
 
 def take(

@@ -30,7 +30,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks.steps import Steps, paths_named, steps
+from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.hand import Hand, Stage

@@ -1,6 +1,6 @@
 """Hooks as they run: what they see, what they may, and what becomes of what they do.
 
-Most tests run twice: with the hook in a jail (where the system lets one be built) and without.
+Most tests run twice: with the hook in the sandbox and without.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patchq.gate.hooks import keeper
-from patchq.gate.hooks.jail import NO_JAIL, can_jail
+from patchq.gate.hooks.sandbox import MEMORY, NO_SANDBOX
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
@@ -39,21 +37,12 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-@pytest.fixture(params=["jailed", "plain"])
-def jail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether hooks are jailed in this test."""
+@pytest.fixture(params=[pytest.param("sandboxed", marks=pytest.mark.sandbox), "plain"])
+def sandboxed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """True if hooks run in the sandbox in this test."""
     if request.param == "plain":
-        monkeypatch.setenv(NO_JAIL, "1")
-    elif not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
-    return bool(request.param == "jailed")
-
-
-@pytest.fixture
-def jailed(tmp_path: Path) -> None:
-    """Skips the test where no hook can be jailed."""
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
+        monkeypatch.setenv(NO_SANDBOX, "1")
+    return bool(request.param == "sandboxed")
 
 
 def configure(repo: Path, *hooks: dict[str, Any], mode: str = "review", **more: Any) -> None:
@@ -126,7 +115,7 @@ cat a.txt; ls -A; git remote; git for-each-ref; tr '\\0' '\\n' < "$PATCHQ_FILES"
 """
 
 
-def test_a_hook_sees_a_clean_work_tree_of_its_own(repo: Path, jail: bool) -> None:
+def test_a_hook_sees_a_clean_work_tree_of_its_own(repo: Path, sandboxed: bool) -> None:
     configure(repo, hook(LOOK))
     [told] = settle(repo, r=EDIT)
     assert told["state"] == "proposed"
@@ -139,7 +128,7 @@ def test_a_hook_sees_a_clean_work_tree_of_its_own(repo: Path, jail: bool) -> Non
 
 
 def test_h12_the_environment_is_scrubbed(
-    repo: Path, jail: bool, monkeypatch: pytest.MonkeyPatch
+    repo: Path, sandboxed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     monkeypatch.setenv("WANTED", "yes")
@@ -159,7 +148,7 @@ def test_h12_the_environment_is_scrubbed(
     assert '"schema": "patchq.plan/1"' in "{" + plan
 
 
-def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path, jail: bool) -> None:
+def test_pre_apply_sees_the_plan_and_nothing_else(repo: Path, sandboxed: bool) -> None:
     judge = (
         "import json,sys; p=json.load(sys.stdin); print(p['schema'],p['id'],p['state'],p['diff'])"
     )
@@ -230,7 +219,7 @@ def test_every_independent_hook_is_heard(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [126, 127])
-def test_a_hook_that_cannot_start_stops_the_intake(repo: Path, jail: bool, code: int) -> None:
+def test_a_hook_that_cannot_start_stops_the_intake(repo: Path, sandboxed: bool, code: int) -> None:
     configure(repo, hook(f"exit {code}" if code == 126 else "no-such-program-anywhere"))
     drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
     done = patchq("run", cwd=repo, code=3)
@@ -284,7 +273,7 @@ HANGS = (
 
 
 def test_h01_a_hook_that_hangs_is_ended_with_all_its_processes(
-    repo: Path, jail: bool, mark: str
+    repo: Path, sandboxed: bool, mark: str
 ) -> None:
     configure(repo, hook(HANGS.format(mark), timeout_seconds=1.0))
     [told] = settle(repo, code=1, r=EDIT)
@@ -294,44 +283,24 @@ def test_h01_a_hook_that_hangs_is_ended_with_all_its_processes(
     assert not running(mark)
 
 
-def test_what_a_hook_leaves_running_is_ended(repo: Path, jail: bool, mark: str) -> None:
+def test_what_a_hook_leaves_running_is_ended(repo: Path, sandboxed: bool, mark: str) -> None:
     leave = f"(setsid nohup sleep {mark} >/dev/null 2>&1 &); sleep {mark} & true"
     configure(repo, hook(leave))
     assert settle(repo, r=EDIT)[0]["state"] == "proposed"
     assert not running(mark)
 
 
-def test_a_hook_that_kills_its_keeper_is_ended_as_well(repo: Path, jail: bool, mark: str) -> None:
-    seconds = 0.5 if jail else WAIT_SECONDS
+def test_a_hook_that_kills_its_supervisor_is_ended_as_well(
+    repo: Path, sandboxed: bool, mark: str
+) -> None:
+    seconds = 0.5 if sandboxed else WAIT_SECONDS
     configure(repo, hook(f"sleep {mark} & kill -9 $PPID; sleep {mark}", timeout_seconds=seconds))
     [told] = settle(repo, code=1, r=EDIT)
-    assert codes(told) == ["hook.timeout" if jail else "hook.refused"]
+    assert codes(told) == ["hook.timeout" if sandboxed else "hook.refused"]
     wait_for(lambda: not running(mark))
 
 
-def test_a_hook_begins_once_its_pid_is_told(tmp_path: Path) -> None:
-    status, tell = os.pipe()
-    life, line = os.pipe()
-    os.set_blocking(tell, False)
-    with suppress(BlockingIOError):  # full, so the keeper has to wait
-        while os.write(tell, b" " * 4096):
-            pass
-    os.set_blocking(tell, True)
-    fds = (tell, life, tell)
-    words = ("plain", ",".join(map(str, fds)), "1m", str(tmp_path), "", str(tmp_path), "0")
-    process = subprocess.Popen([*keeper.COMMAND, *words, "/bin/touch", "begun"], pass_fds=fds)
-    try:
-        time.sleep(0.4)
-        assert not (tmp_path / "begun").exists()
-        os.read(status, 1 << 20)
-        wait_for((tmp_path / "begun").exists)
-    finally:
-        for fd in (status, tell, life, line):
-            os.close(fd)
-        process.wait()
-
-
-def test_h02_the_daemons_death_ends_its_hooks(repo: Path, jail: bool, mark: str) -> None:
+def test_h02_the_daemons_death_ends_its_hooks(repo: Path, sandboxed: bool, mark: str) -> None:
     configure(repo, hook(f"(setsid sleep {mark} &); sleep {mark}"))
     drop(repo / ".patchq", {"r.md": EDIT})
     daemon = subprocess.Popen(
@@ -363,7 +332,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("run", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, jail: bool, run: str) -> None:
+def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, sandboxed: bool, run: str) -> None:
     configure(repo, hook(f"{{ {run}; }} >&2; true"), mode="auto")
     assert settle(repo, r=EDIT)[0]["state"] == "applied"
     look = "git status --porcelain --ignored; git config x.y; cat a.txt; ls -A; git for-each-ref"
@@ -376,6 +345,7 @@ def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, jail: bool, run
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     "run",
     [
@@ -386,9 +356,7 @@ def test_nothing_that_a_hook_leaves_reaches_the_next(repo: Path, jail: bool, run
     ],
     ids=["a-file", "refs-and-queue", "moves-the-target", "the-claim"],
 )
-def test_a_jailed_hook_writes_nowhere_else(repo: Path, run: str, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
+def test_a_hook_in_the_sandbox_writes_nowhere_else(repo: Path, run: str, tmp_path: Path) -> None:
     before = git("rev-parse", "main", cwd=repo)
     configure(repo, hook(f"{run}; true"))
     [told] = settle(repo, r=EDIT)
@@ -401,7 +369,7 @@ def test_a_jailed_hook_writes_nowhere_else(repo: Path, run: str, tmp_path: Path)
 def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     other = commit_files(repo, {"b.txt": "theirs\n"})
     git("reset", "-q", "--hard", "HEAD^", cwd=repo)
     move = f"git --git-dir={repo}/.git update-ref refs/heads/main {other}"
@@ -413,26 +381,24 @@ def test_a_plain_hook_that_moves_the_target_lands_nothing_wrong(
     git("fsck", "--strict", cwd=repo)
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     "run",
     ["head -c 5G /dev/zero > big", "head -c 5G /dev/zero > /tmp/big", "yes > ~/big"],
     ids=["its-tree", "tmp", "home"],
 )
-def test_h03_a_jailed_hook_cannot_fill_the_disk(
+def test_h03_a_hook_in_the_sandbox_cannot_fill_the_disk(
     repo: Path, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
-    monkeypatch.setenv(keeper.ROOM_NAME, "4m")
+    monkeypatch.setenv(MEMORY, "4")
     configure(repo, hook(f"{run}; echo ended"))
     [told] = settle(repo, r=EDIT)
     assert "No space left on device" in said(told)
     assert not list(repo.rglob("big"))
 
 
+@pytest.mark.sandbox
 def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
     look = "grep -c : /proc/net/dev; readlink /proc/self/ns/net"
     configure(repo, hook(look, id="off"), hook(look, id="on", network=True))
     [told] = settle(repo, r=EDIT)
@@ -441,13 +407,13 @@ def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Pa
     assert told["hooks"][0]["output"].split()[0] == "1"
 
 
-def test_moving_on_touches_only_what_differs(repo: Path, jail: bool) -> None:
+def test_moving_on_touches_only_what_differs(repo: Path, sandboxed: bool) -> None:
     configure(repo, hook("ls -i --time-style=full-iso -l b.txt d/c.txt"), mode="auto")
     first, second = settle(repo, r=EDIT), settle(repo, s=block("a.txt", "one\n", "1\n"))
     assert said(first[0]) == said(second[0])
 
 
-def test_a_tree_moves_on_from_what_git_has_collected(repo: Path, jail: bool) -> None:
+def test_a_tree_moves_on_from_what_git_has_collected(repo: Path, sandboxed: bool) -> None:
     configure(repo, hook("cat a.txt; git status --porcelain"))
     settle(repo, r=EDIT)
     patchq("discard", "r", cwd=repo)
@@ -464,7 +430,7 @@ def test_a_tree_moves_on_from_what_git_has_collected(repo: Path, jail: bool) -> 
 # ---------------------------------------------------------------- fixes
 
 
-def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, jail: bool) -> None:
+def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, sandboxed: bool) -> None:
     fix = "sed -i 's/$/!/' a.txt; echo new > made.txt; rm b.txt; echo junk > x.log"
     configure(
         repo, hook(fix, id="fix", fixes=True), hook("cat a.txt; git status --porcelain", id="see")
@@ -495,7 +461,7 @@ def test_what_a_fixing_hook_changes_becomes_part_of_the_batch(repo: Path, jail: 
     ],
     ids=["denied", "syntax", "link", "link-above", "fifo", "undone", "too-large"],
 )
-def test_h04_fixes_pass_the_same_gate(repo: Path, jail: bool, fix: str, code: str) -> None:
+def test_h04_fixes_pass_the_same_gate(repo: Path, sandboxed: bool, fix: str, code: str) -> None:
     configure(repo, hook(fix, fixes=True))
     [told] = settle(repo, code=1, r=EDIT)
     assert (told["state"], codes(told)) == ("rejected", [code])
@@ -514,7 +480,7 @@ def test_a_pass_is_remembered_and_a_refusal_is_not(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = f"echo x >> {tmp_path}/ran"
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(repo, hook(f"{count}; exit 1"))
     settle(repo, code=1, r=EDIT)
     settle(repo, code=1, s=EDIT)
@@ -578,7 +544,7 @@ def test_a_persons_commits_are_seen_by_the_hooks(repo: Path) -> None:
 # ---------------------------------------------------------------- many at once
 
 
-def test_those_built_on_a_refused_batch_land_without_it(repo: Path, jail: bool) -> None:
+def test_those_built_on_a_refused_batch_land_without_it(repo: Path, sandboxed: bool) -> None:
     configure(repo, hook("! grep -q BAD *.txt"), mode="auto")
     told = settle(
         repo,
@@ -649,7 +615,7 @@ def test_candidates_are_checked_at_the_same_time(
     """Each hook waits until the other one runs, however long it took to decide on the batches."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one processor")
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     both = f"test -e {tmp_path}/r -a -e {tmp_path}/s"
     meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
     configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS), mode=mode)
@@ -741,9 +707,8 @@ def test_what_a_hook_says_that_is_told_is_kept(repo: Path) -> None:
     assert run["output"].endswith("\naccepted")
 
 
+@pytest.mark.sandbox
 def test_a_hook_that_is_told_can_be_kept_from_the_network(repo: Path, tmp_path: Path) -> None:
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
     look = f"readlink /proc/self/ns/net > {tmp_path}/$PATCHQ_STAGE; pwd >> {tmp_path}/$PATCHQ_STAGE"
     on, off = hook(look, "post-commit", "c"), hook(look, "post-reject", "r", network=False)
     configure(repo, on, off)
@@ -766,10 +731,10 @@ def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb
     assert (told["level"], told["message"]) == ("warning", "(what was said holds a GitHub token)")
 
 
-def test_where_no_hook_can_be_jailed_those_that_are_told_run_all_the_same(
+def test_without_a_sandbox_those_that_are_told_run_all_the_same(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(repo, hook(f"touch {tmp_path}/told", "post-commit", network=False))
     settle(repo, good=EDIT)
     assert (tmp_path / "told").exists()
@@ -785,7 +750,8 @@ def git_hook(repo: Path, name: str, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_gits_own_hooks_are_honoured(repo: Path, jailed: None, tmp_path: Path) -> None:
+@pytest.mark.sandbox
+def test_gits_own_hooks_are_honoured(repo: Path, tmp_path: Path) -> None:
     git_hook(repo, "applypatch-msg", 'sed -i "1s/.*/PROJ-1: edited/" "$1"')
     git_hook(repo, "pre-applypatch", "git diff --cached --name-only HEAD; git log -1 --format=%s")
     git_hook(repo, "post-applypatch", f"echo $PWD >> {tmp_path}/after")
@@ -800,6 +766,7 @@ def test_gits_own_hooks_are_honoured(repo: Path, jailed: None, tmp_path: Path) -
     assert (tmp_path / "after").read_text().split() == [str(repo)]
 
 
+@pytest.mark.sandbox
 def test_gits_own_hooks_refuse(repo: Path) -> None:
     git_hook(repo, "pre-applypatch", "echo no; exit 1")
     git("config", "core.hooksPath", ".git/hooks", cwd=repo)

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
-from patchq.gate.hooks import shipped, wiring
+from patchq.gate.hooks import builtin, install
 from tests.helpers.command import block, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
-NAMES = list(shipped.GIT_SUMMARIES)
+NAMES = list(builtin.GIT_SUMMARIES)
 RANDOM = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bD1fH3jL5"
 
 
@@ -88,7 +88,7 @@ def test_list_says_what_works(repo: Path) -> None:
     assert states() == ({"pre-apply"}, {"installed"})
     lines = patchq("hooks", "list", cwd=repo).out.splitlines()
     assert sum(line.startswith("  on ") for line in lines) == 1 + len(NAMES)
-    assert all(any(name in line for line in lines) for name in (*shipped.SUMMARIES, *NAMES))
+    assert all(any(name in line for line in lines) for name in (*builtin.SUMMARIES, *NAMES))
 
 
 OUTER = """\
@@ -194,14 +194,14 @@ def test_a_bare_repository_is_wired_too(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------- the gate in the configuration
 
-GATE = "hooks:\n" + wiring.GATE
+GATE = "hooks:\n" + install.GATE
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("# mine\nhooks: []\nmode: auto # x\n", f"# mine\n{GATE}mode: auto # x\n"),
-        ("hooks: []  # none yet\n", f"hooks:  # none yet\n{wiring.GATE}"),
+        ("hooks: []  # none yet\n", f"hooks:  # none yet\n{install.GATE}"),
         ("hooks:\n#  - id: x\nmode: auto\n", f"{GATE}#  - id: x\nmode: auto\n"),
         ("mode: auto", f"mode: auto\n\n{GATE}"),
         ("mode: auto\r\nhooks: []\r\n", f"mode: auto\n{GATE}".replace("\n", "\r\n")),
@@ -212,13 +212,13 @@ GATE = "hooks:\n" + wiring.GATE
     ],
 )
 def test_the_gate_is_put_in_and_nothing_else_changes(before: str, after: str | None) -> None:
-    made = wiring.enable(before.encode())
+    made = install.enable(before.encode())
     assert made == (after.encode() if after is not None else None)
 
 
 def test_the_sample_can_be_enabled() -> None:
     plain = config_file.sample().encode()
-    made = plain if wiring.is_enabled(config_file.parse(plain)) else wiring.enable(plain)
+    made = plain if install.is_enabled(config_file.parse(plain)) else install.enable(plain)
     assert made
     assert replace(config_file.parse(made), hooks=()) == Config()
     assert [hook.run for hook in config_file.parse(made).hooks] == ["patchq:pre-apply"]
@@ -230,7 +230,7 @@ def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> No
     if before is not None:
         path.write_text(before)
     assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert wiring.is_enabled(config_file.parse(path.read_bytes()))
+    assert install.is_enabled(config_file.parse(path.read_bytes()))
     assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
     patchq("hooks", "uninstall", cwd=repo)
     assert (path.read_text() if path.exists() else None) == before
@@ -240,7 +240,7 @@ def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:
     path = repo / ".patchq.yaml"
     path.write_text("hooks:\n- {id: t, stage: pre-commit, run: make}\n")
     said = patchq("hooks", "install", cwd=repo).out
-    assert wiring.GATE.rstrip() in said
+    assert install.GATE.rstrip() in said
     assert path.read_text() == "hooks:\n- {id: t, stage: pre-commit, run: make}\n"
     path.write_text("mode: review\n")
     patchq("hooks", "install", cwd=repo)
@@ -284,7 +284,7 @@ def gated(repo: Path) -> Path:
     """A repository with git's hooks wired, the gate, and a hook that sees the tree."""
     write_config(
         repo,
-        f"{GATE}  - {{id: no-bad, stage: pre-commit, files: ['*.txt'], "
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, unconfined: true, files: ['*.txt'], "
         'run: "! grep -l BAD $(git ls-files)"}\n',
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
@@ -532,7 +532,9 @@ def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(rep
     """Hooks that see a tree see the last one; a secret that a later commit removes is in the
     history all the same; a merge brings what it merges, and what it makes itself."""
     write_config(
-        repo, f"{GATE}  - {{id: no-bad, stage: pre-commit, run: '! grep -l BAD $(git ls-files)'}}\n"
+        repo,
+        f"{GATE}  - {{id: no-bad, stage: pre-commit, unconfined: true, "
+        "run: '! grep -l BAD $(git ls-files)'}\n",
     )
     (repo / ".git/info/exclude").write_text(".patchq.yaml\n")
     start = git("rev-parse", "HEAD", cwd=repo)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.hooks import jail
-from patchq.gate.hooks.jail import WarmTree, slot
+from patchq.gate.hooks import warm
+from patchq.gate.hooks.warm import WarmTree, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
@@ -92,7 +92,7 @@ def test_what_candidates_left_is_thrown_away_some_time(
     repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-    monkeypatch.setattr(jail, "_MOST_OBJECTS", 5)
+    monkeypatch.setattr(warm, "_MOST_OBJECTS", 5)
     told = json.loads((tree.place / "shown").read_bytes())
     (tree.place / "shown").write_text(json.dumps({**told, "objects": 6}))
     (tree.tree / "mark").touch()

@@ -293,7 +293,7 @@ def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
 
 
 def test_hook_that_needs_all_files_holds_the_batch(repo: Path) -> None:
-    configure(repo, "hooks: [{id: look, stage: pre-commit, run: 'true'}]\n")
+    configure(repo, "hooks: [{id: look, stage: pre-commit, unconfined: true, run: 'true'}]\n")
     place(repo, "main:lib/c.txt").unlink()
     (told,) = run(repo, good=GOOD)
     assert (told["state"], codes(told)) == ("held", [("repository.damaged", "warning")])

@@ -140,8 +140,8 @@ def test_a_proposal_from_before_is_signed_when_it_is_accepted(repo: Path, home: 
 
 
 def test_what_a_hook_makes_of_a_batch_is_signed(repo: Path, ssh: str) -> None:
-    hook = "hooks: [{id: fix, stage: pre-commit, run: 'echo more >> a.txt', fixes: true}]\n"
-    write_config(repo, AUTO + "target: main\n" + hook)
+    hook = "{id: fix, stage: pre-commit, unconfined: true, run: 'echo more >> a.txt', fixes: true}"
+    write_config(repo, f"{AUTO}target: main\nhooks: [{hook}]\n")
     send(repo, x=RESPONSE)
     assert git("show", "main:a.txt", cwd=repo).endswith("more")
     verified(repo)

@@ -477,7 +477,8 @@ HOOKS = {
 
 @pytest.mark.parametrize(("run", "result"), HOOKS.values(), ids=HOOKS)
 def test_hooks_see_a_link(repo: Path, work: Path, run: str, result: str | bytes | None) -> None:
-    hook = f"{{id: h, stage: pre-commit, run: '{run}', fixes: {str('rm' in run).lower()}}}"
+    fixes = str("rm" in run).lower()
+    hook = f"{{id: h, stage: pre-commit, unconfined: true, run: '{run}', fixes: {fixes}}}"
     write_config(repo, CONFIG + f"hooks: [{hook}]\n")
     made(work)
     commit_files(work, {"a.txt": LINES + "more\n"})

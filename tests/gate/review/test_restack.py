@@ -400,7 +400,8 @@ def test_a_storm_makes_what_waits_again_once(repo: Path) -> None:
 
 
 def test_what_a_hook_fixes_is_fixed_again(repo: Path) -> None:
-    hook = "{id: stamp, stage: pre-commit, fixes: true, run: 'echo stamped > stamp.txt'}"
+    stamp = "fixes: true, run: 'echo stamped > stamp.txt'"
+    hook = f"{{id: stamp, stage: pre-commit, unconfined: true, {stamp}}}"
     configure(repo, f"mode: review\nhooks: [{hook}]\n")
     run(repo, x=change(5, 5))
     assert git("show", "patchq/x:stamp.txt", cwd=repo) == "stamped"
@@ -521,7 +522,7 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     mark, before = repo / ".git/mark", tip(repo)
     mark.touch()
     hook = f"while test -e {mark}; do sleep 0.05; done"
-    configure(repo, f"hooks: [{{id: slow, stage: pre-commit, run: '{hook}'}}]\n")
+    configure(repo, f"hooks: [{{id: slow, stage: pre-commit, unconfined: true, run: '{hook}'}}]\n")
     words = [sys.executable, "-m", "patchq", "accept", "x"]
     with subprocess.Popen(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
         threads = Path(f"/proc/{process.pid}/task")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.hooks.jail import no_jail
+from patchq.gate.hooks.sandbox import no_sandbox
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
@@ -183,13 +183,25 @@ def test_hook_that_cannot_start(repo: Path) -> None:
     doctor(repo, "--before-start", code=1)
 
 
-def test_hooks_without_a_jail(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATCHQ_NO_JAIL", "1")
+@pytest.mark.parametrize("cure", ["unset PATCHQ_NO_SANDBOX", "apt install bubblewrap"])
+def test_hooks_without_a_sandbox(
+    repo: Path, tmp_path: Path, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cure.startswith("unset"):
+        monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
+    else:
+        (tmp_path / "bin").mkdir()
+        for name in ("git", "sh"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     found = fresh("--json", "doctor", cwd=repo).json()["findings"]
-    (jail,) = [finding for finding in found if finding["what"] == "hooks.jail"]
-    assert jail["level"] == "weaker"
-    assert "reach the network" in jail["message"]
-    assert jail["cure"] == "unset PATCHQ_NO_JAIL"
+    (sandbox,) = [finding for finding in found if finding["what"] == "hooks.sandbox"]
+    assert sandbox["level"] == "weaker"
+    assert "reach the network" in sandbox["message"]
+    assert sandbox["cure"] == cure
+    line = fresh("init", cwd=repo).out.splitlines()[-1]
+    assert line.startswith("hooks have no sandbox here, as ")
+    assert f": {cure}; without it a `pre-commit` hook needs `unconfined: true`" in line
 
 
 def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,4 +443,4 @@ def test_what_other_systems_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         "system.leases", "system.flush", "system.watching",
     }  # fmt: skip
     assert "F_FULLFSYNC" in found["system.flush"].message
-    assert no_jail()[1] == "run patchq on Linux for that"
+    assert no_sandbox()[1] == "run patchq on Linux for that"

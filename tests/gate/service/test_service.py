@@ -114,7 +114,7 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
     wait = f"while ! test -e {go}; do sleep 0.05; done"
     configure(repo, f"hooks:\n- {{id: slow, stage: pre-commit, run: '{wait}', unconfined: true}}\n")
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "900000"}
-    env["PATCHQ_NO_JAIL"] = "1"  # the hook is to see the file come
+    env["PATCHQ_NO_SANDBOX"] = "1"  # the hook is to see the file come
     with daemon(repo, **env) as process:
         wait_for(lambda: "READY=1" in listener.listen())
         drop(repo / ".patchq", {"x.md": BODY})

@@ -9,7 +9,7 @@ from pathlib import Path
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.errors import Fault
 from patchq.gate.git.repository import Repository
-from patchq.gate.hooks import shipped
+from patchq.gate.hooks import builtin
 from patchq.gate.pipeline.context import branches_of
 from patchq.gate.service.doctor import Finding
 
@@ -22,7 +22,7 @@ def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, .
     if not repo.setting(f"remote.{remote}.url"):
         yield ("landing", "remote"), f"expected a remote that `git remote` has, got `{remote}`"
     for number, hook in enumerate(config.hooks):
-        if shipped.name_in(hook.run) == shipped.PUBLISH and _publishes_to(hook) == remote:
+        if builtin.name_in(hook.run) == builtin.PUBLISH and _publishes_to(hook) == remote:
             yield (
                 ("hooks", number, "run"),
                 f"expected no `{hook.run}` for `{remote}`: `landing.remote` keeps the proposals' "

@@ -18,9 +18,9 @@ from patchq.gate.git.linklock import owner_of
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks import wiring
-from patchq.gate.hooks.jail import can_jail, no_jail
-from patchq.gate.hooks.trial import Trial
+from patchq.gate.hooks import install
+from patchq.gate.hooks.dry_start import DryStart
+from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.service.doctor import Finding, Level, beside, writable
 
@@ -81,9 +81,11 @@ def look_at_machine(
             "install git 2.38 or later",
         )
     if config is not None and repo is not None and queue is not None:
-        yield from _commands(config, Trial(repo.commondir, repo.workdir or repo.commondir, queue))
+        yield from _commands(
+            config, DryStart(repo.commondir, repo.workdir or repo.commondir, queue)
+        )
     if queue is not None and queue.is_dir():
-        yield from _jail(queue, bool(config and config.hooks))
+        yield from _sandbox(queue, bool(config and config.hooks))
 
 
 def _clock(repo: Repository | None, branch: str) -> Iterator[Finding]:
@@ -111,9 +113,9 @@ def _clock(repo: Repository | None, branch: str) -> Iterator[Finding]:
         yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
 
 
-def _commands(config: Config, trial: Trial) -> Iterator[Finding]:
+def _commands(config: Config, dry_start: DryStart) -> Iterator[Finding]:
     try:
-        wrong, notes = trial.tried(config)
+        wrong, notes = dry_start.tried(config)
     except Fault as fault:
         yield Finding("hooks.commands", "fatal", fault.message, fault.hint)
         return
@@ -130,23 +132,23 @@ def _commands(config: Config, trial: Trial) -> Iterator[Finding]:
         yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start{more}")
 
 
-def _jail(queue: Path, wanted: bool) -> Iterator[Finding]:
+def _sandbox(queue: Path, wanted: bool) -> Iterator[Finding]:
     try:
-        jailed = can_jail(queue / "hooks")
+        sandboxed = can_sandbox(queue / "hooks")
     except (Fault, OSError):
-        jailed = False
-    if jailed:
+        sandboxed = False
+    if sandboxed:
         yield Finding(
-            "hooks.jail",
+            "hooks.sandbox",
             "ok",
             "hooks run in namespaces of their own: no home, no other repository, no network",
         )
     else:
-        why, cure = no_jail()
+        why, cure = no_sandbox()
         yield Finding(
-            "hooks.jail",
+            "hooks.sandbox",
             "weaker" if wanted else "ok",
-            f"hooks cannot be jailed, as {why}: a `pre-commit` hook does not run unless its entry "
+            f"hooks have no sandbox, as {why}: a `pre-commit` hook does not run unless its entry "
             "says `unconfined: true`; then it may read and write what patchq may, print what it "
             "reads, reach the network whatever `network` says, fill the disk",
             cure,
@@ -190,13 +192,13 @@ def look_at_repository(repo: Repository, config: Config | None, target: str) -> 
 
 def _push_door(repo: Repository) -> Iterator[Finding]:
     """Whether a push to refs/for/ is handed in, where git's hooks were wired for it."""
-    places = list(wiring.places(repo.workdir or repo.commondir))
+    places = list(install.places(repo.workdir or repo.commondir))
     wired = {place.name for place in places if place.state == "installed"}
     if not wired:
         return
-    if shut := wiring.shut():
+    if shut := install.shut():
         yield Finding("git.push", "weaker", shut.why, shut.cure)
-    elif wiring.PUSH_DOOR - wired or wiring.to_set_up(repo.commondir):
+    elif install.PUSH_DOOR - wired or install.to_set_up(repo.commondir):
         yield Finding(
             "git.push",
             "weaker",

@@ -29,7 +29,7 @@ from patchq.gate.git import files, records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.linklock import leftovers
 from patchq.gate.git.reffiles import heads
-from patchq.gate.hooks.jail import remove
+from patchq.gate.hooks.warm import remove
 from patchq.gate.land.deaths import TRIES
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
@@ -399,7 +399,7 @@ def _scraps(session: Session, root: Path) -> Iterator[tuple[Path, str, Callable[
         if path.with_name(f"{path.name}.d").exists():
             yield path, why, partial(unwritten.clean, objects)
     for path in sorted((root / "hooks").glob("probe-*")):
-        yield path, "a trial of a hook's jail", partial(remove, path)
+        yield path, "a trial of the hooks' sandbox", partial(remove, path)
 
 
 def _orphans(gitdir: Path, suffix: str) -> Iterator[Path]:

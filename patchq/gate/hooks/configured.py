@@ -1,7 +1,6 @@
 """What the configuration's hooks come to: a command, an environment and what to make of its end.
 
 Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
-import re
 from the repository's own hooks directory, never from the batch.
 """
 
@@ -22,7 +21,7 @@ from patchq import __version__
 from patchq.gate.config.policy import matcher
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.errors import HookFault
-from patchq.gate.hooks import shipped
+from patchq.gate.hooks import builtin
 from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.report.secrecy import directory
 
@@ -59,7 +58,7 @@ class Step(Struct, frozen=True):
     """Of everything above: a pass under another configuration is none."""
     fixes: bool = False
     cache: bool = True
-    judge: shipped.Judge | None = None
+    judge: builtin.Judge | None = None
     """What to ask in this process instead of starting one."""
     git: bool = False
     """Whether it is one of the repository's own: HEAD is then the commit before, as in `git am`."""
@@ -68,7 +67,7 @@ class Step(Struct, frozen=True):
     parts: tuple[str, ...] = ()
     """Directories that it is made of, besides."""
     unconfined: bool = False
-    """Whether it may run where it cannot be jailed, though it runs what batches hold."""
+    """Whether it may run where there is no sandbox, though it runs what batches hold."""
     hears: frozenset[EventKind] = frozenset()
     """The kinds of events that it is told of."""
     in_step: bool = False
@@ -142,7 +141,7 @@ def _step(hook: Hook) -> Step:
         parts=parts(hook),
         unconfined=hook.unconfined or hook.stage != "pre-commit",
         hears=_hears(hook),
-        in_step=shipped.name_in(hook.run) == shipped.PUBLISH,
+        in_step=builtin.name_in(hook.run) == builtin.PUBLISH,
     )
 
 
@@ -152,30 +151,30 @@ _REFUSED: frozenset[EventKind] = frozenset({"refused"})
 
 
 def _hears(hook: Hook) -> frozenset[EventKind]:
-    name, every = shipped.name_in(hook.run), frozenset(EVENT_KINDS)
+    name, every = builtin.name_in(hook.run), frozenset(EVENT_KINDS)
     if hook.events:
         return every if "all" in hook.events else every.intersection(hook.events)
     if hook.stage != "post-commit":
         return _REFUSED if hook.stage == "post-reject" else frozenset()
-    if name == shipped.NOTIFY:
+    if name == builtin.NOTIFY:
         return every - _REFUSED
-    return _PROPOSED if name == shipped.PUBLISH else _PROPOSED | _LANDED
+    return _PROPOSED if name == builtin.PUBLISH else _PROPOSED | _LANDED
 
 
 def parts(hook: Hook) -> tuple[str, ...]:
     """The directories that a hook is made of, beside what its PATH names."""
-    return _PARTS if shipped.name_in(hook.run) else ()
+    return _PARTS if builtin.name_in(hook.run) else ()
 
 
-def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], shipped.Judge | None]:
-    name = shipped.name_in(hook.run)
+def _command(hook: Hook, env: Mapping[str, str]) -> tuple[tuple[str, ...], builtin.Judge | None]:
+    name = builtin.name_in(hook.run)
     if name is None:
         return (SHELL, "-c", hook.run), None
-    flaw = shipped.misfit(name, hook.stage)
+    flaw = builtin.misfit(name, hook.stage)
     if flaw:
         raise HookFault(f"the hook {hook.id} cannot be used: {flaw}", "see `patchq hooks list`")
     # By the Python that runs patchq, whichever is on PATH.
-    return (sys.executable, str(shipped.path(name))), shipped.judge(name, env)
+    return (sys.executable, str(builtin.path(name))), builtin.judge(name, env)
 
 
 def _git_steps(hooks: Path) -> list[Step]:

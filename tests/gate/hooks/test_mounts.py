@@ -8,14 +8,20 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import pygit2
 import pytest
+from pygit2.enums import ConfigLevel
 
-from patchq.gate.hooks import sight
-from patchq.gate.hooks.jail import NO_JAIL, can_jail
+from patchq.cli import main
+from patchq.gate.hooks import mounts
+from patchq.gate.hooks.sandbox import NO_SANDBOX
+from tests.gate.hooks.test_engine import running
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
@@ -23,12 +29,26 @@ FOUND = "tOpSeCrEt-of-the-operato[r]\\|LEA[K]"
 SECRET = "tOpSeCrEt-of-the-operator"
 
 
+pytestmark = pytest.mark.sandbox
+MARK = "patchq-test-mark"
+"""A file that no hook may leave anywhere."""
+STRANGER = 54321
+USERS = [os.getuid(), *([] if os.getuid() else [STRANGER])]
+
+
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def base() -> Iterator[Path]:
+    """A directory that every user may enter."""
+    base = Path(tempfile.mkdtemp(prefix="patchq-probes-"))
+    base.chmod(0o755)
+    yield base
+    subprocess.run(["rm", "-rf", base], check=True)
+
+
+@pytest.fixture
+def there(base: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with keys, a repository in it, another one beside, with a virtual environment."""
-    if not can_jail(tmp_path / "probe"):
-        pytest.skip("there are no user namespaces here")
-    home = tmp_path / "home/me"
+    home = base / "home/me"
     write_files(
         home,
         {
@@ -47,8 +67,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
     monkeypatch.setenv("PATCHQ_SECRET", SECRET)
-    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
-    make_repo(tmp_path / "other", {"secret.txt": SECRET})
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(base / "agent"))
+    make_repo(base / "other", {"secret.txt": SECRET})
     repo = make_repo(home / "work/repo", {"a.txt": "one\n", "link": "x"})
     git("config", "remote.origin.url", f"https://me:{SECRET}@example.org/x", cwd=repo)
     git("config", "credential.helper", f"!echo password={SECRET}", cwd=repo)
@@ -66,16 +86,20 @@ def configure(repo: Path, *hooks: dict[str, Any]) -> None:
     write_config(repo, json.dumps({"version": 1, "hooks": entries}))
 
 
+def write(repo: Path, name: str) -> None:
+    drop(repo / ".patchq", {f"{name}.md": block(f"{name}.txt", "", f"{name}\n")})
+
+
 def told(repo: Path, name: str, code: int | None = 0) -> dict[str, Any]:
     """The report on a batch under the configured hooks."""
-    drop(repo / ".patchq", {f"{name}.md": block(f"{name}.txt", "", f"{name}\n")})
+    write(repo, name)
     patchq("run", cwd=repo, code=code)
     return report(repo / ".patchq", name)
 
 
 # ---------------------------------------------------------------- the attacker
 
-ATTACKS = {
+PROBES = {
     "a file in the home": "cat {home}/.netrc",
     "a key": "cat {home}/.ssh/id_ed25519",
     "whatever is in the home": "grep -rsI . {home} --exclude-dir=work",
@@ -101,19 +125,16 @@ ATTACKS = {
     "a way back by an open file": "cat /proc/self/fd/0/../../.netrc; for f in /proc/self/fd/*; do "
     "cat $f{home}/.netrc $f/.netrc; done",
     "mounts": "for p in $(cut -d' ' -f5 /proc/self/mountinfo); do cat $p/.netrc "
-    "$p/.machine{home}/.netrc; done; umount -l {home} {home}/tools/.npmrc; "
+    "$p/oldroot{home}/.netrc $p/newroot{home}/.netrc; done; umount -l {home} {home}/tools/.npmrc; "
     "cat {home}/.netrc {home}/tools/.npmrc",
     "namespaces of its own": "unshare -Urm sh -c 'umount -l {home}/tools/.npmrc; umount -l /; "
     "cat {home}/tools/.npmrc {home}/.netrc'; nsenter -t 1 -m -U cat {home}/.netrc",
     "the memory of others": "cat /proc/1/mem /proc/1/maps | strings | grep tOpSeCrE[t]",
-    "a debugger": 'python3 -c "import ctypes; print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))" '
-    "| grep -v -e -1 && echo LEA''K",
-    "kernel keys": "cat /proc/keys | grep patchq-test && echo LEA''K",
     "sockets": "ls -l /run /var/run /tmp /run/user 2>&1 | grep '^s' && echo LEA''K",
     "an agent's socket": 'python3 -c "import socket; s = socket.socket(socket.AF_UNIX); '
-    "s.connect('{agent}'); print(s.recv(99))\"",
+    "s.connect('{agent}'); print('LEA' 'K')\"",
     "an abstract socket": 'python3 -c "import socket; s = socket.socket(socket.AF_UNIX); '
-    "s.connect('\\0patchq-test-agent'); print(s.recv(99))\"",
+    "s.connect('\\0patchq-test-{pid}'); print('LEA' 'K')\"",
     "temporary files": "cat {scratch}; ls /tmp /var/tmp /dev/shm | grep patchq-test && echo LEA''K",
     "shared memory": "cat /dev/shm/*; ipcs -m | grep -c 0x && echo LEA''K",
     "mail and crontabs": "cat /var/spool/cron/crontabs/* /var/mail/* /var/log/* | grep . && echo "
@@ -125,50 +146,133 @@ ATTACKS = {
     "{home}/tools/lib/credentials {home}/tools/.ssh/id_rsa {home}/extra/server.pem",
     "a core dump": "ulimit -c unlimited && echo LEA''K; ulimit -c | grep -v '^0$' && echo LEA''K",
     "the checkout's own git": "cat .git/config; git log -p --all -- .env; git remote -v",
+    "processes outside": "kill -0 {pid} && echo LEA''K; ls /proc | grep -c '^[0-9]' | "
+    "grep ... && echo LEA''K",
+    "a debugger": 'python3 -c "import ctypes; print(ctypes.CDLL(None).ptrace(16, {pid}, 0, 0))" '
+    "| grep -v -e -1 && echo LEA''K",
+    "capabilities": "grep -E '^Cap(Inh|Prm|Eff|Amb)' /proc/self/status | grep -v 000000 "
+    "&& echo LEA''K; grep -x 'NoNewPrivs:.1' /proc/self/status || echo LEA''K",
+    "setuid": "cp $(command -v id) .; chmod 6755 id; ./id -u | grep -v -x {user} && echo LEA''K; "
+    "for p in su sudo passwd; do timeout 5 $p -c true && echo LEA''K; done",
+    "more namespaces": "for f in U m n p u i C; do unshare -$f true && echo LEA''K; done; "
+    "chroot / true && echo LEA''K",
+    "mounting": "mount -t tmpfs x /usr && echo LEA''K; mount -t proc x /proc && echo LEA''K; "
+    "mount --bind /tmp /usr && echo LEA''K; mount -o remount,rw,bind /usr && echo LEA''K; "
+    "for p in /proc/sys /proc/irq /usr / /dev; do umount $p && echo LEA''K; done",
+    "devices": "mknod d b 8 0 && echo LEA''K; mknod d c 1 1 && echo LEA''K; "
+    "for d in mem kmem port kmsg kvm fuse vda sda loop-control console mapper/control; do "
+    "test -e /dev/$d && echo LEA''K; done; true </dev/tty && echo LEA''K",
+    "the kernel's core pattern": "cat /proc/sys/kernel/core_pattern >v; "
+    "cat v >/proc/sys/kernel/core_pattern && echo LEA''K",
+    "the kernel's settings": "for f in $(find /proc/sys /proc/irq -type f); do "
+    "true >>$f && echo LEA''K; done",
+    "the kernel's keyboard": "true >>/proc/sysrq-trigger && echo LEA''K",
+    "the machine's devices": "for f in $(find /sys -type f); do true >>$f && echo LEA''K; done",
+    "control groups": "ls -A /sys/fs/cgroup | grep . && echo LEA''K",
+    "the machine's name": "hostname $(hostname) && echo LEA''K",
+    "the network": "grep : /proc/net/dev | grep -v lo: && echo LEA''K; "
+    "ip link add patchq0 type dummy && ip link del patchq0 && echo LEA''K",
+    "a port of the machine": 'python3 -c "import socket; '
+    "socket.create_connection(('127.0.0.1', {port}), 5); print('LEA' 'K')\"",
+    "writing to the system": "for d in / /usr /usr/bin /etc /dev /sys /proc /var; do "
+    "touch $d/{mark} && echo LEA''K; done",
+    "writing to the home": "for d in {home} {home}/tools/bin {other} {base}; do mkdir -p $d; "
+    "echo x >$d/{mark}; done",
+    "writing to the repository": "for d in {repo} {repo}/.git {repo}/.git/hooks {repo}/.patchq "
+    "{repo}/.patchq/inbox ../../../inbox; do mkdir -p $d; echo x >$d/{mark}.md; done",
+    "writing to its objects": "for d in $(cat .git/objects/info/alternates); do "
+    "touch $d/{mark} && echo LEA''K; chmod 777 $d && echo LEA''K; done",
+    "writing by a link": "ln -s {home} way; ln -s / up; mkdir -p way; echo x >way/{mark}; "
+    "echo x >up{home}/{mark}; echo x >../../../../../../{mark}",
+    "writing to shared directories": "for d in /tmp /var/tmp /dev/shm /run; do "
+    "echo x >$d/{mark}; done",
+    "a process that stays": "(setsid nohup sleep {seconds} >/dev/null 2>&1 &)",
 }
 
 
 @pytest.fixture
-def agents(tmp_path: Path) -> Iterator[None]:
-    """Sockets as agents have them, which answer whoever asks."""
-    sockets = []
-    for name in (str(tmp_path / "agent"), "\0patchq-test-agent"):
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(name)
-        listening.listen()
-        sockets.append(listening)
-    yield
-    for listening in sockets:
-        listening.close()
+def port(base: Path) -> Iterator[int]:
+    """A port of the machine; and sockets as agents have them, which take whoever asks."""
+    names = (str(base / "agent"), f"\0patchq-test-{os.getpid()}", ("127.0.0.1", 0))
+    with ExitStack() as open_sockets:
+        for name in names:
+            kind = socket.AF_INET if isinstance(name, tuple) else socket.AF_UNIX
+            listening = open_sockets.enter_context(socket.socket(kind))
+            listening.bind(name)
+            listening.listen()
+        yield listening.getsockname()[1]
 
 
-def test_h13_a_batchs_code_reads_nothing_of_the_operators(
-    there: Path, agents: None, monkeypatch: pytest.MonkeyPatch
+def run_as(user: int, base: Path, repo: Path) -> None:
+    """Decide as this user, who then owns everything, and need not be able to read Python."""
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        return
+    code = 99
+    with suppress(BaseException):
+        os.chdir(repo)
+        write(repo, "earlier")
+        main(["run"])  # loads what there is to be loaded
+        if user != os.getuid():
+            subprocess.run(["chown", "-R", f"{user}:{user}", base], check=True)
+            pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(base)
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        write(repo, "probe")
+        code = main(["run"])
+    os._exit(code)
+
+
+@pytest.mark.parametrize("user", USERS, ids=lambda user: "stranger" if user == STRANGER else "self")
+def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
+    there: Path, base: Path, port: int, user: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All attacks in one hook; what each printed, and whether the secret is in it."""
+    """One hook tries all probes, and prints those that found the secret or had their way."""
     home = there.parents[1]
-    other, scratch = home.parents[1] / "other", home.parents[1] / "patchq-test-scratch"
-    scratch.write_text(SECRET)
-    told(there, "earlier")
+    (base / "patchq-test-scratch").write_text(SECRET)
+    seconds = f"1000.{os.getpid()}"
     words = {
-        "home": home, "repo": there, "other": other, "scratch": scratch,
-        "agent": home.parents[1] / "agent",
+        "home": home, "repo": there, "other": base / "other", "agent": base / "agent", "base": base,
+        "scratch": base / "patchq-test-scratch", "pid": os.getpid(), "user": user, "port": port,
+        "mark": MARK, "seconds": seconds,
     }  # fmt: skip
     lines = []
-    for number, attack in enumerate(ATTACKS.values()):
+    for number, probe in enumerate(PROBES.values()):
         for key, value in words.items():
-            attack = attack.replace("{" + key + "}", str(value))
+            probe = probe.replace("{" + key + "}", str(value))
         lines.append(
-            f"({attack}) </dev/null >out 2>/dev/null; grep -q '{FOUND}' out && echo {number}"
+            f"({probe}) </dev/null >out 2>/dev/null; grep -q '{FOUND}' out && echo {number}"
         )
-    write_files(home, {"tools/lib/attack.sh": "\n".join([*lines, "true"])})
-    tool = {"run": f"sh {home}/tools/lib/attack.sh; tool", "visible": ["~/extra"]}
+    write_files(home, {"tools/lib/probes.sh": "\n".join([*lines, "true"])})
+    tool = {
+        "run": f"sh {home}/tools/lib/probes.sh; tool",
+        "visible": ["~/extra"],
+        "timeout_seconds": 60,
+    }
     configure(there, tool)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{home}/tools/bin")
-    output = told(there, "attack")["hooks"][0]["output"]
-    *leaks, last = output.split("\n")
-    assert [list(ATTACKS)[int(leak)] for leak in leaks] == []
+    run_as(user, base, there)
+    output = report(there / ".patchq", "probe")["hooks"][0]["output"]
+    *found, last = output.split("\n")
+    assert [list(PROBES)[int(number)] for number in found] == []
     assert last == "made of this"
+    assert not running(seconds)
+    for place in (base, "/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/usr/bin"):
+        depth = () if place == base else ("-maxdepth", "1")
+        command = ["find", place, *depth, "-name", f"{MARK}*"]
+        assert not subprocess.run(command, capture_output=True).stdout
+
+
+def test_h13_many_processes_that_detach_themselves_end_with_the_time(there: Path) -> None:
+    seconds = f"1001.{os.getpid()}"
+    one = f"(trap '' TERM; setsid sleep {seconds} &)"
+    run = f"for n in $(seq 300); do {one}; done; sleep 60"
+    configure(there, {"run": run, "timeout_seconds": 1.0})
+    (problem,) = told(there, "r", code=1)["problems"]
+    assert problem["code"] == "hook.timeout"
+    assert not running(seconds)
 
 
 def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
@@ -182,15 +286,14 @@ def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
 
 
 def test_h13_a_work_tree_that_was_moved_leads_nobody_astray(there: Path) -> None:
-    """What a fixing hook made is read from outside, where a link would lead somewhere else."""
-    own = next((d for d in ("/tmp", "/var/tmp", "/dev/shm") if there.is_relative_to(d)), None)
-    if own is None:
-        pytest.skip("nothing above the work tree is the hook's")
+    """The fixes are those in the work tree, whatever the hook puts in its place."""
+    own = next(place for place in ("/tmp", "/var/tmp", "/dev/shm") if there.is_relative_to(place))
     top = "/".join(str(there).split("/")[: own.count("/") + 2])
-    configure(there, {"run": f"mv {top} {top}-2 && ln -s {top}-2 {top}", "fixes": True})
-    (problem,) = told(there, "r", code=1)["problems"]
-    assert problem["code"] == "hook.refused"
-    assert "moved its own work tree" in problem["message"]
+    false = "mkdir -p $OLDPWD && echo false >$OLDPWD/r.txt"
+    move = f"echo fixed >r.txt && cd / && mv {top} {top}-2 && {false}"
+    configure(there, {"run": f"{move} && ln -s {top} {top}-3", "fixes": True})
+    assert told(there, "r")["state"] == "proposed"
+    assert git("show", "patchq/r:r.txt", cwd=there) == "fixed"
 
 
 # ---------------------------------------------------------------- what it does see
@@ -269,19 +372,19 @@ def test_config_check_starts_programs_where_hooks_run(
         {"run": "cd d && make"},
     )
     said = patchq("config", "check", cwd=there, code=2).err
-    assert "hooks[0].run: expected a program that starts in the jail" in said
+    assert "hooks[0].run: expected a program that starts in the sandbox" in said
     assert f"{home}/extra/data: No such file" in said
     assert f"hooks[2].run: expected a program that hooks see, which `{home}/tools/bin/tool`" in said
     assert "hooks[1]" not in said
     assert "hooks[3]" not in said
 
 
-def test_without_a_jail_no_hook_runs_a_batchs_code_unless_it_may(
+def test_without_a_sandbox_no_hook_runs_a_batchs_code_unless_it_may(
     there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(NO_JAIL, "1")
+    monkeypatch.setenv(NO_SANDBOX, "1")
     configure(there, {"run": "true"})
-    why = f"hooks cannot be jailed here: {NO_JAIL} is set"
+    why = f"there is no sandbox: {NO_SANDBOX} is set"
     assert (
         "hooks[0].unconfined: expected true for a hook"
         in patchq("config", "check", cwd=there, code=2).err
@@ -305,7 +408,7 @@ def test_links_of_the_path_are_followed_and_homes_are_not(
     })  # fmt: skip
     (home / "bin/tool").symlink_to(home / "share/pipx/tool/bin/tool")
     monkeypatch.setenv("HOME", str(home))
-    seen = sight.seen(f"{home}/bin:{home}/sdk/bin:{home}/venv/bin:{home}:relative")
+    seen = mounts.seen(f"{home}/bin:{home}/sdk/bin:{home}/venv/bin:{home}:relative")
     own = {word[1:].removeprefix(f"{home}/") for word in seen if str(home) in word}
     there = {name for name in own if (home / name).exists()}
     assert there == {

@@ -19,7 +19,7 @@ import pytest
 
 from patchq.core.model.values import FileChange
 from patchq.core.text.unified import unified
-from patchq.gate.hooks import shipped
+from patchq.gate.hooks import builtin
 from patchq.gate.report import secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.command import report as told_of
@@ -46,7 +46,7 @@ def run(
     name: str, cwd: Path, given: object = None, **environ: str
 ) -> subprocess.CompletedProcess[str]:
     """Start the script as patchq does, with a scrubbed environment."""
-    script = shipped.path(name)
+    script = builtin.path(name)
     assert script
     command = [sys.executable, str(script)]
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **environ}
@@ -59,7 +59,7 @@ def run(
 
 
 def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
-    judge = shipped.judge(name, environ)
+    judge = builtin.judge(name, environ)
     assert judge
     return judge(given)
 
@@ -70,16 +70,16 @@ def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
 def test_every_hook_is_listed_and_is_a_program() -> None:
     helpers = {"gate.py", "changed.py"}
     there = {p.name for p in secrecy.directory().iterdir() if p.is_file()} - helpers
-    assert there == set(shipped.SUMMARIES)
+    assert there == set(builtin.SUMMARIES)
     in_git = {p.name for p in (secrecy.directory() / "git").iterdir()} - {"common"}
-    assert in_git == set(shipped.GIT_SUMMARIES)
+    assert in_git == set(builtin.GIT_SUMMARIES)
     for name in there:
-        script = shipped.path(name)
+        script = builtin.path(name)
         assert script
         assert os.access(script, os.X_OK)
         assert script.read_bytes().startswith(b'#!/usr/bin/env python3\n"""')
     for name in in_git:
-        script = shipped.git_path(name)
+        script = builtin.git_path(name)
         assert script
         assert os.access(script, os.X_OK)
         assert script.read_bytes().startswith(b"#!/bin/sh\n# ")
@@ -94,7 +94,7 @@ def test_the_wheel_carries_them() -> None:
 
 
 def test_unknown_names_are_none() -> None:
-    assert (shipped.path("../x"), shipped.judge("ruff"), shipped.path("gate.py")) == (
+    assert (builtin.path("../x"), builtin.judge("ruff"), builtin.path("gate.py")) == (
         None,
         None,
         None,
@@ -676,7 +676,11 @@ def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> 
 def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", RUFF["PATH"])
     repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
-    write_config(repo, "hooks:\n- {id: ruff, stage: pre-commit, run: patchq:ruff, fixes: true}\n")
+    write_config(
+        repo,
+        "hooks:\n- {id: ruff, stage: pre-commit, unconfined: true, "
+        "run: patchq:ruff, fixes: true}\n",
+    )
     patchq("init", cwd=repo)
     drop(repo / ".patchq", {"fix.md": block("a.py", "x = 1\n", "import os\nx  =  2\n")})
     patchq("run", cwd=repo)

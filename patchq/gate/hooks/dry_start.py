@@ -1,9 +1,9 @@
-"""Which of the configuration's hooks could not be started, found out without running any.
+"""Find configured hooks that could not be started, without running any.
 
-The program that a hook's line begins with is started with `--version`, in a jail like the hook's;
-of the others that the line calls (`shell_line`) it is only looked whether they are there:
-what is not on the PATH, or stands where hooks do not see it, would stop the daemon.  A program that
-ends well outside and not in the jail is taken for one that misses something; what it says is told.
+The program that a hook's line begins with is started with `--version`, in a sandbox like the
+hook's; the others that the line calls (`shell_line`) are only looked for: what is not on the PATH,
+or where hooks do not see it, would stop the daemon.  A program that ends well outside and not in
+the sandbox is taken for one that misses something, and its complaint is shown.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from threading import Event
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config, Hook
-from patchq.gate.hooks import shell_line, shipped, sight
-from patchq.gate.hooks.jail import HookExit, Job, can_jail, no_jail, run
-from patchq.gate.hooks.steps import SHELL, environment, parts, shell_words
+from patchq.gate.hooks import builtin, mounts, shell_line
+from patchq.gate.hooks.configured import SHELL, environment, parts, shell_words
+from patchq.gate.hooks.sandbox import HookExit, Job, can_sandbox, no_sandbox, run
 
 _SECONDS = 20.0
 _MOST_SAID = 300
@@ -32,7 +32,7 @@ Flaw = tuple[tuple[str | int, ...], str]
 """The place of a key in the configuration, and what is wrong with it."""
 
 
-class Trial(Struct, frozen=True):
+class DryStart(Struct, frozen=True):
     """Where hooks are tried: they see the repository of `gitdir`, whose configured paths are below
     `home`, and its `queue`, which need not be there."""
 
@@ -54,65 +54,65 @@ class Trial(Struct, frozen=True):
             below.mkdir(exist_ok=True)
         with TemporaryDirectory(prefix="probe-", dir=below) as own:
             root = Path(os.path.realpath(own))
-            jails = can_jail(below or root)
+            sandboxes = can_sandbox(below or root)
             flaws: list[Flaw] = []
             notes: list[Flaw] = []
             for number, hook in enumerate(config.hooks):
-                wrong = list(self._of(hook, root, jails=jails))
+                wrong = list(self._of(hook, root, sandboxes=sandboxes))
                 flaws += [(("hooks", number, key), why) for key, why in wrong]
                 path = environment(hook.env)["PATH"]
                 if not wrong and (note := _Start(root, path, (), False).note(hook)):
                     notes.append((("hooks", number, "run"), note))
             return flaws, notes
 
-    def _of(self, hook: Hook, root: Path, *, jails: bool) -> Iterator[tuple[str, str]]:
+    def _of(self, hook: Hook, root: Path, *, sandboxes: bool) -> Iterator[tuple[str, str]]:
         judges = hook.stage.startswith("pre-")
         visible = []
-        for place in (sight.located(place, self.home) for place in hook.visible):
-            if why := sight.unfit(place, (self.gitdir, self.queue)):
+        for place in (mounts.located(place, self.home) for place in hook.visible):
+            if why := mounts.unfit(place, (self.gitdir, self.queue)):
                 yield "visible", f"expected what programs need, got `{place}`, which {why}"
             elif not os.path.exists(place):
                 yield "visible", f"expected a path that is there, got `{place}`"
             else:
                 visible.append(place)
-        if hook.stage == "pre-commit" and not (jails or hook.unconfined):
-            why, cure = no_jail()
+        if hook.stage == "pre-commit" and not (sandboxes or hook.unconfined):
+            why, cure = no_sandbox()
             yield (
                 "unconfined",
-                "expected true for a hook that runs what batches hold, as hooks cannot be jailed "
-                f"here: {why} ({cure})",
+                "expected true for a hook that runs what batches hold, as there is no sandbox: "
+                f"{why} ({cure})",
             )
         path = environment(hook.env)["PATH"]
-        seen = sight.seen(os.pathsep.join((path, *parts(hook))), visible) if jails else ()
+        seen = mounts.seen(os.pathsep.join((path, *parts(hook))), visible) if sandboxes else ()
         yield from (
             ("run", why)
-            for why in filter(None, [_Start(root, path, seen, jails and judges).flaw(hook)])
+            for why in filter(None, [_Start(root, path, seen, sandboxes and judges).flaw(hook)])
         )
 
 
 class _Start(Struct, frozen=True):
-    """How a program is started below `root`: by this PATH, with what it sees, jailed or not."""
+    """How a program is started below `root`: by this PATH, with what it sees, sandboxed or not."""
 
     root: Path
     path: str
     seen: Sequence[str]
-    jailed: bool
+    sandboxed: bool
 
     def flaw(self, hook: Hook) -> str | None:
-        name = shipped.name_in(hook.run)
+        name = builtin.name_in(hook.run)
         if name is not None:
-            if why := shipped.misfit(name, hook.stage):
+            if why := builtin.misfit(name, hook.stage):
                 return why
             needed = _NEEDS.get(name, ())
             found = [program for program in needed if shutil.which(program, path=self.path)]
             if needed and not found:
                 return f"expected {' or '.join(needed)}, which it runs, on the PATH"
-            judged = shipped.judge(name) and hook.stage == "pre-apply"
+            judged = builtin.judge(name) and hook.stage == "pre-apply"
             own = [] if judged else [sys.executable]
             return next(filter(None, (self._missing(word) for word in (*own, *found))), None)
         if shutil.which(SHELL) is None:
             return f"expected {SHELL} to run it, and there is none"
-        syntax = self._run([SHELL, "-n", "-c", hook.run], jailed=False)
+        syntax = self._run([SHELL, "-n", "-c", hook.run], sandboxed=False)
         if syntax.code:
             last = syntax.output.strip().split("\n")[-1]
             return f"expected a line that the shell can read, got: {last}"
@@ -128,7 +128,7 @@ class _Start(Struct, frozen=True):
 
     def note(self, hook: Hook) -> str | None:
         """What of the hook's line was not tried; None where nothing of it is left."""
-        if shipped.name_in(hook.run) is not None:
+        if builtin.name_in(hook.run) is not None:
             return None
         line, word = shell_line.read(hook.run), _first_word(hook.run)
         own = [one.word for one in line.called if _in_tree(one.word)]
@@ -146,35 +146,35 @@ class _Start(Struct, frozen=True):
     def _absent(self, word: str) -> str | None:
         """Why the shell would not find the program."""
         find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
-        outside = self._run(find, jailed=False)
+        outside = self._run(find, sandboxed=False)
         if outside.code:
             return f"expected a program to run, and there is no `{word}` on the PATH"
-        if self.jailed and self._run(find, jailed=True).code:
+        if self.sandboxed and self._run(find, sandboxed=True).code:
             where = outside.output.strip()
             return f"expected a program that hooks see, which `{where}` is not: {_CURE}"
         return None
 
     def _missing(self, word: str, line: str = "") -> str | None:
         """Why the program, with which the line begins, would not start."""
-        if (why := self._absent(word)) or not self.jailed:
+        if (why := self._absent(word)) or not self.sandboxed:
             return why
         find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
-        if not self._run(find, jailed=True).output.startswith("/"):
+        if not self._run(find, sandboxed=True).output.startswith("/"):
             return None  # the shell itself does that
         module = _module(line, word)
         attempt = [word, *module, "--version"]
-        end = self._run(attempt, jailed=True)
+        end = self._run(attempt, sandboxed=True)
         if end.code in (0, None):
             return None
-        if end.code not in (126, 127) and self._run(attempt, jailed=False).code != 0:
+        if end.code not in (126, 127) and self._run(attempt, sandboxed=False).code != 0:
             return None
         said = end.output.strip()[-_MOST_SAID:]
         return (
-            f"expected a program that starts in the jail, where `{' '.join(attempt)}` ends with "
+            f"expected a program that starts in the sandbox, where `{' '.join(attempt)}` ends with "
             f"{end.code}, {said or 'and says nothing'}: {_CURE}"
         )
 
-    def _run(self, argv: Sequence[str], *, jailed: bool) -> HookExit:
+    def _run(self, argv: Sequence[str], *, sandboxed: bool) -> HookExit:
         room, tree = self.root / "room", self.root / "tree"
         room.mkdir(exist_ok=True)
         (tree / ".git").mkdir(parents=True, exist_ok=True)
@@ -186,10 +186,10 @@ class _Start(Struct, frozen=True):
                 room=room,
                 lock=nothing.fileno(),
                 timeout=_SECONDS,
-                jailed=jailed,
-                sight=self.seen,
+                sandboxed=sandboxed,
+                shown=self.seen,
                 tree=tree,
-                network=not jailed,
+                network=not sandboxed,
             )
             with run(job, Event()) as end:
                 return end

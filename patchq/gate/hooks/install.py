@@ -30,7 +30,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.git.command import Git, complaint, hands_in, version
-from patchq.gate.hooks import shipped
+from patchq.gate.hooks import builtin
 
 GATE = """\
   - id: gate
@@ -42,9 +42,9 @@ GATE = """\
 _NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$")
 
 
-def is_enabled(config: Config, name: str = shipped.GATE) -> bool:
+def is_enabled(config: Config, name: str = builtin.GATE) -> bool:
     """Whether the configuration runs the shipped hook of that name."""
-    return any(hook.run == shipped.PREFIX + name for hook in config.hooks)
+    return any(hook.run == builtin.PREFIX + name for hook in config.hooks)
 
 
 def enable(data: bytes) -> bytes | None:
@@ -156,7 +156,7 @@ def places(directory: Path) -> Iterator[HookFile]:
 def _names() -> Iterator[str]:
     """The hooks that this git asks."""
     asks = hands_in(version())
-    yield from (n for n in shipped.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
+    yield from (n for n in builtin.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
 
 
 class Shut(Struct, frozen=True):
@@ -180,7 +180,7 @@ def shut() -> Shut | None:
 
 
 def _directory_for(name: str, root: Path) -> Path:
-    if name in shipped.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
+    if name in builtin.RECEIVING and _git(root, "rev-parse", "--is-bare-repository") == "false":
         configured = _git(root, "config", "--type=path", "--default", "", "core.hooksPath")
         if configured and not Path(configured).is_absolute():
             return (root / _git(root, "rev-parse", "--absolute-git-dir") / configured).resolve()
@@ -224,7 +224,7 @@ def _keep(place: HookFile) -> None:
 
 
 def _is_sibling(target: str) -> bool:
-    return target.removeprefix("./") in shipped.GIT_SUMMARIES
+    return target.removeprefix("./") in builtin.GIT_SUMMARIES
 
 
 def _restore(place: HookFile) -> None:
@@ -271,7 +271,7 @@ def _script(name: str) -> str:
         name=name,
         before=name + SUFFIX,
         python=shlex.quote(sys.executable),
-        script=shlex.quote(str(shipped.git_path(name))),
+        script=shlex.quote(str(builtin.git_path(name))),
         save=_SAVE if takes_input else "",
         input=' <"$input"' if takes_input else "",
         stop='[ "$status" -eq 0 ] || exit "$status"\n' if judges else "",

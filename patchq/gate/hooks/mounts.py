@@ -1,4 +1,4 @@
-"""What a jailed hook sees of the machine's files, to be read only.
+"""The machine's files that a hook in the sandbox sees, read-only.
 
 A hook runs the batch's code, and what it prints goes to whoever sent the batch.  So it sees what
 programs are made of, and nothing that is anybody's: the system's own directories, of `/etc` what
@@ -68,7 +68,9 @@ _MEMORY_SECONDS = 60.0
 
 
 def seen(path: str, visible: Iterable[str] = ()) -> list[str]:
-    """What a hook with this PATH sees, in the words of `keeper.main`; `visible` are absolute."""
+    """Return the places that a hook with this PATH sees (`+…`), and those hidden in them (`-…`).
+
+    `visible` are absolute."""
     return list(_seen(path, tuple(visible), int(monotonic() // _MEMORY_SECONDS)))
 
 
@@ -86,6 +88,42 @@ def _seen(path: str, visible: tuple[str, ...], when: int) -> Sequence[str]:
     )
 
 
+def binds(seen: Iterable[str], opened: list[int]) -> tuple[list[str], list[str]]:
+    """Return bwrap's words that show and hide the places, and the directories to be made read-only
+    after that.
+
+    Small files of `/etc` are copied, as a mount takes longer: `opened` gets their descriptors.
+    What does not exist is left out."""
+    every = {(word[0], word[1:], os.path.realpath(word[1:])) for word in seen}
+    words: list[str] = []
+    shown: list[str] = []
+    hidden: list[str] = []
+    for sign, name, path in sorted(every, key=lambda place: (place[2].count("/"), place)):
+        if not os.path.exists(path):
+            continue
+        if sign == "-":
+            if os.path.isdir(path):
+                words += ("--tmpfs", path)
+                hidden.append(path)
+            else:
+                words += ("--ro-bind", "/dev/null", path)
+            continue
+        if not _covers(shown, path) or _covers(hidden, path):
+            if path.startswith("/etc/") and os.path.isfile(path) and os.access(path, os.R_OK):
+                opened.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+                words += ("--perms", "0644", "--file", str(opened[-1]), path)
+            else:
+                words += ("--ro-bind-try", path, path)
+            shown.append(path)
+        if name != path and not _covers(shown, os.path.realpath(os.path.dirname(name))):
+            words += ("--symlink", path, name)
+    return words, hidden
+
+
+def _covers(places: Iterable[str], path: str) -> bool:
+    return any(_is_below(path, place) for place in places)
+
+
 def located(place: str, home: Path) -> str:
     """An entry of `visible` as an absolute path: `~` is who runs this, and a relative one is below
     the directory `home`."""
@@ -93,8 +131,8 @@ def located(place: str, home: Path) -> str:
 
 
 def home_directories() -> tuple[str, ...]:
-    """Where people's homes really are, as far as it is known: this process's, and those of root and
-    of people in the list of users; never the directory of everything."""
+    """Return the real home directories: this process's, and those of root and of listed users;
+    never `/`."""
     found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root"]
     try:
         users = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -108,8 +146,9 @@ def home_directories() -> tuple[str, ...]:
 
 
 def unfit(place: str, own: Iterable[Path]) -> str | None:
-    """Why an absolute path may not be shown to hooks, as a clause behind it; `own` are the git
-    directory and the queue."""
+    """Return the reason why hooks may not see an absolute path, as a clause behind it, if any.
+
+    `own` are the git directory and the queue."""
     real = os.path.realpath(place)
     for home in (*home_directories(), "/home", "/run/user"):
         if _is_below(home, real):
@@ -157,7 +196,7 @@ def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
 
 
 def _beside(above: str, *, shims: bool) -> Iterator[str]:
-    """What stands beside a directory of programs and belongs to them."""
+    """Yield the neighbours of a directory of programs that belong to them."""
     whole = shims or any(os.path.exists(f"{above}/{name}") for name in _INSTALLATIONS)
     if whole and (shims or not os.path.exists(f"{above}/.git")):
         yield above
@@ -166,7 +205,7 @@ def _beside(above: str, *, shims: bool) -> Iterator[str]:
 
 
 def _base(above: str) -> list[str]:
-    """Where the Python of a virtual environment comes from."""
+    """Return the directory of the Python that a virtual environment comes from."""
     try:
         lines = Path(above, "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -191,7 +230,7 @@ def _targets(directory: str) -> Iterator[str]:
 
 
 def _is_key(path: str) -> bool:
-    """Whether a file holds a key, by its name; a `.pem` by its text, too."""
+    """True if a file holds a key, by its name; a `.pem` by its text, too."""
     name = os.path.basename(path).lower()
     if name.endswith(".pem"):
         try:
@@ -204,7 +243,7 @@ def _is_key(path: str) -> bool:
 
 
 def _keys(place: str) -> Iterator[str]:
-    """What holds keys, below the place."""
+    """Yield the files and directories below the place that hold keys."""
     waiting, looked = deque([place]), 0
     while waiting and looked < _MOST_ENTRIES:
         try:

@@ -1,0 +1,360 @@
+"""Run a hook in a sandbox made by bubblewrap, or as a plain process below a `supervisor`.
+
+The sandbox is made in two steps.  An outer `bwrap` gives the daemon's own shell a file system in
+memory, of limited size; the shell lays it over the work tree (`mount -t overlay`).  An inner one
+then starts the hook in namespaces of its own, without capabilities, with an empty root into which
+the places of `mounts` are bound read-only.  So nothing that a hook writes reaches a disk, and the
+daemon reads what it made of the tree through the shell, which stays until it is killed.
+
+All processes of a sandbox end with the first one, which ends with the thread that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from msgspec import Struct
+
+from patchq.core.text.quote import decode, visible
+from patchq.gate.errors import Cancelled, HookFault
+from patchq.gate.git.sharing import childrens_umask
+from patchq.gate.hooks import mounts, supervisor
+
+MOST_OUTPUT = 64 * 1024
+"""Bytes of a hook's output that are kept, the last ones."""
+_LOOK_SECONDS = 0.05
+_GRACE_SECONDS = 10.0
+NO_SANDBOX = "PATCHQ_NO_SANDBOX"
+"""Set in the daemon's environment, hooks run as plain processes everywhere."""
+MEMORY = "PATCHQ_HOOK_MEMORY"
+"""The variable for the MiB that a hook in the sandbox may write."""
+
+_DIRECTORIES = {"tmp": "/tmp", "vartmp": "/var/tmp", "run": "/run", "shm": "/dev/shm"}
+"""Empty directories in that memory, and where the hook sees them."""
+_PROC_WRITABLE_BY_ROOT = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq")
+"""The kernel asks for no capability there, only for the user id."""
+_OVERLAY = (
+    "mount -t overlay -o nosuid,nodev,userxattr,lowerdir=tree,upperdir=room/upper,workdir=room/work"
+    " overlay room/tree || exit\n"
+)
+_OUTER = 'bwrap "$@"; echo "exit $?" >&2; kill -STOP $$'
+_INNER = 'exec 2>&1; ulimit -c 0; { ulimit -u 4096 || ulimit -p 4096; } 2>/dev/null; "$@"; exit $?'
+"""The first process of the hook's namespace, with whose end the kernel kills all others."""
+
+
+class Job(Struct, frozen=True):
+    """One process to run: `argv` in the directory `where`, with `env` and nothing else.
+
+    `room` is an empty directory, in which `home` and `empty` are made for it, and `lock` is a
+    descriptor that stays open until nothing of the hook runs.  `tree` is the work tree that it may
+    write, if any, beside the room.  `shown` is what it sees besides, as `mounts.seen` gives it.
+    """
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    where: Path
+    room: Path
+    lock: int
+    timeout: float
+    sandboxed: bool
+    shown: Sequence[str] = ()
+    tree: Path | None = None
+    stdin: bytes = b""
+    network: bool = False
+
+
+class HookExit(Struct, frozen=True):
+    """The end of a hook: its exit code (128 + n: by signal n; None: it was stopped after its time),
+    the seconds that it took, and the end of its output, without hidden characters.
+
+    `tree` is the work tree as the hook left it; `first` is the process that sees it there (None:
+    all do)."""
+
+    code: int | None
+    seconds: float
+    output: str
+    tree: Path = Path()
+    first: int | None = None
+
+    @property
+    def root(self) -> str:
+        """Return the directory below which the daemon finds `tree`."""
+        return f"/proc/{self.first}/root" if self.first else ""
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """Return the words that start a program which finds `tree`."""
+        if not self.first:
+            return ()
+        users = ("--user", "--preserve-credentials") if _has_user_namespaces() else ()
+        return ("nsenter", *users, "--mount", "--target", str(self.first))
+
+
+@contextmanager
+def run(job: Job, stop: Event) -> Iterator[HookExit]:
+    """Run the job to its end; inside the block, the files that it wrote can be read.
+
+    Raises `Cancelled` once `stop` is set, and `HookFault` if it cannot be started.
+    """
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(job.stdin)
+        stdin.seek(0)
+        try:
+            hook = (_sandboxed if job.sandboxed else _plain)(job, stdin.fileno())
+        except OSError as error:
+            raise HookFault(f"no process can be started for a hook: {error.strerror}") from None
+    try:
+        yield hook.result(job, stop)
+    finally:
+        hook.end()
+
+
+def _plain(job: Job, stdin: int) -> _Hook:
+    for name in ("home", "empty"):
+        (job.room / name).mkdir(exist_ok=True)
+    offline = (
+        ()
+        if job.network
+        else ("bwrap", *_user(os.getuid(), os.getgid()), "--unshare-net", "--dev-bind", "/", "/")
+    )
+    command = (*supervisor.COMMAND, *offline, *job.argv)
+    return _Hook(_started(command, job, stdin, job.env, job.where))
+
+
+def _sandboxed(job: Job, stdin: int) -> _Hook:
+    heard, info = os.pipe()
+    opened = [os.memfd_create("bwrap"), info]
+    try:
+        os.write(opened[0], b"".join(os.fsencode(word) + b"\0" for word in _inner(job, opened)))
+        os.lseek(opened[0], 0, os.SEEK_SET)
+        command = (*_outer(job, info), "--args", str(opened[0]), "/bin/sh", "-c", _INNER, "sh")
+        env = {"PATH": os.environ.get("PATH", os.defpath)}
+        process = _started((*command, *job.argv), job, stdin, env, job.room.parent, *opened)
+    finally:
+        for fd in opened:
+            os.close(fd)
+        with open(heard, "rb") as file:
+            first = re.search(rb'"child-pid": (\d+)', file.read())
+    return _Hook(process, first and int(first[1]))
+
+
+def _started(
+    argv: Sequence[str], job: Job, stdin: int, env: Mapping[str, str], where: Path, *fds: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(env),
+        cwd=where,
+        pass_fds=(job.lock, *fds),
+        start_new_session=True,
+        umask=childrens_umask(),
+    )
+
+
+def _outer(job: Job, info: int) -> Iterator[str]:
+    """Yield the words that give the daemon's shell the memory in the place of the room."""
+    room = str(job.room)
+    yield from ("bwrap", *_user(0, 0), "--unshare-pid", "--cap-add", "ALL", "--die-with-parent")
+    yield from ("--sync-fd", str(job.lock), "--info-fd", str(info), "--dev-bind", "/", "/")
+    yield from ("--perms", "0700", "--size", str(_memory() << 20), "--tmpfs", room)
+    mode = job.tree.stat().st_mode & 0o7777 if job.tree else 0o755
+    modes = {"tmp": 0o1777, "vartmp": 0o1777, "upper": mode}
+    for name in ("upper", "work", "tree", "own/home", "own/empty", *_DIRECTORIES):
+        yield from ("--perms", f"{modes.get(name, 0o755):o}", "--dir", f"{room}/{name}")
+    yield from ("/bin/sh", "-c", _OVERLAY * bool(job.tree) + _OUTER, "sh")
+
+
+def _memory() -> int:
+    """Return the MiB of memory, 0 where the variable is no number."""
+    size = os.environ.get(MEMORY, "2048")
+    return int(size) if size.isdecimal() else 0
+
+
+def _inner(job: Job, opened: list[int]) -> Iterator[str]:
+    """Yield the words that make the sandbox; `opened` gets the files that they read."""
+    room, (shown, hidden) = str(job.room), mounts.binds(job.shown, opened)
+    yield from ("--unshare-all", *_user(os.getuid(), os.getgid(), "--disable-userns"))
+    yield from ("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+    yield from ("--share-net",) * job.network
+    yield from ("--proc", "/proc")
+    for place in _PROC_WRITABLE_BY_ROOT:
+        yield from ("--ro-bind-try", place, place)
+    yield from ("--dev", "/dev")
+    for name, place in _DIRECTORIES.items():
+        yield from ("--bind", f"{room}/{name}", place)
+    yield from ("--remount-ro", "/dev", "--symlink", "/run", "/var/run", *shown)
+    if job.tree:
+        yield from ("--bind", f"{room}/tree", str(job.tree))
+    yield from ("--bind", f"{room}/own", room)
+    for place in (*hidden, "/"):
+        yield from ("--remount-ro", place)
+    yield from ("--chdir", str(job.where), "--clearenv")
+    for name, value in job.env.items():
+        yield from ("--setenv", name, value)
+
+
+def _has_user_namespaces() -> bool:
+    return _kernel("sys/user/max_user_namespaces").strip() not in ("", "0")
+
+
+def _user(user: int, group: int, *more: str) -> tuple[str, ...]:
+    """Return the words for a user namespace, without which only root gets the other ones."""
+    if not _has_user_namespaces():
+        return ()
+    return ("--unshare-user", *more, "--uid", str(user), "--gid", str(group))
+
+
+@dataclass
+class _Hook:
+    """A hook at work, below a sandbox whose first process is `first`, or below a supervisor."""
+
+    process: subprocess.Popen[bytes]
+    first: int | None = None
+    output: bytearray = field(default_factory=bytearray)
+    dropped: bool = False
+    status: bytes = b""
+    """Standard error of `_OUTER` or `supervisor.main`."""
+
+    def result(self, job: Job, stop: Event) -> HookExit:
+        began = monotonic()
+        assert self.process.stdout
+        assert self.process.stderr
+        output, status = self.process.stdout.fileno(), self.process.stderr.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            selector.register(status, selectors.EVENT_READ)
+            code = None
+            while code is None and (left := began + job.timeout - monotonic()) > 0:
+                for key, _ in selector.select(min(left, _LOOK_SECONDS)):
+                    part = os.read(key.fd, MOST_OUTPUT)
+                    if key.fd == status:
+                        self.status += part
+                        code = self._code(ended=not part)
+                    elif not part:
+                        selector.unregister(output)
+                    self._keep(part * (key.fd == output))
+                if stop.is_set():
+                    raise Cancelled
+            seconds = monotonic() - began
+            selector.unregister(status)
+            while selector.get_map() and selector.select(0) and (part := os.read(output, 1 << 16)):
+                self._keep(part)
+        text = "…\n" if self.dropped else ""
+        text += visible(decode(bytes(self.output)), keep="\n\t")
+        tree = (job.room / "tree" if self.first else job.tree) or Path()
+        return HookExit(code, round(seconds, 3), text, tree, self.first)
+
+    def _keep(self, part: bytes) -> None:
+        self.output += part
+        if len(self.output) > MOST_OUTPUT:
+            del self.output[:-MOST_OUTPUT]
+            self.dropped = True
+
+    def _code(self, *, ended: bool) -> int | None:
+        """Return the exit code once it is known; `ended`: nothing more comes."""
+        found = re.search(rb"^exit (\d+)\n", self.status, re.M)
+        if not (found or ended):
+            return None
+        if complaint := re.sub(rb"(pid|exit) \d+\n", b"", self.status):
+            self._keep(b"the hook cannot be started: " + complaint)
+            return supervisor.CANNOT_START
+        if found:
+            return int(found[1])
+        if group := re.match(rb"pid (\d+)\n", self.status):  # it killed its supervisor
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(int(group[1]), signal.SIGKILL)
+        return 128 + signal.SIGKILL
+
+    def end(self) -> None:
+        """End all that is left, and wait until it is gone."""
+        if self.first is None:
+            self.process.terminate()
+        elif self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.first, signal.SIGKILL)
+        try:
+            self.process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe
+            pipe.close()
+
+
+@cache
+def can_sandbox(root: Path) -> bool:
+    """True if hooks can be sandboxed below the directory, tried out once: a directory that is
+    removed and made again has to be empty then, the one below the overlay untouched, and its
+    neighbour hidden."""
+    if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap") or not _memory():
+        return False
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
+        room, tree = Path(own, "room"), Path(own, "tree")
+        for path in (tree / "a/b", tree / ".git", room, Path(own, "aside")):
+            path.mkdir(parents=True)
+        job = Job(
+            argv=("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)" -a ! -e ../aside'),
+            env={"PATH": os.defpath},
+            where=tree,
+            room=room,
+            lock=nothing.fileno(),
+            timeout=_GRACE_SECONDS,
+            sandboxed=True,
+            shown=mounts.seen(os.defpath),
+            tree=tree,
+        )
+        with run(job, Event()) as end:
+            return end.code == 0 and (tree / "a/b").exists()
+
+
+def no_sandbox() -> tuple[str, str]:
+    """Return the reason why hooks cannot be sandboxed, as a clause, and the cure."""
+    if sys.platform != "linux":
+        return f"{sys.platform} has no bubblewrap", "run patchq on Linux for that"
+    if os.environ.get(NO_SANDBOX):
+        return f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"
+    if not _memory():
+        return f"{MEMORY} is not a number of MiB", f"unset {MEMORY}"
+    if not shutil.which("bwrap"):
+        return "`bwrap` is not on the PATH", "apt install bubblewrap"
+    for name, bad, setting in (
+        ("user/max_user_namespaces", "0", "15000"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+    ):
+        if _kernel(f"sys/{name}").strip() == bad:
+            key = name.replace("/", ".")
+            return f"the sysctl {key} is {bad}", f"sysctl -w {key}={setting}"
+    if "overlay" not in _kernel("filesystems").split():
+        return "the kernel has no overlay file system", "modprobe overlay"
+    return (
+        "this kernel or container denies them namespaces",
+        "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
+        "container a seccomp profile that has unshare, mount and pivot_root, and a whole /proc",
+    )
+
+
+def _kernel(name: str) -> str:
+    try:
+        return Path("/proc", name).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""

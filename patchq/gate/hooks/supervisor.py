@@ -1,0 +1,87 @@
+"""Supervise one hook outside the sandbox: `python -I -S supervisor.py COMMAND…`.
+
+A hook may fork, detach itself, ignore signals or outlive the daemon.  This program adopts its
+orphans where Linux allows it.  It kills the hook and all of them when the hook has ended, on
+SIGTERM, and when the thread that started it dies.  It writes two lines to standard error, `pid N`
+and `exit N` (128 + n: ended by signal n).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+
+COMMAND = (sys.executable, "-I", "-S", __file__)
+"""Starts this program."""
+CANNOT_START = 126
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+def main(*argv: str) -> None:
+    """Run the command to its end, then end all that it leaves."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc.prctl(_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    child = os.fork()
+    if not child:
+        _become(argv)
+    while signal.sigwait(_SIGNALS) == signal.SIGCHLD and not _has_ended(child):
+        pass
+    os.write(2, b"exit %d\n" % _end_all(child))
+
+
+def _become(argv: tuple[str, ...]) -> None:
+    """Become the hook, the leader of a session and of a process group."""
+    try:
+        os.setsid()
+        os.write(2, b"pid %d\n" % os.getpid())  # by which it is found if it kills its supervisor
+        os.dup2(1, 2)
+        os.closerange(3, 1024)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"the hook cannot be started: {error}\n".encode())
+        os._exit(CANNOT_START)
+
+
+def _has_ended(child: int) -> bool:
+    """True once the child has ended; `_end_all` reaps it, so that its number stays taken."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end_all(child: int) -> int:
+    """Kill the child's group and every other descendant; return the child's exit code."""
+    code = 128 + signal.SIGKILL
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            for pid in _children():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            pid, status = os.waitpid(-1, 0)
+            if pid == child:
+                ended = os.waitstatus_to_exitcode(status)
+                code = ended if ended >= 0 else 128 - ended
+    return code
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,219 @@
+"""Keep work trees for hooks from one candidate to the next, as what a move costs is what differs.
+
+A hook runs in a slot: a directory with a work tree, locked by one process.  The tree is a git work
+tree with a private repository: the objects of the real one by `objects/info/alternates`, those that
+are not written yet in its own files, HEAD detached at the candidate, the index up to date.  Nothing
+leads back: no remote, no ref of the real repository.
+
+A hook in the sandbox sees the tree through an overlay, so it stays as it is.  A plain one writes
+into it; `restore` then compares everything with the index as it was kept aside, which costs a look
+at every file, and removes a tree that cannot be restored.  The file `shown` names the tree that the
+slot holds; it is missing whenever that is uncertain, and valid for one boot of the machine only,
+since nothing here is flushed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from patchq.gate.errors import DiskFault, Fault, RepositoryFault
+from patchq.gate.git import files
+from patchq.gate.git.command import QUIET, Git, sealed_environment
+
+
+def stores(store: Path) -> list[Path]:
+    """The directories of objects that a repository reads: its own, and those that it borrows."""
+    found = [store]
+    for known in found:
+        try:
+            lines = (known / "info/alternates").read_bytes().splitlines()
+        except OSError:
+            continue
+        borrowed = (os.fsdecode(line) for line in lines if line and not line.startswith(b"#"))
+        paths = (Path(os.path.realpath(known / path)) for path in borrowed)
+        found += [path for path in paths if path not in found]
+    return found
+
+
+Objects = Mapping[str, tuple[int, bytes]]
+"""Objects by id (hex): libgit2's number of the kind, and the content."""
+_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
+_MOST_OBJECTS = 20_000
+"""Own objects after which a tree is made anew, without what former candidates left."""
+_CONFIG = """\
+[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	autocrlf = false
+	hooksPath = /dev/null
+[index]
+	version = 4
+[user]
+	name = patchq
+	email = patchq@localhost
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+
+
+class Slot(Struct, frozen=True):
+    """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
+
+    path: Path
+    lock: int
+
+    @property
+    def room(self) -> Path:
+        return self.path / "room"
+
+
+@contextmanager
+def slot(root: Path, tree: str = "") -> Iterator[Slot]:
+    """A directory below `root`, the one whose work tree shows `tree` (hex) if that one is free."""
+    root.mkdir(parents=True, exist_ok=True)
+    known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
+    known.sort(key=lambda number: _shown(root / str(number)).get("tree") != tree)
+    for number in (*known, *range(max(known, default=-1) + 1, 1 << 16)):
+        place = root / str(number)
+        place.mkdir(exist_ok=True)
+        with files.opened(place / "lock", os.O_RDWR | os.O_CREAT, mode=0o600) as lock:
+            if files.flock(lock):
+                remove(place / "room")
+                (place / "room").mkdir()
+                yield Slot(place, lock)
+                return
+    raise DiskFault(f"no directory for a hook can be made in {root}")
+
+
+def remove(path: Path) -> None:
+    """Remove a directory with all that is in it, whatever the modes of what is there."""
+
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+    for where, _, _ in os.walk(path):
+        os.chmod(where, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        raise DiskFault(f"{path} cannot be removed", "remove it by hand")
+
+
+def _shown(place: Path) -> dict[str, object]:
+    try:
+        shown = json.loads((place / "shown").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
+
+
+class WarmTree(Struct, frozen=True):
+    """The work tree in a slot; `store` is the directory of the real repository's objects."""
+
+    place: Path
+    store: Path
+
+    @property
+    def tree(self) -> Path:
+        return self.place / "tree"
+
+    @property
+    def gitdir(self) -> Path:
+        return self.tree / ".git"
+
+    def show(self, tree: str, head: str, objects: Objects) -> None:
+        """Have the files and the index of `tree`, and HEAD at the commit `head`."""
+        shown = _shown(self.place)
+        (self.place / "shown").unlink(missing_ok=True)
+        written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
+        if not now or written > _MOST_OBJECTS:
+            remove(self.tree)
+            self._init()
+            now, written = "", 0
+        written += self._write(objects)
+        (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
+        if now and now != tree:
+            with suppress(RepositoryFault):
+                self._ask("read-tree", "-m", "-u", now, tree)
+                now = tree
+        if now != tree:
+            self._ask("read-tree", "--reset", "-u", tree)
+        self._mark(tree, written)
+
+    def _mark(self, tree: str, written: int) -> None:
+        known = {"tree": tree, "objects": written, "boot": files.boot()}
+        (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
+
+    def _init(self) -> None:
+        info = self.gitdir / "objects/info"
+        info.mkdir(parents=True)
+        (self.gitdir / "refs").mkdir()
+        (info / "alternates").write_bytes(os.fsencode(self.store) + b"\n")
+        (self.gitdir / "config").write_text(_CONFIG, encoding="ascii")
+        shallow = self.store.parent / "shallow"
+        if shallow.exists():
+            shutil.copy(shallow, self.gitdir)
+
+    def _write(self, objects: Objects) -> int:
+        """Write what is not there yet; how many objects that were."""
+        written = 0
+        for oid, (kind, data) in objects.items():
+            path = self.gitdir / "objects" / oid[:2] / oid[2:]
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                loose = zlib.compress(b"%s %d\0%s" % (_KINDS[kind], len(data), data), 1)
+                files.replace(path, loose, via=path.with_suffix(".new"))
+                written += 1
+        return written
+
+    def lend(self) -> None:
+        """Say that a hook may write into the tree from now on; `restore` takes it back."""
+        shutil.copyfile(self.gitdir / "index", self.place / "index")
+        (self.place / "shown").unlink(missing_ok=True)
+
+    def restore(self, tree: str, head: str, objects: Objects) -> None:
+        """Have the tree again as it was when it was lent, whatever was done to it."""
+        try:
+            remove(self.gitdir)
+            self._init()
+            written = self._write(objects)
+            (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
+            (self.place / "index").rename(self.gitdir / "index")
+            self._ask("read-tree", "--reset", "-u", tree)
+            self._ask("clean", "-ffdxq")
+            if not self._ask("status", "--porcelain", "--ignored", "-uall"):
+                self._mark(tree, written)
+        except (OSError, Fault):
+            remove(self.tree)
+
+    def changed(self, tree: Path, enter: Sequence[str]) -> list[str]:
+        """Return the paths of changed and new files, without those that git ignores.
+
+        `tree` is the work tree after the hook, for a process that is started by `enter`."""
+        kept = self.place / "index"
+        options = ("--porcelain", "-z", "--no-renames", "-uall", "--ignore-submodules=all")
+        index = kept if kept.exists() else None
+        status = self._git(tree, enter).output("status", *options, index=index)
+        return sorted(os.fsdecode(item[3:]) for item in status.split(b"\0") if item)
+
+    def _ask(self, *words: str) -> bytes:
+        return self._git(self.tree).output(*words)
+
+    def _git(self, tree: Path, enter: Sequence[str] = ()) -> Git:
+        return Git(
+            sealed_environment(),
+            (*QUIET, f"--git-dir={self.gitdir}", f"--work-tree={tree}"),
+            directory=self.place,
+            place=self.tree,
+            launcher=enter,
+        )
