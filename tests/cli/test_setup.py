@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli.setup import changes, writers
+from patchq.cli.setup import changes, handshake, writers
 from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, NAME, SKILL, ServerFile
-from patchq.cli.setup.handshake import failure
 from patchq.core.model.errors import UsageError
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
@@ -153,7 +152,7 @@ def test_a_section_takes_no_other_byte(before: str) -> None:
         (".mcp.json", "[]", ".mcp.json:1: expected an object"),
         (".mcp.json", '{"a": 1,\n "mcpServers": []}', ".mcp.json:2: expected an object"),
         (".mcp.json", "[" * 100_000, ".mcp.json is nested too deeply"),
-        (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json:2: not UTF-8 text"),
+        (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json is not UTF-8 text"),
         (".codex/config.toml", "a = \n", ".codex/config.toml: not TOML: "),
         (".codex/config.toml", "mcp_servers = {}\n", ".codex/config.toml: not TOML: "),
         ("AGENTS.md", f"a\n{BEGIN}\n", "AGENTS.md:2: expected one line"),
@@ -289,15 +288,18 @@ def test_a_linked_work_tree_is_tried_too(repo: Path, tmp_path: Path) -> None:
         ("echo no >&2; exit 3", "no"),
         ("while read line; do echo $line; done", "it ends without an answer"),
         ('test -z "$OTHER" && echo empty >&2', "empty"),
+        ("sleep 600 & sleep 600", "no answer within 1 s"),
     ],
 )
 def test_a_server_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
 ) -> None:
     monkeypatch.setenv("OTHER", "1")
+    if "sleep" in script:
+        monkeypatch.setattr(handshake, "SECONDS", 1.0)
     place = installed(tmp_path / "bin", server="x") / "server"
     place.write_text(f"#!/bin/sh\n{script}\n")
-    assert failure([str(place)], tmp_path) == why
+    assert handshake.failure([str(place)], tmp_path) == why
 
 
 def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:

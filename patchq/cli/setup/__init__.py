@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from patchq import __version__
@@ -21,6 +21,7 @@ from patchq.cli.setup.clients import CLIENTS, INSTRUCTIONS, NAME, SKILL, ServerF
 from patchq.cli.setup.handshake import answer_of, failure
 from patchq.core.model.errors import UsageError
 from patchq.core.model.names import nearest
+from patchq.core.text.quote import visible
 from patchq.gate.git.command import Git
 
 ARGUMENTS = (
@@ -63,7 +64,7 @@ def run(args: Namespace) -> int:
         new = not (location.home / config.queue.path).is_dir()
         for line in init.make(args, location, config) if new else ():
             output.notice(args, line)
-    elif not args.clients and (draft := init.take_back_draft(location)):
+    elif not (args.clients or args.user) and (draft := init.take_back_draft(location)):
         states[draft.name] = "removed"
     for one in changed:
         one.write(root)
@@ -143,11 +144,13 @@ def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[File
         texts += CLIENTS[name].texts
         files += CLIENTS[name].files if args.remove and not args.user else ()
         files += [file] if (file := _file(args, name, root)) else []
-    planned = [changes.of_text(root, path, remove=args.remove) for path in texts]
-    for file in files:
-        words = _words(args, root, file)
-        planned.append(changes.of_server(root, file, words, remove=args.remove))
-    return {one.place: one for one in planned}.values()
+    if args.remove and args.user:
+        texts = []
+    edits = [changes.of_text(root, path, remove=args.remove) for path in texts]
+    edits += [
+        changes.of_server(root, one, _words(args, root, one), remove=args.remove) for one in files
+    ]
+    return {one.place: one for one in edits}.values()
 
 
 def _agree(args: Namespace, changed: list[FileEdit]) -> None:
@@ -195,16 +198,13 @@ def _verify(args: Namespace, root: Path, names: list[str], states: dict[str, str
         }
         rows.append({"client": name, "file": file and file.path, "state": state, **more})
         lines += [f"{state:<10} {client.title}" + (f", {file.path}" if file else "")]
-        lines += [f"           {key}: {text}" for key, text in more.items() if text]
-        if os.path.isabs("".join(words[:1])) and file and not moved:
+        lines += [f"           {key}: {visible(text)}" for key, text in more.items() if text]
+        if file and file.path[0] != "~" and os.path.isabs("".join(words[:1])):
             local.append(file.path)
-    output.emit(args, {"files": states, "clients": rows}, *lines, *_advice(local, states))
-    return int(any(failures.values()))
-
-
-def _advice(local: list[str], states: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a person is to know of the files."""
     if local:
-        yield f"not to be committed, since a path of this machine is in it: {', '.join(local)}"
-    if INSTRUCTIONS in states and not shutil.which(NAME):
-        yield f"agents without MCP need `{NAME}` on their PATH"
+        paths = ", ".join(dict.fromkeys(local))
+        lines.append(f"not to be committed, since they name a path of this machine: {paths}")
+    if names and not shutil.which(NAME):
+        lines.append(f"agents without MCP need `{NAME}` on their PATH")
+    output.emit(args, {"files": states, "clients": rows}, *lines)
+    return int(any(failures.values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from patchq.core.model.errors import UsageError
@@ -89,14 +89,14 @@ class TomlFile:
                 f"{self._path}: not TOML: {error}", "mend it, then try again"
             ) from None
 
-    def write(self, keys: Sequence[str], entry: Mapping[str, object]) -> bytes:
+    def write(self, keys: tuple[str, str], entry: Mapping[str, object]) -> bytes:
         """Return the file with the table."""
         lines = [f"[{'.'.join(keys)}]", *(f"{key} = {json.dumps(v)}" for key, v in entry.items())]
         new = write_section(self._path, self._data, "".join(f"{line}\n" for line in lines), HASH)
         self._parsed(new)
         return new
 
-    def remove(self, keys: Sequence[str]) -> bytes | None:
+    def remove(self, keys: tuple[str, str]) -> bytes | None:  # of whichever table is there
         """Return the file without the table, or None where it held nothing else."""
         return remove_section(self._path, self._data or b"", HASH)
 
@@ -124,28 +124,24 @@ class JsonFile:
             self.value = json.loads(self._json)
         except json.JSONDecodeError as error:
             raise self._refusal(f":{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-        except UnicodeDecodeError as error:
-            line = 1 + data.count(b"\n", 0, error.start)
-            raise self._refusal(f":{line}: not UTF-8 text") from None
+        except UnicodeDecodeError:
+            raise self._refusal(" is not UTF-8 text") from None
         except RecursionError:
             raise self._refusal(" is nested too deeply") from None
         self._root = _past(self._json, 0)
 
-    def write(self, keys: Sequence[str], entry: Mapping[str, object]) -> bytes:
-        """Return the file with the entry at the path; missing objects are made."""
+    def write(self, keys: tuple[str, str], entry: Mapping[str, object]) -> bytes:
+        """Return the file with the entry in its servers, which are made if need be."""
         if self._new:  # over several lines, which tells that all of it was made
-            made: object = entry
-            for key in reversed(keys):
-                made = {key: made}
-            return f"{json.dumps(made, indent=2)}\n".encode()
+            return f"{json.dumps({keys[0]: {keys[1]: entry}}, indent=2)}\n".encode()
         at, shown = self._root, json.dumps(entry)
-        for n, key in enumerate(keys):
+        for key in keys:
             members, close = self._object(at)
             found = [one for one in members if one.key == key]
             if not found:
-                for inner in reversed(keys[n + 1 :]):
-                    shown = f"{{ {json.dumps(inner)}: {shown} }}"
-                return self._with(at, members, close, f"{json.dumps(key)}: {shown}")
+                inner = f"{json.dumps(keys[1])}: {shown}"
+                whole = inner if key == keys[1] else f"{json.dumps(key)}: {{ {inner} }}"
+                return self._with(at, members, close, whole)
             at = found[-1].start
         return self._encoded(self._text[:at] + shown + self._text[found[-1].end :])
 
@@ -164,7 +160,7 @@ class JsonFile:
         new = text[: last.end] + comma + text[last.end : end] + lead + member + tail + text[end:]
         return self._encoded(new)
 
-    def remove(self, keys: Sequence[str]) -> bytes | None:
+    def remove(self, keys: tuple[str, str]) -> bytes | None:
         """Return the file without the member and the objects made for it; None: nothing is left."""
         at, cut = self._root, None
         for key in keys:
