@@ -255,7 +255,9 @@ def test_an_older_entry_is_replaced_and_a_changed_one_left(repo: Path) -> None:
         assert file.read_text() == changed
 
 
-def test_a_tracked_file_gets_no_path_of_this_machine(repo: Path, home: Path) -> None:
+def test_a_tracked_file_gets_no_path_of_this_machine(
+    repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (repo / ".mcp.json").write_text("{}\n")
     git("add", ".mcp.json", cwd=repo)
     told = setup(repo, "claude")
@@ -268,6 +270,32 @@ def test_a_tracked_file_gets_no_path_of_this_machine(repo: Path, home: Path) -> 
     told = setup(repo, "claude", "--command", f"{command} patchq", code=1)
     assert told["claude"]["problem"] == f"there is no program {command}"
     assert command in (repo / ".mcp.json").read_text()
+    # `uvx` has this version at hand.
+    script = installed(tmp_path / "bin", uvx="") / "uvx"
+    script.write_text(
+        f'#!/bin/sh\ntest "$1" = --offline && exec {sys.executable} -m patchq --version\n'
+        f'test "$1 $2 $3" = "--from patchq[mcp] patchq" && exec {sys.executable} -m patchq mcp\n'
+    )
+    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    (repo / ".mcp.json").write_text("{}\n")
+    told = setup(repo, "claude")
+    assert (told["claude"]["file"], told["claude"]["state"]) == (".mcp.json", "verified")
+    assert '"command": "uvx"' in (repo / ".mcp.json").read_text()
+
+
+def test_a_tracked_entry_that_starts_anywhere_is_kept(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = installed(tmp_path / "bin", tool="") / "tool"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m "$@"\n')
+    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    assert setup(repo, "claude", "--command", "tool patchq")["claude"]["state"] == "verified"
+    git("add", "--all", cwd=repo)
+    before = contents(repo)
+    for words in (["claude"], ["--check", "claude"]):
+        told = setup(repo, *words)["claude"]
+        assert (told["file"], told["state"]) == (".mcp.json", "verified")
+    assert contents(repo) == before
 
 
 def test_a_linked_work_tree_is_tried_too(repo: Path, tmp_path: Path) -> None:

@@ -91,11 +91,11 @@ def _trace(name: str, root: Path) -> str:
 
 
 def _list(args: Namespace, root: Path) -> int:
-    rows = [
-        {"name": name, "client": client.title, "file": file.path if file else "", "found": found}
-        for name, client in CLIENTS.items()
-        for file, found in [(_file(args, name, root), _trace(name, root))]
-    ]
+    rows = []
+    for name, client in CLIENTS.items():
+        file, found = _file(args, name, root), _trace(name, root)
+        path = file.path if file else ""
+        rows.append({"name": name, "client": client.title, "file": path, "found": found})
     row = "{name:<9} {client:<12} {file:<24} {found}"
     return output.emit(args, rows, *(row.format(**one).rstrip() for one in rows))
 
@@ -104,35 +104,37 @@ def _file(args: Namespace, name: str, root: Path) -> ServerFile | None:
     """Return the file that names the server to a client, or is to."""
     client = CLIENTS[name]
     here = [one for one in client.files if os.path.lexists(root / one.path)]
-    file = next(iter([*here, *client.files]), None)
-    if args.user or file is None:
+    if args.user or not client.files:
         return client.user if args.user else None
-    portable = args.command or args.remove or not _is_tracked(root, file) or _is_cached()
-    return file if portable else client.user
+    file = (here or client.files)[0]
+    stays = args.command or args.remove or not _is_tracked(root, file) or _portable(root, file)
+    return file if stays else client.user
 
 
 def _is_tracked(root: Path, file: ServerFile) -> bool:
     return file.path[0] != "~" and bool(Git(directory=root).output("ls-files", "--", file.path))
 
 
-def _is_cached() -> bool:
-    """True if `uvx` has this very version at hand; nothing is downloaded."""
-    words = ("uvx", "--offline", "--from", f"{NAME}[mcp]=={__version__}", NAME, "--version")
-    return bool(shutil.which("uvx")) and not subprocess.run(words, capture_output=True).returncode
+def _portable(root: Path, file: ServerFile) -> list[str]:
+    """Return words that start the server on other machines, too, or none."""
+    held = changes.words_of(root, file)
+    if held and not os.path.isabs(held[0]) and shutil.which(held[0]):
+        return held
+    words = ["uvx", "--offline", "--from", f"{NAME}[mcp]=={__version__}", NAME, "--version"]
+    found = shutil.which("uvx") and subprocess.run(words, capture_output=True).returncode == 0
+    return ["uvx", "--from", f"{NAME}[mcp]", NAME, "mcp"] if found else []
 
 
 def _words(args: Namespace, root: Path, file: ServerFile) -> list[str]:
     """Return the words that start the server; an absolute path goes into no tracked file."""
-    beside = Path(sys.executable).with_name(NAME)
-    words = [sys.executable, "-m", NAME]
     if args.command:
         words = shlex.split(args.command)
-    elif _is_tracked(root, file):
-        words = ["uvx", "--from", f"{NAME}[mcp]", NAME]
-    elif script := [
-        one for one in (Path(sys.argv[0]), beside) if one.name == NAME and one.is_file()
-    ]:
-        words = [os.path.abspath(script[0])]
+    elif _is_tracked(root, file) and not args.remove:
+        words = _portable(root, file)
+    else:
+        scripts = (Path(sys.argv[0]), Path(sys.executable).with_name(NAME))
+        script = next((one for one in scripts if one.name == NAME and one.is_file()), None)
+        words = [os.path.abspath(script)] if script else [sys.executable, "-m", NAME]
     return words if words[-1:] == ["mcp"] else [*words, "mcp"]
 
 

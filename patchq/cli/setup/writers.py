@@ -85,9 +85,7 @@ class TomlFile:
         try:
             return tomllib.loads(data.decode("utf-8-sig"))
         except ValueError as error:
-            raise UsageError(
-                f"{self._path}: not TOML: {error}", "mend it, then try again"
-            ) from None
+            raise UsageError(f"{self._path}: not TOML: {error}", "mend it") from None
 
     def write(self, keys: tuple[str, str], entry: Mapping[str, object]) -> bytes:
         """Return the file with the table."""
