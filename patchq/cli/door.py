@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 
 from patchq.cli import opening, places
 from patchq.gate.config.config_file import OWN_FILE
-from patchq.gate.errors import Fault, RepositoryFault
+from patchq.gate.config.schema import Limits
+from patchq.gate.errors import Fault, RepositoryFault, UsageError
 from patchq.gate.pipeline.rules import renewed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.journal import EVENTS
@@ -23,25 +24,35 @@ from patchq.gate.queue.spool import valid
 
 
 class Door:
-    """What the command's arguments open; `UsageError` where there is no repository."""
+    """The repository of a command's arguments; `UsageError` where there is none, and where it
+    cannot be used, unless `lazy`: then each session raises it."""
 
-    def __init__(self, args: Namespace) -> None:
+    def __init__(self, args: Namespace, *, lazy: bool = False) -> None:
         self._args = args
-        self._site = places.find(args)
+        self._site: places.Location | None = None
         self._lock = Lock()
         self._opened = ExitStack()
         self._session: Session | None = None
         self._seen: object = None
         self._has = (False, False)
-        with self.session() as session:  # what is wrong with the configuration is said at the start
+        self.response_bytes = Limits().response_bytes
+        with suppress(UsageError) if lazy else nullcontext(), self.session() as session:
             self.response_bytes = session.config.limits.response_bytes
+
+    def enter(self, directory: Path) -> None:
+        """Go to the repository that the directory is in."""
+        with self._lock:
+            self.close()
+            self._args = Namespace(**{**vars(self._args), "directory": directory})
+            self._site = None
 
     @contextmanager
     def session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
         """The session as it is now, for one thread; what only looks makes no queue.  Raises what
         `opening.open_session` raises."""
         with self._lock:
-            signs, has = self._signs(), self._has
+            self._site = self._site or places.find(self._args)
+            signs, has = self._signs(self._site), self._has
             if self._session is None or self._seen != signs:
                 has = (False, False)
             wanted = (targeted or has[0], writes or has[1])
@@ -49,7 +60,7 @@ class Door:
                 self.close()
                 args = Namespace(**{**vars(self._args), "opened": self._opened})
                 self._session = opening.open_session(args, targeted=wanted[0], writes=wanted[1])
-                self._seen, self._has = self._signs(), wanted
+                self._seen, self._has = self._signs(self._site), wanted
             try:
                 yield self._session
             except Fault:
@@ -77,17 +88,17 @@ class Door:
         """Of the queue, once it was opened."""
         return self._session.queue_root if self._session else None
 
-    def _signs(self) -> object:
-        """What tells whether the session is still the one that was opened."""
-        there, common = self.root is not None and self.root.is_dir(), self._site.repo.commondir
+    def _signs(self, site: places.Location) -> object:
+        """Return a value that changes when the session is no longer the one that was opened."""
+        there, common = self.root is not None and self.root.is_dir(), site.repo.commondir
         if not (common / "HEAD").exists():
             raise RepositoryFault(
                 f"there is no repository in {common} any more",
                 "put it back, or start the server again where the repository is",
             )
-        files = self._site.file or common / OWN_FILE, common / "config"
+        files = site.file or common / OWN_FILE, common / "config"
         known = self._session and self._session.judged_by
-        return [*map(_stamp, files), there, known and renewed(self._site.repo, known) is known]
+        return [*map(_stamp, files), there, known and renewed(site.repo, known) is known]
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -99,15 +99,15 @@ def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
     """Drop what somebody committed, or has in a work tree."""
     from patchq.cli import commits  # only who hands in commits reads trees
 
-    if named := [key for key in ("id", "agent", "model") if getattr(args, key) is not None]:
-        raise UsageError(
-            f"--{named[0]} goes with a response", "leave it out where commits are handed in"
-        )
+    if args.id is not None:
+        raise UsageError("--id goes with a response", "leave it out where commits are handed in")
+    sender = {key: value for key in ("agent", "model") if (value := getattr(args, key)) is not None}
     handed = list(commits.responses(args, queue.next_id))
-    dropped = [queue.submit(one.data, f"{queue.next_id(one.name)}.md") for one in handed]
+    data = [with_header(one.data, sender) for one in handed]
+    names = [f"{queue.next_id(one.name)}.md" for one in handed]
+    dropped = [queue.submit(*each) for each in zip(data, names, strict=True)]
     ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
     if args.wait:
-        data = (one.data for one in handed)
         return _wait(args, queue, dict(zip(ids, zip(data, dropped, strict=True), strict=True)))
     told = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
     return output.emit(args, told if args.series else told[0], *ids)

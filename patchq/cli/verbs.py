@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 VERBS = {
-    "init": "make the queue and a commented .patchq.yaml; --agents teaches agents; safe to repeat",
+    "setup": "have agents' clients find patchq here, and prove that each can start it",
+    "init": "make the queue and a commented .patchq.yaml; safe to repeat",
     "watch": "serve the queue until stopped",
     "stop": "stop the daemon after the batch in hand",
     "run": "work off what waits, then exit (for cron and CI)",
@@ -27,7 +28,7 @@ VERBS = {
     "formats": "list the formats, or print one's instructions for a model",
     "stats": "count verdicts, match rungs and reasons",
     "hooks": "list the shipped hooks, put them to work, or take them away again",
-    "instructions": "print what teaches an agent to feed patchq and to read its report",
+    "instructions": "print the text that teaches an agent to feed patchq and to read its report",
     "worker": "decide on what a cluster's machines submit, and land it on the shared remote",
     "cluster": "the database that carries the queue of many machines",
     "mcp": "serve the queue as tools, to agents that speak MCP",
@@ -39,7 +40,7 @@ VERBS = {
 """Each verb, which is a module, and what it is for."""
 
 GROUPS = {
-    "begin": ("init", "doctor", "config", "hooks", "completion"),
+    "begin": ("setup", "init", "doctor", "config", "hooks", "completion"),
     "serve": ("watch", "run", "stop"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "events", "stats"),

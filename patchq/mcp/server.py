@@ -6,12 +6,17 @@ import json
 import logging
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from patchq import __version__
 from patchq.cli.door import Door
@@ -27,13 +32,15 @@ from patchq.mcp.tools import ToolAnswer, Tools
 from patchq.mcp.updates import Updates
 
 _LOG = logging.getLogger("patchq")
+_ROOTS_SECONDS = 5.0
 
 
 def run(args: Namespace) -> int:
     """Serve until the client, or a signal, ends it."""
-    door = Door(args)
+    door = Door(args, lazy=args.http is None)  # a client shows no word of a server that ends
     args.opened.callback(door.close)
     tools = Tools(door, args.agent)
+    tools.placed = bool(args.directories) or args.http is not None
     server = make(tools, Updates(door), args.read_only)
     limit = admission.message_bytes(door.response_bytes)
     if args.http is None:
@@ -57,7 +64,7 @@ def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:
         if definition is None:
             names = ", ".join(offered)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; see {names}")
-        return _result(await _answer(definition, tools, params.arguments or {}))
+        return _result(await _answer(definition, tools, params.arguments or {}, ctx.session))
 
     async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=_resources())
@@ -68,6 +75,7 @@ def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:
     async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
         uri = str(params.uri)
         with _refusing():
+            await _enter(tools, ctx.session)
             text, kind = await resources.read(tools, uri)
         contents = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
@@ -77,6 +85,7 @@ def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:
 
     async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
         with _refusing():
+            await _enter(tools, ctx.session)
             text = await resources.prompt(tools, params.name, params.arguments or {})
         content = types.TextContent(text=text)
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
@@ -168,9 +177,25 @@ def described(one: Definition) -> types.Tool:
     )
 
 
-async def _answer(definition: Definition, tools: Tools, given: dict[str, Any]) -> ToolAnswer:
+async def _enter(tools: Tools, session: ServerSession) -> None:
+    """Go to the repository of the client's roots, else of the working directory."""
+    if tools.placed:
+        return
+    roots = list[Path]()
+    wanted = types.ClientCapabilities(roots=types.RootsCapability())
+    if session.check_client_capability(wanted):
+        with anyio.move_on_after(_ROOTS_SECONDS), suppress(MCPError, ValidationError):
+            found = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
+            roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
+    tools.enter(roots)
+
+
+async def _answer(
+    definition: Definition, tools: Tools, given: dict[str, Any], session: ServerSession
+) -> ToolAnswer:
     """The tool's answer; whatever goes wrong is one, too, so that a model reads it."""
     try:
+        await _enter(tools, session)
         asked = arguments.parsed(definition.takes, given, definition.name)
         return await definition.call(tools, asked)
     except Fault as fault:

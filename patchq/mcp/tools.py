@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -23,6 +23,7 @@ from patchq.cli.listing import Filter
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import EditOutcome, Envelope
 from patchq.gate.errors import UsageError
+from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
@@ -102,6 +103,22 @@ class Tools:
         self, door: Door, agent: str | None = None, ending: Callable[[], bool] = lambda: False
     ) -> None:
         self._door, self._agent, self.ending = door, agent, ending
+        self.placed = True
+
+    def enter(self, roots: Sequence[Path]) -> None:
+        """Go to the repository of the first root that is in one, else of the working directory."""
+        for directory in (*roots, Path.cwd()):
+            with suppress(UsageError):
+                Repository.open(directory)
+                self._door.enter(directory)
+                self.placed = True
+                return
+        named = f"none of the client's roots ({', '.join(map(str, roots))})" if roots else ""
+        raise UsageError(
+            f"the server's directory {Path.cwd()} is in no git repository, and "
+            + (f"{named} is in one" if named else "the client names no roots"),
+            "open a repository in the client",
+        )
 
     # ---------------------------------------------------------------- submitting
 

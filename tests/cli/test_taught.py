@@ -1,4 +1,4 @@
-"""An agent that knows only what `patchq init --agents` installed gets its tasks landed.
+"""An agent that knows only what `patchq setup` installed gets its tasks landed.
 
 It fills in what is written in capitals, and copies everything else: commands, forms, exit codes,
 and what to do after a refusal.  What is installed and not true fails here.
@@ -7,7 +7,6 @@ and what to do after a refusal.  What is installed and not true fails here.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -154,7 +153,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("HOME", str(place))
         patch.setenv("GIT_CONFIG_GLOBAL", str(place / ".gitconfig"))
         repo = make_repo(place / "repo", FILES)
-        patchq("init", "--agents", "--yes", cwd=repo)
+        patchq("setup", "claude", "--yes", cwd=repo)
         write_config(repo, "version: 1\nmode: auto\n")
         git("add", "--all", cwd=repo)
         git("commit", "-q", "-m", "Teach agents", cwd=repo)
@@ -172,9 +171,10 @@ def now(repo: Path, path: str) -> str:
     return git("show", f"main:{path}", cwd=repo) + "\n"
 
 
-def test_all_files_teach_the_same(served: Path) -> None:
-    skill = (served / ".claude/skills/patchq/SKILL.md").read_text()
-    assert skill.endswith((served / "AGENTS.md").read_text())
+def test_both_skills_are_the_same(served: Path) -> None:
+    skills = [served / f".{name}/skills/patchq/SKILL.md" for name in ("agents", "claude")]
+    assert skills[0].read_bytes() == skills[1].read_bytes()
+    assert "(`.agents/skills/patchq/SKILL.md`)" in (served / "AGENTS.md").read_text()
 
 
 def test_one_file_and_several(pupil: Pupil) -> None:
@@ -212,8 +212,8 @@ def test_standard_input(pupil: Pupil) -> None:
 
 def test_a_work_tree_and_a_branch(pupil: Pupil, tmp_path: Path) -> None:
     for name, flag, values in (
-        ("f5", "--worktree", {"DIR": str(tmp_path / "f5")}),
-        ("f6", "--branch", {"BRANCH": "agent/f6"}),
+        ("f5", "--worktree", {**WHO, "DIR": str(tmp_path / "f5")}),
+        ("f6", "--branch", {**WHO, "BRANCH": "agent/f6"}),
     ):
         tree = tmp_path / name
         git("worktree", "add", "-q", "-b", f"agent/{name}", str(tree), cwd=pupil.repo)
@@ -268,14 +268,43 @@ def test_mending_a_quote_of_two_places(pupil: Pupil) -> None:
     assert now(pupil.repo, "src/logout.py") == new.join(LOGIN.rsplit(old, 1))
 
 
+def test_the_section_alone(served: Path, tmp_path: Path) -> None:
+    """A branch whose agent says who it is; one that is refused is made anew from the page."""
+    flat = " ".join((served / "AGENTS.md").read_text().split())
+    (line,) = re.findall("`(patchq submit [^`]*)`", flat)
+    words = line.replace("BRANCH", "agent/f8").replace("NAME", "pupil")
+    tree = tmp_path / "f8"
+    git("worktree", "add", "-q", "-b", "agent/f8", str(tree), "main", cwd=served)
+    (tree / "src/f8.py").write_text("a = 18\nb = 8\n")
+    git("commit", "-qam", "Say 18", cwd=tree)
+    done = patchq(*shlex.split(words)[1:], cwd=tree, code=None)
+    assert (done.code, done.out.split()[0]) == (0, "applied"), done.out
+    assert "Assisted-by: pupil" in git("log", "-1", "--format=%B", "--", "src/f8.py", cwd=served)
+
+    # A second branch from before that changes the same line is refused, and rebased as it says.
+    git("checkout", "-q", "-B", "agent/f8", "main~1", cwd=tree)
+    (tree / "src/f8.py").write_text("a = 28\nb = 8\n")
+    git("commit", "-qam", "Say 28", cwd=tree)
+    done = patchq(*shlex.split(words)[1:], cwd=tree, code=None)
+    assert (done.code, done.out.split()[0]) == (1, "rejected"), done.out
+    assert "a = 18" in done.out
+    git("reset", "-q", "--hard", "main", cwd=tree)
+    (tree / "src/f8.py").write_text("a = 28\nb = 8\n")
+    git("commit", "-qam", "Say 28", cwd=tree)
+    assert patchq(*shlex.split(words)[1:], cwd=tree).out.split()[0] == "applied"
+    assert now(served, "src/f8.py") == "a = 28\nb = 8\n"
+
+
 @pytest.mark.skipif(not find_spec("mcp"), reason="the extra `mcp` is not installed")
-def test_the_tools(pupil: Pupil, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is started as `.mcp.json` says, where the agent works: in the repository."""
-    monkeypatch.setenv("PATH", f"{pupil.repo.parent / 'bin'}{os.pathsep}{os.environ['PATH']}")
+def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
+    """The server is started as `.mcp.json` says, from an almost empty environment; what is refused
+    is mended by the answer's lines."""
     entry = json.loads((pupil.repo / ".mcp.json").read_text())["mcpServers"]["patchq"]
     command = [entry["command"], *entry["args"]]
+    bare = {"HOME": str(pupil.repo.parent), "PATH": "/usr/bin:/bin"}
+    section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
     with subprocess.Popen(
-        command, cwd=pupil.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=pupil.repo, env=bare, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
 
         def ask(number: int, method: str, **params: Any) -> Mapping[str, Any]:
@@ -288,17 +317,22 @@ def test_the_tools(pupil: Pupil, monkeypatch: pytest.MonkeyPatch) -> None:
 
         who = {"clientInfo": {"name": "pupil", "version": "1"}, "capabilities": {}}
         ask(1, "initialize", protocolVersion="2025-06-18", **who)
-        tools = {tool["name"]: tool["inputSchema"] for tool in ask(2, "tools/list")["tools"]}
-        first, *others = names(pupil.flat.partition("MCP server `patchq`: ")[2])[:3]
-        assert {first, *others} <= tools.keys()
-        path = "src/f8.py"
+        tools = {tool["name"] for tool in ask(2, "tools/list")["tools"]}
+        first, check, submit = names(section.partition("MCP server `patchq`: ")[2])[:3]
+        assert {first, check, submit} <= tools
+        path = "src/login.py"
         given = ask(3, "tools/call", name=first, arguments={"files": [path]})["structuredContent"]
-        edits = [{"path": path, "old": "a = 8\n", "new": "a = 18\n"}]
-        for number, name in enumerate(others, 4):
-            change = {"edits": edits, "base": given["base"]}
+        edit = {"path": path, "old": "return user.pass == password\n", "new": "return False\n"}
+        change: dict[str, Any] = {"edits": [edit], "base": given["base"]}
+        for number, name in enumerate((check, submit), 4):
             answer = ask(number, "tools/call", name=name, arguments=change)
-            assert not answer.get("isError"), answer
+        assert (answer["isError"], answer["structuredContent"]["state"]) == (True, "rejected")
+        assert "`submit` again with `retries`" in section
+        real = re.search(
+            r"^ *\d+ \| +(return user.password == .*\n)", answer["content"][0]["text"], re.M
+        )
+        assert real
+        edit["old"], change["retries"] = real[1], answer["structuredContent"]["id"]
+        answer = ask(6, "tools/call", name=submit, arguments=change)
     assert (answer["structuredContent"]["state"], server.returncode) == ("applied", 0)
-    assert now(pupil.repo, path) == "a = 18\nb = 8\n"
-    message = git("log", "-1", "--format=%B", "--", path, cwd=pupil.repo)
-    assert "Assisted-by: claude-code" in message
+    assert "return False" in now(pupil.repo, path)

@@ -17,6 +17,7 @@ from tests.helpers.command import Done, block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file
 
 RIGHT = {
+    "setup": "--list",
     "init": "", "watch": "", "stop": "", "run": "", "status": "", "log": "", "stats": "", "mcp": "",
     "doctor": "", "fsck": "",
     "submit": "good.md", "check": "good.md", "apply": "good.md",
@@ -31,6 +32,7 @@ RIGHT = {
 """Each verb with words that it takes."""
 
 OWN = {
+    "setup": "cluade",
     "init": "--agents",
     "watch": "--detached",
     "stop": "--now now",
@@ -56,7 +58,7 @@ OWN = {
     "ask": "a.txt",
     "anchors": "a.txt --line 0",
     "formats": "search_replce",
-    "instructions": "--for cluade",
+    "instructions": "claude",
     "review": "--port 65536",
     "hooks": "instal",
     "config": "chek",
@@ -75,7 +77,7 @@ MEANT = {
     "submitt x": "did you mean `patchq submit`?",
     "show goood": "did you mean `good`?",
     "accept patchq/good": "did you mean `good`?",
-    "init --agents cluade": "did you mean `claude`?",
+    "setup cluade": "did you mean `claude`?",
     "config chek": "did you mean `check`?",
     "fsck --repiar": "did you mean `--repair`?",
     "formats search_replce": "did you mean `search_replace`?",

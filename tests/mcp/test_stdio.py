@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp_types as types
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.helpers.command import patchq
@@ -114,3 +116,48 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
         assert done.out.startswith(f"proposed   {id}")
         daemon.terminate()
     assert len([*queue.glob("*/*.report.json")]) == 1
+
+
+def test_the_repository_is_that_of_the_clients_roots_else_of_the_directory(
+    tmp_path: Path,
+) -> None:
+    """Without either, the server starts all the same and each tool says what is missing."""
+    outside, repo = tmp_path / "outside", make_repo(tmp_path / "a repo", {"a.txt": "one\n"})
+    outside.mkdir()
+    git("init", "-q", str(tmp_path / "other"), cwd=tmp_path)
+    calls: dict[str, dict[str, Any]] = {
+        "status": {},
+        "report": {"id": "x"},
+        "how_to_answer": {"files": ["a.txt"]},
+    }
+
+    async def ask(directory: Path, *roots: Path) -> list[tuple[bool, str]]:
+        async def named(context: Any) -> types.ListRootsResult:
+            return types.ListRootsResult(
+                roots=[types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
+            )
+
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "patchq", "mcp"], env={**os.environ}, cwd=directory
+        )
+        with Path(os.devnull).open("w") as nobody:
+            client = Client(
+                stdio_client(server, nobody),
+                mode="legacy",
+                list_roots_callback=named if roots else None,
+            )
+            async with client:
+                answers = [await client.call_tool(*call) for call in calls.items()]
+        return [(bool(answer.is_error), said(answer)) for answer in answers]
+
+    for roots, missing in (
+        ((), "the client names no roots"),
+        ((tmp_path,), f"none of the client's roots ({tmp_path}) is in one"),
+    ):
+        for refused, text in anyio.run(ask, outside, *roots):
+            assert refused
+            assert f"{outside} is in no git repository, and {missing}" in text
+    for directory, *named in ((repo,), (outside, tmp_path, repo), (tmp_path / "other", repo)):
+        *_, (refused, text) = anyio.run(ask, directory, *named)
+        assert not refused
+        assert "one\n" in text

@@ -50,6 +50,7 @@ UNRUN = {
     "git push . HEAD:refs/for/main": PUSHES,
     "git push origin HEAD:refs/for/main": PUSHES,
     "patchq ask": "needs a model",
+    "patchq setup": "asks a person, and changes what the machine's clients read",
     "cp contrib/systemd": SYSTEMD,
     "systemctl": SYSTEMD,
     "journalctl": SYSTEMD,

@@ -1,33 +1,19 @@
-"""`patchq instructions`: what teaches an agent to hand its changes in, and to read the verdict.
+"""`patchq instructions`: the text that teaches an agent to hand changes in and read the verdict.
 
-`text` is what is taught, the same for all; `agents` says which files an agent reads; `installing`
-and `merging` what becomes of those, which `patchq init --agents` writes.
+`section.md` goes into `AGENTS.md`, `skill.md` is the Agent Skill; `patchq setup` writes both.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
 from patchq.cli import output
-from patchq.cli.arguments import Argument
-from patchq.cli.instructions.agents import AGENTS, GENERIC
 
-ARGUMENTS = (
-    Argument(
-        "--for",
-        dest="agent",
-        choices=tuple(AGENTS),
-        default=GENERIC,
-        help="the agent that is to read them (generic)",
-    ),
-)
+SECTION, _SKILL = (Path(__file__).with_name(n).read_text() for n in ("section.md", "skill.md"))
+_HEAD, TEXT = _SKILL.split("---\n\n", 1)
+SKILL_HEAD = f"{_HEAD}---\n\n"
 
 
 def run(args: Namespace) -> int:
-    agent = AGENTS[args.agent]
-    told = {
-        "for": args.agent,
-        "instructions": agent.instructions,
-        "files": [file.path for file in agent.files],
-    }
-    return output.emit(args, told, agent.instructions.removesuffix("\n"))
+    return output.emit(args, {"instructions": TEXT}, TEXT.removesuffix("\n"))

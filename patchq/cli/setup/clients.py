@@ -1,0 +1,112 @@
+"""The clients that `patchq setup` knows, each as one row of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+NAME = "patchq"
+INSTRUCTIONS, SKILL = "AGENTS.md", f".agents/skills/{NAME}/SKILL.md"
+CLAUDE_SKILL, AIDER = f".claude/skills/{NAME}/SKILL.md", ".aider.conf.yml"
+
+
+class ServerFile(Struct, frozen=True):
+    """A client's file that names MCP servers: below the root, or in the home (`~/`)."""
+
+    path: str
+    servers: str = "mcpServers"
+    fixed: Mapping[str, object] = {}
+    """Members of an entry beside its command; `joined`: `command` holds the arguments, too."""
+    joined: bool = False
+    comments: bool = False
+
+    def entry(self, words: Sequence[str]) -> dict[str, object]:
+        """Return the entry of a server that these words start."""
+        own = {"command": [*words]} if self.joined else {"command": words[0], "args": [*words[1:]]}
+        return {**self.fixed, **own}
+
+    def words(self, entry: object) -> list[str]:
+        """Return the words that start an entry's server; none where it has no command."""
+        held = entry if isinstance(entry, dict) else {}
+        command, args = held.get("command"), held.get("args", [])
+        words = command if self.joined else [command, *args] if isinstance(args, list) else None
+        return words if isinstance(words, list) and all(isinstance(w, str) for w in words) else []
+
+    def wrote(self, entry: object) -> bool:
+        """True if setup wrote the entry, now or in an older form, and nobody changed it."""
+        words = self.words(entry)
+        plain = words[:-2] if words[-2:-1] == ["--agent"] else words
+        named = any(NAME in word for word in plain)
+        return plain[-1:] == ["mcp"] and named and entry == self.entry(words)
+
+
+class Client(Struct, frozen=True):
+    title: str
+    programs: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+    """Files of a repository that tell that it is used there."""
+    files: tuple[ServerFile, ...] = ()
+    """The first that is there is used, else the first; `--remove` looks into all."""
+    user: ServerFile | None = None
+    texts: tuple[str, ...] = ()
+    verb: tuple[str, ...] = ()
+    """Its own command that tells how the server is."""
+    first: str = ""
+    """A step that only a person can take."""
+
+
+_GET = ("mcp", "get", NAME)
+_LIST = ("mcp", "list")
+_shared = ServerFile(".mcp.json")
+_settings = partial(ServerFile, comments=True)
+_codex = partial(ServerFile, servers="mcp_servers")
+_zed = partial(_settings, servers="context_servers")
+_code = partial(_settings, servers="servers", fixed={"type": "stdio"})
+_opencode = partial(_settings, servers="mcp", fixed={"type": "local", "enabled": True}, joined=True)
+CLIENTS = {
+    "claude": Client(
+        "Claude Code", ("claude",), ("CLAUDE.md", ".claude/settings.json"), (_shared,),
+        ServerFile("~/.claude.json"), ("CLAUDE.md", CLAUDE_SKILL), ("claude", *_GET),
+        'run `claude` here once and approve it, or put `"enabledMcpjsonServers": ["patchq"]` into '
+        ".claude/settings.local.json"),
+    "copilot": Client(
+        "Copilot CLI", ("copilot",), (".github/copilot-instructions.md", ".github/mcp.json"),
+        (_shared, ServerFile(".github/mcp.json")),
+        ServerFile("~/.copilot/mcp-config.json", fixed={"type": "local", "tools": ["*"]}), (),
+        ("copilot", *_GET), "run `copilot` here once and trust the folder"),
+    "vscode": Client(
+        "VS Code", ("code",), (".vscode",), (_shared, _code(".vscode/mcp.json")),
+        _code("~/.config/Code/User/mcp.json"), first="start it there: `MCP: List Servers`"),
+    "codex": Client(
+        "Codex", ("codex",), (".codex",), (_codex(".codex/config.toml"),),
+        _codex("~/.codex/config.toml"), (), ("codex", *_GET),
+        "run `codex` here once and trust the project"),
+    "cursor": Client(
+        "Cursor", ("cursor", "agent"), (".cursor",), (ServerFile(".cursor/mcp.json"),),
+        ServerFile("~/.cursor/mcp.json"), (), ("agent", "mcp", "list-tools", NAME),
+        "enable the server in its settings"),
+    "gemini": Client(
+        "Gemini CLI", ("gemini",), (".gemini", "GEMINI.md"), (_settings(".gemini/settings.json"),),
+        _settings("~/.gemini/settings.json"), ("GEMINI.md",), ("gemini", *_LIST),
+        "run `gemini` here once and trust the folder"),
+    "qwen": Client(
+        "Qwen Code", ("qwen",), (".qwen",),
+        (_settings(".qwen/settings.json"), _settings(".qwen/settings.json.orig")),
+        _settings("~/.qwen/settings.json"), (), ("qwen", *_LIST)),
+    "opencode": Client(
+        "opencode", ("opencode",), ("opencode.json", "opencode.jsonc", ".opencode"),
+        (_opencode("opencode.json"), _opencode("opencode.jsonc")),
+        _opencode("~/.config/opencode/opencode.json"), (CLAUDE_SKILL,), ("opencode", *_LIST)),
+    "zed": Client(
+        "Zed", ("zed", "zeditor"), (".zed",), (_zed(".zed/settings.json"),),
+        _zed("~/.config/zed/settings.json"), first="open it in Zed and trust the worktree"),
+    "roo": Client("Roo", (), (".roo",), (ServerFile(".roo/mcp.json"),)),
+    "kilo": Client("Kilo", (), (".kilocode",), (ServerFile(".kilocode/mcp.json"),)),
+    "cline": Client("Cline", ("cline",), (".clinerules",),
+        first="run `cline mcp add patchq --yes -- COMMAND mcp`"),
+    "windsurf": Client("Windsurf", ("windsurf",), (".windsurf",),
+        user=ServerFile("~/.codeium/windsurf/mcp_config.json"), first="refresh its servers there"),
+    "aider": Client("aider", ("aider",), (AIDER,), texts=(AIDER,)),
+}  # fmt: skip

@@ -1,0 +1,391 @@
+"""`patchq setup`: each client's file has a server that starts from an empty environment, and what
+was there before comes back to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from patchq.cli.setup import changes, handshake, writers
+from patchq.cli.setup.clients import CLAUDE_SKILL, CLIENTS, NAME, SKILL, ServerFile
+from patchq.gate.errors import UsageError
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import git, make_repo
+from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
+
+WORDS = ["/x/patchq", "mcp"]
+ENTRY = {"command": "/x/patchq", "args": ["mcp"]}
+HERE = f'"patchq": {json.dumps(ENTRY)}'
+FILE = ServerFile("s.json", comments=True)
+BEGIN, END = writers.HTML
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on a machine that has none of the clients."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return make_repo(tmp_path / "repo", {"a.txt": "one\n"})
+
+
+def setup(repo: Path, *words: str, code: int = 0) -> dict[str, dict[str, str]]:
+    """The clients of the answer, by their names."""
+    told = patchq("--json", "setup", "--yes", *words, cwd=repo, code=code).json()
+    return {one["client"]: one for one in told["clients"]}
+
+
+def contents(repo: Path) -> dict[str, bytes]:
+    """The work tree's files, but for the queue's."""
+    return {
+        str(path.relative_to(repo)): path.read_bytes()
+        for path in repo.rglob("*")
+        if path.is_file() and not {".git", ".patchq"} & {*path.relative_to(repo).parts}
+    }
+
+
+def installed(folder: Path, **programs: str) -> Path:
+    """A directory of clients; each prints what it is to say of the server."""
+    folder.mkdir()
+    for name, answer in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+# ---------------------------------------------------------------- the writers
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("{}", f'{{"mcpServers": {{ {HERE} }}}}', id="empty"),
+        pytest.param("{\n}\n", f'{{"mcpServers": {{ {HERE} }}\n}}\n', id="empty lines"),
+        pytest.param('{"mcpServers": {}}', f'{{"mcpServers": {{{HERE}}}}}', id="no servers"),
+        pytest.param(
+            '{"a": 1.50, "mcpServers": {"x": {}}}\n',
+            f'{{"a": 1.50, "mcpServers": {{"x": {{}}, {HERE}}}}}\n',
+            id="one line",
+        ),
+        pytest.param(
+            '{\n\t"mcpServers": {\n\t\t"x": {"a":"\\u00e9é"}\n\t},\n\t"b": 1e3\n}\n',
+            f'{{\n\t"mcpServers": {{\n\t\t"x": {{"a":"\\u00e9é"}},\n\t\t{HERE}\n\t}},'
+            '\n\t"b": 1e3\n}\n',
+            id="tabs",
+        ),
+        pytest.param(
+            '\ufeff{\r\n "a": 1\r\n}\r\n',
+            f'\ufeff{{\r\n "a": 1,\r\n "mcpServers": {{ {HERE} }}\r\n}}\r\n',
+            id="BOM and CRLF",
+        ),
+        pytest.param(
+            '// "a": {\n{\n  "a": "//", // }\n  /* , */\n}\n',
+            f'// "a": {{\n{{\n  "a": "//", // }}\n  /* , */\n  "mcpServers": {{ {HERE} }},\n}}\n',
+            id="comments and a trailing comma",
+        ),
+        pytest.param(
+            '{\n  "a": [1,], // the last\n}',
+            f'{{\n  "a": [1,], // the last\n  "mcpServers": {{ {HERE} }},\n}}',
+            id="a trailing comma before a comment",
+        ),
+        pytest.param(
+            '{\n  "a": 1 // the last\n}',
+            f'{{\n  "a": 1, // the last\n  "mcpServers": {{ {HERE} }}\n}}',
+            id="a comment behind the last",
+        ),
+        pytest.param(
+            '{ // nothing yet\n}',
+            f'{{ // nothing yet\n"mcpServers": {{ {HERE} }}\n}}',
+            id="a comment",
+        ),
+        pytest.param(
+            '{"mcpServers": {"x": 1}, "mcpServers": {"}": "{"}}',
+            f'{{"mcpServers": {{"x": 1}}, "mcpServers": {{"}}": "{{", {HERE}}}}}',
+            id="twice",
+        ),
+    ],
+)  # fmt: skip
+def test_a_json_member_takes_no_other_byte(before: str, after: str, tmp_path: Path) -> None:
+    place = tmp_path / FILE.path
+    place.write_bytes(before.encode())
+    written = changes.of_server(tmp_path, FILE, WORDS, remove=False)
+    assert written.after == after.encode()
+    written.write(tmp_path)
+    assert changes.words_of(tmp_path, FILE) == WORDS
+    changes.of_server(tmp_path, FILE, WORDS, remove=True).write(tmp_path)
+    assert place.read_bytes() == before.encode()
+
+
+def test_a_member_between_others_is_taken_out() -> None:
+    text = f'{{\n  "mcpServers": {{\n    "x": {{}},\n    {HERE},\n    "y": {{}}\n  }}\n}}\n'
+    for part, left in (("", text), ('"x": {},\n    ', text.replace('"x": {},\n    ', ""))):
+        file = writers.JsonFile("s.json", left.encode())
+        found = file.remove(("mcpServers", NAME))
+        assert found == left.replace(f"\n    {HERE},", "").encode(), part
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "# Ours\n", "# Ours\n\n", "no end", "# Ours\r\n", "\ufeffa\n", "# Gr\xfc\xdfe\n"],
+)
+def test_a_section_takes_no_other_byte(before: str) -> None:
+    data = before.encode("utf-8" if "\ufeff" in before else "latin-1")
+    written = writers.write_section("A.md", data, "new\n")
+    assert written.startswith(data)
+    assert b"\n".join(written.splitlines()).endswith(f"{BEGIN}\nnew\n{END}".encode())
+    assert (b"\r\n" in written) == (b"\r\n" in data)
+    assert writers.write_section("A.md", written, "new\n") == written
+    assert writers.remove_section("A.md", written) == data
+    end = b"" if data.endswith(b"\n") else b"\n"
+    assert writers.remove_section("A.md", written + b"more\n") == data + end + b"more\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "place"),
+    [
+        (".mcp.json", "", ".mcp.json:1:1: not JSON"),
+        (".mcp.json", '{\n "a": 1,\n}\n', ".mcp.json:3:1: not JSON"),
+        (".mcp.json", '{\n // ours\n "a": 1\n}\n', ".mcp.json:2:2: not JSON"),
+        (".mcp.json", "[]", ".mcp.json:1: expected an object"),
+        (".mcp.json", '{"a": 1,\n "mcpServers": []}', ".mcp.json:2: expected an object"),
+        (".mcp.json", "[" * 100_000, ".mcp.json is nested too deeply"),
+        (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json is not UTF-8 text"),
+        (".codex/config.toml", "a = \n", ".codex/config.toml: not TOML: "),
+        (".codex/config.toml", "mcp_servers = {}\n", ".codex/config.toml: not TOML: "),
+        ("AGENTS.md", f"a\n{BEGIN}\n", "AGENTS.md:2: expected one line"),
+        ("AGENTS.md", f"{END}\n{BEGIN}\n", "AGENTS.md:1: expected one line"),
+        ("AGENTS.md", f"{BEGIN}\n{END}\n" * 2, "AGENTS.md:1: expected one line"),
+        ("AGENTS.md", "a\n".encode("utf-16"), "AGENTS.md is not UTF-8 text"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_anything_is_written(
+    repo: Path, path: str, text: str | bytes, place: str
+) -> None:
+    (repo / path).parent.mkdir(exist_ok=True)
+    (repo / path).write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = contents(repo)
+    err = patchq("setup", "--yes", "claude", "codex", cwd=repo, code=2).err
+    assert err.startswith(f"patchq: usage: {place}")
+    assert contents(repo) == before
+
+
+# ---------------------------------------------------------------- the whole
+
+
+FIVE = ("claude", "codex", "gemini", "qwen", "opencode")
+
+
+def test_five_clients_are_set_up_proved_and_taken_out(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = dict.fromkeys(FIVE, "patchq: Connected") | {"claude": "  Status: Pending"}
+    bin = installed(tmp_path / "bin", **answers)
+    monkeypatch.setenv("PATH", f"{bin}:/usr/bin:/bin")
+    (repo / "AGENTS.md").write_text("# Ours")
+    before, status = contents(repo), git("status", "--porcelain", "-uall", cwd=repo)
+    told = setup(repo)
+    assert {name: (one["state"], one["problem"]) for name, one in told.items()} == dict.fromkeys(
+        FIVE, ("verified", "")
+    )
+    assert told["claude"]["it says"] == "Status: Pending"
+    assert "approve" in told["claude"]["to do"]
+    assert told["gemini"]["to do"] == ""
+    assert (repo / SKILL).read_bytes() == (repo / CLAUDE_SKILL).read_bytes()
+    assert "@AGENTS.md" in (repo / "CLAUDE.md").read_text()
+    server = json.loads((repo / ".mcp.json").read_text())["mcpServers"][NAME]
+    assert os.path.isabs(server["command"])
+    assert tomllib.loads((repo / ".codex/config.toml").read_text())["mcp_servers"][NAME] == server
+    # The same again changes nothing, and what clients add to a file that was made goes with it.
+    made = contents(repo)
+    assert set(patchq("setup", "--yes", "--json", cwd=repo).json()["files"].values()) == {
+        "unchanged"
+    }
+    assert contents(repo) == made
+    opencode = repo / "opencode.json"
+    opencode.write_text(opencode.read_text().replace("{\n", '{\n  "$schema": "x",\n', 1))
+    setup(repo, "--remove")
+    assert contents(repo) == before
+    assert git("status", "--porcelain", "-uall", cwd=repo) == status
+    assert not (repo / ".codex").exists()
+
+
+def test_every_client_has_a_file_that_is_read_back(repo: Path, home: Path) -> None:
+    before = contents(repo)
+    for words in ([], ["--user"]):
+        told = setup(repo, *CLIENTS, *words, code=int(not words))
+        states = {name: one["state"] for name, one in told.items()}
+        expected = dict.fromkeys(CLIENTS, "verified") | {"cline": "no server"}
+        expected |= {"aider": "no server"}
+        if words:
+            expected |= {"roo": "no server", "kilo": "no server"}
+        else:
+            expected |= {"windsurf": "failed"}
+        assert states == expected
+    assert "read: AGENTS.md" in (repo / ".aider.conf.yml").read_text()
+    assert NAME in (home / ".codeium/windsurf/mcp_config.json").read_text()
+    setup(repo, "--remove", "--user")
+    setup(repo, "--remove")
+    assert contents(repo) == before
+    assert {path.name for path in home.iterdir()} == {".gitconfig"}
+
+
+def test_an_older_entry_is_replaced_and_a_changed_one_left(repo: Path) -> None:
+    file = repo / ".mcp.json"
+    file.write_text(
+        '{"mcpServers": {"patchq": {"command": "patchq", "args": ["mcp", "--agent", "x"]}}}'
+    )
+    assert setup(repo, "claude")["claude"]["state"] == "verified"
+    server = json.loads(file.read_text())["mcpServers"][NAME]
+    assert (os.path.isabs(server["command"]), server["args"]) == (True, ["mcp"])
+    changed = file.read_text().replace('"args"', '"env": {"A": "b"}, "args"')
+    for path, text in (
+        (".mcp.json", changed),
+        (".codex/config.toml", '[mcp_servers.patchq]\ncommand = "mine"\n'),
+    ):
+        (repo / path).parent.mkdir(exist_ok=True)
+        (repo / path).write_text(text)
+    for words in (["claude", "codex"], ["--remove"]):
+        told = patchq("setup", "--json", "--yes", *words, cwd=repo, code=None).json()["files"]
+        assert (
+            told[".mcp.json"] == told[".codex/config.toml"] == "left: a person changed its `patchq`"
+        )
+        assert file.read_text() == changed
+
+
+def test_a_tracked_file_gets_no_path_of_this_machine(
+    repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".mcp.json").write_text("{}\n")
+    git("add", ".mcp.json", cwd=repo)
+    told = setup(repo, "claude")
+    assert told["claude"]["state"] == "verified"
+    assert told["claude"]["file"] == "~/.claude.json"
+    assert "git tracks .mcp.json" in told["claude"]["note"]
+    assert (repo / ".mcp.json").read_text() == "{}\n"
+    assert NAME in json.loads((home / ".claude.json").read_text())["mcpServers"]
+    command = str(Path(tomllib.__file__).with_name("nowhere"))
+    told = setup(repo, "claude", "--command", f"{command} patchq", code=1)
+    assert told["claude"]["problem"] == f"there is no program {command}"
+    assert command in (repo / ".mcp.json").read_text()
+    # `uvx` has this version at hand.
+    script = installed(tmp_path / "bin", uvx="") / "uvx"
+    script.write_text(
+        f'#!/bin/sh\ntest "$1" = --offline && exec {sys.executable} -m patchq --version\n'
+        f'test "$1 $2 $3" = "--from patchq[mcp] patchq" && exec {sys.executable} -m patchq mcp\n'
+    )
+    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    (repo / ".mcp.json").write_text("{}\n")
+    told = setup(repo, "claude")
+    assert (told["claude"]["file"], told["claude"]["state"]) == (".mcp.json", "verified")
+    assert '"command": "uvx"' in (repo / ".mcp.json").read_text()
+
+
+def test_a_tracked_entry_that_starts_anywhere_is_kept(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = installed(tmp_path / "bin", tool="") / "tool"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m "$@"\n')
+    monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
+    assert setup(repo, "claude", "--command", "tool patchq")["claude"]["state"] == "verified"
+    git("add", "--all", cwd=repo)
+    before = contents(repo)
+    for words in (["claude"], ["--check", "claude"]):
+        told = setup(repo, *words)["claude"]
+        assert (told["file"], told["state"]) == (".mcp.json", "verified")
+    assert contents(repo) == before
+
+
+def test_a_linked_work_tree_is_tried_too(repo: Path, tmp_path: Path) -> None:
+    git("worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"), cwd=repo)
+    script = installed(tmp_path / "bin", patchq="x") / "patchq"
+    script.write_text(
+        '#!/bin/sh\ntest ! -f .git || { echo "not in a linked one" >&2; exit 1; }\n'
+        f'exec {sys.executable} -m patchq "$@"\n'
+    )
+    told = setup(repo, "claude", "--command", str(script), code=1)
+    assert told["claude"]["problem"] == "not in a linked one"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exit 0", "it ends without an answer"),
+        ("echo no >&2; exit 3", "no"),
+        ("while read line; do echo $line; done", "it ends without an answer"),
+        ('test -z "$OTHER" && echo empty >&2', "empty"),
+        ("sleep 600 & sleep 600", "no answer within 1 s"),
+    ],
+)
+def test_a_server_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    monkeypatch.setenv("OTHER", "1")
+    if "sleep" in script:
+        monkeypatch.setattr(handshake, "SECONDS", 1.0)
+    place = installed(tmp_path / "bin", server="x") / "server"
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    assert handshake.failure([str(place)], tmp_path) == why
+
+
+def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:
+    before = contents(repo)
+    done = patchq("setup", "claude", cwd=repo, code=2)
+    assert "this would change AGENTS.md, " in done.err
+    assert "say --yes" in done.err
+    assert "+## Changes go through patchq" in patchq("setup", "--dry-run", cwd=repo).out
+    assert "did you mean `claude`?" in patchq("setup", "cluade", cwd=repo, code=2).err
+    bare = repo.parent / "bare.git"
+    git("init", "-q", "--bare", str(bare), cwd=repo)
+    assert "bare repository" in patchq("setup", "--yes", cwd=bare, code=2).err
+    listed = patchq("setup", "--list", cwd=repo).out.splitlines()
+    assert [line.split()[0] for line in listed] == [*CLIENTS]
+    assert "no entry" in patchq("setup", "--check", "claude", cwd=repo, code=1).out
+    assert contents(repo) == before
+    assert not (repo / ".patchq").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2), ("\x04", 2)])
+def test_a_person_is_asked(repo: Path, answer: str, code: int) -> None:
+    with on_a_terminal(repo, "setup", "claude") as terminal:
+        terminal.read_until(lambda text: "? [y]es, [n]o" in text)
+        terminal.type(answer)
+        lines = plain(terminal.read_all())
+        assert terminal.process.wait(WAIT_SECONDS) == code
+    assert "+## Changes go through patchq" in lines
+    assert (repo / "AGENTS.md").exists() == (repo / ".patchq").exists() == (code == 0)
+
+
+def test_links_are_followed_within_the_work_tree_alone(repo: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text("# Theirs\n")
+    for path, target in (
+        ("AGENTS.md", outside), (".claude", tmp_path), ("AGENTS.md", repo / ".git/description"),
+    ):  # fmt: skip
+        (repo / path).symlink_to(target)
+        err = patchq("setup", "claude", "--yes", cwd=repo, code=2).err
+        assert "leads out of the work tree" in err
+        (repo / path).unlink()
+    os.mkfifo(repo / "AGENTS.md")
+    assert "is no file" in patchq("setup", "--yes", cwd=repo, code=2).err
+    (repo / "AGENTS.md").unlink()
+    assert outside.read_text() == "# Theirs\n"
+    (repo / "AGENTS.md").write_text("# Ours\n")
+    (repo / "AGENTS.md").chmod(0o640)
+    (repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    (repo / "GEMINI.md").write_text("@AGENTS.md\n")
+    setup(repo, "claude", "gemini")
+    assert (repo / "AGENTS.md").read_text().count(BEGIN) == 1
+    assert (repo / "AGENTS.md").stat().st_mode & 0o777 == 0o640
+    assert (repo / "CLAUDE.md").is_symlink()
+    assert (repo / "GEMINI.md").read_text() == "@AGENTS.md\n"
+
+
+def test_what_was_written_meanwhile_is_kept(repo: Path) -> None:
+    one = changes.of_text(repo, "AGENTS.md", remove=False)
+    (repo / "AGENTS.md").write_text("# Just written\n")
+    with pytest.raises(UsageError, match="was changed meanwhile"):
+        one.write(repo)
+    assert (repo / "AGENTS.md").read_text() == "# Just written\n"
