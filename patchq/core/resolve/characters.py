@@ -166,10 +166,10 @@ def _literal(
         places = wanted.pick(found, text)
         if not places:
             continue
-        if len(found) > MOST_SPOTS:
-            return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
         if wanted.has_too_many(places):
             return _several(text, wanted, places, named or rung, rungs), most
+        if len(found) > MOST_SPOTS:
+            return Missed("count", rung, detail=_times(found)), most
         if there := there_already(text, wanted, places, len(found), rungs):
             return replace(there, rung=named or rung), most
         return _rewritten(text, wanted, places, named or rung, rungs), most
@@ -189,7 +189,7 @@ def _several(
     """More places than asked for: one if all of them give the same bytes."""
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
-    missed = Missed(why, rung, places, detail=str(len(apart(found))))
+    missed = Missed(why, rung, places, detail=_times(found))
     if wanted.count != 1 or len(found) > MOST_PLACES:
         return missed
     if wanted.old == wanted.new:
@@ -204,6 +204,11 @@ def _several(
         return missed
     there = there_already(text, wanted, found, 1, rungs)
     return first if there is None else replace(there, rung=rung)
+
+
+def _times(found: Sequence[Spot]) -> str:
+    """Return how many places there are, as far as they are counted."""
+    return str(len(apart(found))) if len(found) <= MOST_SPOTS else f"more than {MOST_SPOTS:,}"
 
 
 def _rewritten(

@@ -7,7 +7,8 @@ second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 STEPS = 3_000_000
 """Of one reading of a batch: a fraction of the two seconds that requirement A10 allows."""
@@ -21,9 +22,17 @@ class Effort:
     """How many steps are left."""
 
     left: int = STEPS
+    paid: set[Hashable] = field(default_factory=set)
 
     def spend(self, steps: int) -> bool:
-        """Take some; whether any were left."""
+        """Take so many; True if any were left."""
         some = self.left > 0
         self.left -= steps
         return some
+
+    def spend_once(self, key: Hashable, steps: int) -> bool:
+        """Take the steps of work whose result is kept, the first time; True if any were left."""
+        if key not in self.paid:
+            self.paid.add(key)
+            return self.spend(steps)
+        return self.left > 0

@@ -1,15 +1,15 @@
-"""Why an edit has no certain place, whatever form it has, told so that the next one has: of an
+"""Why an edit has no certain place, whatever form it has, with what gives it one: of an
 ambiguous quote the places that it may mean, each with what tells it from the others.
 
-Similarity (rapidfuzz) is used here only: it suggests, it never applies.
+Similarity is used here only: it suggests, it never applies.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from patchq.core.model.ops import (
     InParagraph,
     InsertAt,
     Occurrences,
+    Op,
     PatchHunk,
     Replace,
     ReplaceText,
@@ -31,7 +32,8 @@ from patchq.core.resolve import ladder
 from patchq.core.resolve.effort import BYTES_A_STEP, PER_EDIT, Effort
 from patchq.core.resolve.elsewhere import Sweep
 from patchq.core.resolve.ladder import Missed
-from patchq.core.resolve.readings import Lines, lines_of, stripped, unescape
+from patchq.core.resolve.nearest import DOTS, nearest_places
+from patchq.core.resolve.readings import Lines, lines_of, unescape
 from patchq.core.resolve.search import Place, Shift, shifted
 from patchq.core.text.lines import BLANKS, Text
 from patchq.core.text.quote import decode
@@ -39,13 +41,9 @@ from patchq.core.text.quote import decode
 _CONTEXT = 3
 _MOST_EXCERPT = 60
 _MOST = 20
-"""So many places, or their lines, are told of one edit."""
+"""So many places, or their lines, a report names."""
 _FEW = 5
-_COMMON = 20
-_LONGEST = 1000
-"""Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
-_DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
 
 Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
@@ -105,8 +103,8 @@ def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     op, kind = edit.op, missed.why if missed.why in ("ambiguous", "invented") else "none"
     if isinstance(op, Anchored):
         code = f"anchor.{'ambiguous' if missed.why == 'unwritable' else kind}"
-    elif missed.why == "count" and isinstance(op, ReplaceText) and op.stated:
-        code = "match.count"
+    elif missed.why == "count":
+        code = _count_code(op, missed)
     else:
         code = "match.ambiguous" if kind == "ambiguous" else "match.none"
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
@@ -149,13 +147,19 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         hint = f"count from 1 to {missed.detail}, or {hint}"
     times = "once" if missed.detail == "1" else f"{missed.detail} times"
     return Problem(
-        "match.count" if stated else "match.none",
+        _count_code(op, missed),
         f"the text of edit {edit.id} occurs {times} in {scene.path}, and the edit asks for {asked}",
         hint,
         edit=edit.id,
         path=scene.path,
         candidates=_places(edit, scene),
     )
+
+
+def _count_code(op: Op, missed: Missed) -> str:
+    """Return `match.count` where too many places or a stated number of them are the reason."""
+    counted = missed.detail.isdecimal() and not isinstance(op, ReplaceText)
+    return "match.none" if counted else "match.count"
 
 
 def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
@@ -232,16 +236,24 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     several = len(starts) > 1
     found = candidates(scene, op, missed) if several else ()
     alike = [one.line - 1 for one in found if one.disambiguate is None]
-    return Problem(
-        "match.ambiguous",
-        f"the quote of edit {edit.id} stands at several places in {_place(scene)}: lines {lines}"
-        if several
-        else f"the quote of edit {edit.id} leaves lines out (`...`), and what it quotes stands in "
-        f"{_place(scene)} in several ways",
+    what = f"stands at several places in {_place(scene)}: lines {lines}"
+    advice = (
         "put the lines that stand right before the place you mean in front of both halves, until "
         "the quote occurs only once"
-        if several
-        else "quote every line, without `...`",
+    )
+    if not several:
+        what = f"occurs several times in line {lines} of {_place(scene)}"
+        advice = "quote more of the line"
+    if missed.rung == "elided" and not several:
+        what = (
+            f"leaves lines out (`...`), and what it quotes stands in {_place(scene)} in several "
+            "ways"
+        )
+        advice = "quote every line, without `...`"
+    return Problem(
+        "match.ambiguous",
+        f"the quote of edit {edit.id} {what}",
+        advice,
         edit=edit.id,
         path=scene.path,
         line=None if scene.earlier else starts[0],
@@ -254,14 +266,16 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
 
 def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     text, quote = scene.text, lines_of(op.old)
-    near = nearest_place(text, quote, scene.effort if scene.search else None)
-    cause, advice = _cause(op, quote, scene, near)
+    places = nearest_places(text, quote, scene.effort)
+    cause, advice = _cause(op, quote, scene, places)
     message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
     line, excerpt = None, None
-    if near is not None:
-        line = near + 1
-        message += f"; the nearest place is line {line}{_first_difference(text, quote, near)}"
-        excerpt = _excerpt(text, near, len(quote))
+    if places:
+        line = places[0] + 1
+        message += f"; the nearest place is line {line}{_first_difference(text, quote, places[0])}"
+        for other in places[1:]:
+            message += f"; line {other + 1} is as near: {_visible(text.contents[other], b'')}"
+        excerpt = _excerpt(text, places[0], len(quote))
     elif len(text.lines) <= _MOST_EXCERPT:
         excerpt = _excerpt(text, 0, len(text.lines))
     return Problem(
@@ -276,24 +290,27 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     )
 
 
-def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[str, str]:
-    """The class of the cause, and what to do about it."""
+def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[str, str]:
+    """Return the class of the cause, and advice."""
     text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
-    if any(_DOTS.match(decode(line)) for line in quote):
+    if any(map(DOTS.match, quote)):
         return "elided", "quote every line; `...` stands for nothing here"
     if unescape(raw) != raw and unescape(raw).strip() in text.data:
         return "escaped", "write the lines as the file has them, without backslash escapes"
     loose = text.view(_loose)
     if next(iter(loose.find(_loose(quote))), None) is not None:
         return "whitespace", "copy the blanks of the file's lines exactly"
-    if op.new.strip() and next(iter(loose.find(_loose(lines_of(op.new)))), None) is not None:
-        return "already applied", "the new lines are in the file already: leave this edit out"
+    new = lines_of(op.new)
+    if op.new.strip() and not set(_loose(quote)).isdisjoint(filter(None, _loose(new))):
+        there = list(islice(loose.find(_loose(new)), 2))
+        if len(there) == 1 and any(there[0] <= near < there[0] + len(new) for near in places):
+            return "already applied", "the new lines are in the file already: leave this edit out"
     if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
         return "partial line", "quote whole lines, from their first character to their last"
     seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
     if seen.path is not None:
         return f"other file: these lines stand in {seen.path}", f"name {seen.path} as the path"
-    if near is None and seen.everywhere:
+    if not places and seen.everywhere:
         return "not in this repository", "read the file again before you quote it"
     return (
         f"stale{seen.reach}",
@@ -304,26 +321,6 @@ def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[s
 def _loose(lines: Lines) -> Lines:
     """The lines with all their blanks alike."""
     return [b" ".join(line.split()) for line in lines]
-
-
-def nearest_place(text: Text, quote: Lines, effort: Effort | None) -> int | None:
-    """The line (0-based) at which most of the quote's lines would stand, or with some `effort` one
-    that is like the longest of them; None when none fits."""
-    view, votes = text.view(stripped), Counter[int]()
-    for j, line in enumerate(stripped(quote)):
-        for i in view.where(line)[:_COMMON] if line else ():
-            votes[max(i - j, 0)] += min(len(line), 40)
-    if votes:
-        return max(votes, key=lambda start: (votes[start], -start))
-    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
-    if effort is None or len(quote[longest].strip()) < 4 or not effort.spend(8 * len(view.lines)):
-        return None
-    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
-
-    lines = [decode(line[:_LONGEST]) for line in view.lines]
-    wanted = decode(quote[longest].strip()[:_LONGEST])
-    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
-    return max(int(best[2]) - longest, 0) if best else None
 
 
 def _first_difference(text: Text, quote: Lines, start: int) -> str:
