@@ -11,7 +11,6 @@ are written, shifted as the quote was, with the file's own line end.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Literal
@@ -43,7 +42,7 @@ from patchq.core.resolve.search import (
     ways,
 )
 from patchq.core.text.line_diff import line_diff
-from patchq.core.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
+from patchq.core.text.lines import BOM, TYPOGRAPHIC, Text, content
 
 
 class Found(Struct, frozen=True):
@@ -148,26 +147,6 @@ def standing(
             return Standing(step, there, passed)
         passed.append(step)
     return None
-
-
-def stands_nowhere(text: Text, op: Replace, enabled: Sequence[str], low: int, high: int) -> bool:
-    """Whether no rung can find the quote in the lines `low:high`, since one of its lines is not
-    there however it is read.  False says nothing."""
-    quote = _quote(op, text)
-    if any(reading is not quote for reading in rewritten(quote, enabled)):
-        return False
-    view = text.view(_at_its_loosest)
-    for line in filter(None, _at_its_loosest(quote.old)):
-        where = view.where(line)
-        at = bisect_left(where, low)
-        if at == len(where) or where[at] >= high:
-            return True
-    return False
-
-
-def _at_its_loosest(lines: Lines) -> Lines:
-    """Lines without all that any rung ignores."""
-    return [line.strip(BLANKS) for line in plain_typography(b"\n".join(lines)).split(b"\n")]
 
 
 def resolve_many(
