@@ -45,8 +45,6 @@ class Wanted(Struct, frozen=True):
     stated: bool = False
     takes_line_end: bool = False
     """Whether the line's end behind whole lines goes along."""
-    inserts: bool = False
-    """Whether it adds what it wants behind `before`."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
@@ -56,7 +54,7 @@ class Wanted(Struct, frozen=True):
             case Occurrences(target, new, at, insert):
                 at = tuple(sorted(set(at))) if at is not None else None
                 if insert:
-                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target), inserts=True)
+                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target))
                 return cls(in_utf8(target), in_utf8(new), 1, at)
             case InContext(before, target, after, new, every, window):
                 context = in_utf8(before), in_utf8(after)
@@ -170,7 +168,9 @@ def _literal(
             return _several(text, wanted, places, named or rung, rungs), most
         if len(found) > MOST_SPOTS:
             return Missed("count", rung, detail=_times(found)), most
-        if there := there_already(text, wanted, places, len(found), rungs):
+        counted = wanted.at is not None and len(found) > 1 and wanted.target
+        there = None if counted else there_already(text, wanted, places, rungs)
+        if there is not None:
             return replace(there, rung=named or rung), most
         return _rewritten(text, wanted, places, named or rung, rungs), most
     return None, most
@@ -202,7 +202,7 @@ def _several(
     )
     if not same:
         return missed
-    there = there_already(text, wanted, found, 1, rungs)
+    there = there_already(text, wanted, found, rungs)
     return first if there is None else replace(there, rung=rung)
 
 
@@ -287,95 +287,61 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
 
 
 def there_already(
-    text: Text, wanted: Wanted, places: Sequence[Spot], count: int, rungs: Collection[str]
-) -> Found | None:
-    """Where the edit is there already, at all of its places (`count` are as many as there are);
-    None if it is not."""
-    runs: list[Spot | None] = []
-    if wanted.inserts:
-        runs = [_right_behind(text, spot, wanted.replacement) for spot in places]
-    elif wanted.at is None or count == 1:
-        runs = _parts_of_new(text, wanted, places, rungs)
-    first, end = lines_at(text, places)
-    for run in runs[: len(places)]:
-        if run is None:
-            return None
-        start, stop = lines_at(text, [run])
-        first, end = min(first, start), max(end, stop)
-    return Found("exact", first, end, already=True) if runs else None
-
-
-def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
-    """The insertion, if it stands right behind the place."""
-    flat = insertion.replace(b"\r\n", b"\n")
-    for form in (flat, flat.replace(b"\n", b"\r\n")) if flat else ():
-        end = spot.end + len(form)
-        if text.part(spot.end, end) != form or _splits_word(text, end):
-            continue
-        if not flat.startswith(b"\n") or _ends_line(text, end):
-            return Spot(spot.end, end)
-    return None
-
-
-def _parts_of_new(
     text: Text, wanted: Wanted, places: Sequence[Spot], rungs: Collection[str]
-) -> list[Spot | None]:
-    """For each place the new text that it is a part of, where that stands as whole lines, or adds
-    to a part of one what can be seen."""
+) -> Found | None:
+    """Return the lines of the new text that the places are parts of, if all of them are.
+
+    It is lines of the file, or adds to a part of one what can be seen.
+    """
     old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
     if old == new or old not in new:
-        return []
+        return None
     ahead, _, behind = new.partition(old)
-    added = bool((ahead + behind).strip())
-    # The end of the line that the old text stands on is none that the new one brings.
+    is_seen = bool((ahead + behind).strip())
+    # The end of the line that the old text is on is none that the new one brings.
     ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
     for _, there in spots(text, wanted.new + b"\n" * ended, rungs):
         standing = [
             spot
             for spot in there
-            if _is_lines(text, spot)
-            or (added and _is_words(text, spot) and _adds_lines(text, spot, ahead, behind))
+            if (is_seen or _is_lines(text, spot)) and _is_apart(text, spot, ahead, behind)
         ]
-        runs: list[Spot | None] = []
-        for place in places:
-            at = bisect_right(standing, place.start, key=lambda spot: spot.start) - 1
-            holds = at >= 0 and place.end <= standing[at].end
-            runs.append(standing[at] if holds else None)
-        if None not in runs:
-            return runs
-    return []
+        runs = [spot for spot in (_round(standing, place) for place in places) if spot]
+        if len(runs) == len(places):
+            return Found("exact", *lines_at(text, [runs[0], runs[-1]]), already=True)
+    return None
+
+
+def _round(standing: Sequence[Spot], place: Spot) -> Spot | None:
+    """Return the last of the rising places that begins ahead of this one, if it holds it."""
+    at = bisect_right(standing, place.start, key=lambda spot: spot.start) - 1
+    return standing[at] if at >= 0 and place.end <= standing[at].end else None
 
 
 def _is_lines(text: Text, spot: Spot) -> bool:
-    """Whether the place is lines from their first character to their last."""
-    first, last = lines_at(text, [spot])
-    ends = text.starts[last], text.starts[last - 1] + len(content(text.lines[last - 1]))
-    return text.starts[first] == spot.start and spot.end in ends
-
-
-def _adds_lines(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
-    """Whether what stands at the place ahead of the old text, or behind it, is whole lines where
-    the edit adds lines there: `import b` is not added by `import b.c`."""
+    """Return True if the place is lines from their first character to their last."""
     start = text.starts[text.line_at(spot.start) - 1]
-    begins = not text.part(start, spot.start).strip(BLANKS)
-    if ahead.endswith(b"\n") and not begins:
+    return spot.start == start and _ends_line(text, spot.end)
+
+
+def _is_apart(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
+    """Return True if the place ends where words do, and where lines do on which lines are added.
+
+    `import b` is not added by `import b.c`.
+    """
+    start = text.starts[text.line_at(spot.start) - 1]
+    if ahead.endswith(b"\n") and text.part(start, spot.start).strip(BLANKS):
         return False
-    return not behind.startswith(b"\n") or _ends_line(text, spot.end)
+    if behind.startswith(b"\n") and not _ends_line(text, spot.end):
+        return False
+    sides = (text.part(at - 1, at + 1) for at in (spot.start, spot.end) if at)
+    return not any(map(_WORD.fullmatch, sides))
 
 
 def _ends_line(text: Text, at: int) -> bool:
-    """Whether a line ends at this offset, or right before it."""
+    """Return True if a line ends at this offset, or right before it."""
     line = text.line_at(max(at - 1, 0)) - 1
     return at >= text.starts[line] + len(content(text.lines[line]))
-
-
-def _is_words(text: Text, spot: Spot) -> bool:
-    return not _splits_word(text, spot.start) and not _splits_word(text, spot.end)
-
-
-def _splits_word(text: Text, at: int) -> bool:
-    """Whether a word goes on at this offset."""
-    return at > 0 and _WORD.fullmatch(text.part(at - 1, at + 1)) is not None
 
 
 # ---------------------------------------------------------------- by lines

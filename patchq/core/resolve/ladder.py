@@ -36,7 +36,6 @@ from patchq.core.resolve.search import (
     Shift,
     apart,
     find,
-    first_pieces,
     indentation,
     shifted,
     ways,
@@ -140,9 +139,8 @@ def standing(
     """The ways in which the quote of `op` stands in `text`, at most so many."""
     passed: list[Step] = []
     for step in _steps(_quote(op, text), enabled):
-        there = ways(text, *step, most)
-        if narrow is not None:
-            there = narrow(there)
+        found = ways(text, *step, most)
+        there = narrow(found) if narrow is not None else found
         if there:
             return Standing(step, there, passed)
         passed.append(step)
@@ -233,12 +231,13 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
     rung, first = quote.rung or level.rung, there[0]
     new_chain = _new_round(text, step, there) if len(there) == 1 else None
     if new_chain is not None:
-        inside = _spans(new_chain) != _spans(first)
-        if inside or _is_stricter(text, new_chain, first, passed):
+        own = _spans(new_chain)
+        if own != _spans(first) or any(
+            _spans(way) == own for q, finer in passed for way in ways(text, q.inverse(), finer)
+        ):
             return _already(rung, new_chain)
-        if not inside:
-            detail = "its halves differ only in what was ignored to find it"
-            return _missed("unwritable", rung, there, detail)
+        detail = "its halves differ only in what was ignored to find it"
+        return _missed("unwritable", rung, there, detail)
     if quote.flaw:
         return _missed("unwritable", rung, there, quote.flaw)
     rewrites = [Rewrite(place.old, place.new) for place in first]
@@ -259,7 +258,8 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
 
 
 def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Missed:
-    return Missed(why, rung, first_pieces(there), detail)
+    places = {way[0].start: way[0] for way in there}
+    return Missed(why, rung, tuple(places.values()), detail)
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
@@ -284,18 +284,6 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     ):
         return new_chain[0]
     return None
-
-
-def _is_stricter(text: Text, new: Chain, old: Chain, passed: Sequence[Step]) -> bool:
-    """Whether the new half stands where it was found by a stricter reading than the old one does,
-    which so is a mere part of its own replacement, whoever has seen the text."""
-    if _spans(new) != _spans(old) and {p.shift for p in new} != {p.shift for p in old}:
-        return True
-    return any(
-        _spans(chain) == _spans(new)
-        for quote, level in passed
-        for chain in ways(text, quote.inverse(), level)
-    )
 
 
 def _already(rung: str, way: Chain) -> Found:

@@ -43,7 +43,7 @@ def resolve(text: Text, op: InParagraph) -> Found | Missed:
     new = in_utf8(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
     if op.target is not None:
         wanted = Wanted(in_utf8(op.target), in_utf8(op.new), None)
-        if there := there_already(text, wanted, places, len(places), ("line_endings",)):
+        if there := there_already(text, wanted, places, ("line_endings",)):
             return there
     runs = tuple(
         (Hunk(place.start, place.end, new),)

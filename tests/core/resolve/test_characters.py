@@ -155,10 +155,26 @@ def test_bytes_of_the_file_stay(before: str, op: Op, after: str) -> None:
         ("x y\n", ReplaceText("x", "x y", None)),
         ("f(a, b)\n", InContext("f(a", "", "", ", b")),
         ("a\n\nb\n", ReplaceText("a", "a\n")),
+        ("x! x x!\n", Occurrences("x", "!", (1, 3), insert=True)),
     ],
 )
 def test_already_there(before: str, op: Op) -> None:
     assert result(before, op) == "already"
+
+
+@pytest.mark.parametrize(
+    ("before", "op", "after"),
+    [
+        ("import a\nimport b.c\n", ReplaceText("import a", "import a\nimport b"),
+         "import a\nimport b\nimport b.c\n"),
+        ("x x\n", Occurrences("x", "x x", (1,)), "x x x\n"),
+        ("ab\n", ReplaceText("a", "a "), "a b\n"),
+        ("a bc\n", ReplaceText("a", "a b"), "a b bc\n"),
+    ],
+    ids=["a part of a line", "a stated occurrence", "blanks alone", "a part of a word"],
+)  # fmt: skip
+def test_what_is_not_there_already(before: str, op: Op, after: str) -> None:
+    assert result(before, op) == after
 
 
 def test_a_line_end_that_the_old_text_stands_before_is_not_the_new_one() -> None:
