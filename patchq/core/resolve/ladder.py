@@ -92,32 +92,32 @@ def resolve(
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
-    """What the ladder gives for most edits, at a third of its price: where the old half stands as
-    it is, in one place, nothing shows that the new one is there, and what that changes is one run
-    of new lines.  None says nothing."""
+    """Return what the ladder gives for most edits, at a third of its price; None says nothing.
+
+    The old half is as it is in one place, nothing shows that the new one is there, and what differs
+    between the lines that both share in front and at the end is nothing but new lines.
+    """
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
     old, new, view = quoted_lines(op.old), quoted_lines(op.new), text.view()
-    there = list(islice(view.find(old), 2)) if old else ()
-    if len(there) != 1 or (new and next(view.find(new), None) is not None):
+    places = view.find(old) if old else iter(())
+    start = next(places, None)
+    if start is None or next(places, None) is not None:
         return None
-    hunk = only_change(text, there[0], old, new)
-    return Found("exact", there[0], there[0] + len(old), ((hunk,),)) if hunk else None
-
-
-def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
-    """What a quote writes that stands exactly at line `start` (0-based), and nowhere else, where
-    nothing shows that it is there already; None unless it changes one run of lines into new
-    ones."""
-    blocks = line_diff(old, new)
-    if len(blocks) != 1:
+    if new and next(view.find(new), None) is not None:
         return None
-    a0, a1, b0, b1 = blocks[0]
-    if not set(old).isdisjoint(new[b0:b1]):
+    front, least = 0, min(len(old), len(new))
+    while front < least and old[front] == new[front]:
+        front += 1
+    behind = 0
+    while behind < least - front and old[-1 - behind] == new[-1 - behind]:
+        behind += 1
+    written, first, last = new[front : len(new) - behind], start + front, start + len(old) - behind
+    if old == new or not set(old).isdisjoint(written):
         return None
-    end, starts = text.line_end, text.starts
-    data = b"".join([line + end for line in new[b0:b1]])
-    return Hunk(starts[start + a0], starts[start + a1], data)
+    data = b"".join([line + text.line_end for line in written])
+    hunk = Hunk(text.starts[first], text.starts[last], data)
+    return Found("exact", start, start + len(old), ((hunk,),))
 
 
 class Standing(Struct, frozen=True):
