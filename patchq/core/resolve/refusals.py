@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +34,7 @@ from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.nearest import DOTS, nearest_places
 from patchq.core.resolve.readings import Lines, lines_of, unescape
 from patchq.core.resolve.search import Place, Shift, shifted
-from patchq.core.text.lines import BLANKS, Text
+from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
 _CONTEXT = 3
@@ -66,7 +65,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     """The problem for an edit that was missed."""
     op = edit.op
     if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
-        return _untold(edit, scene, missed)
+        return _unexamined(edit, scene, missed)
     if missed.why == "count":
         return _count(edit, scene, missed)
     if isinstance(op, Anchored):
@@ -76,11 +75,10 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         if missed.why == "ambiguous":
             lines = ", ".join(str(place.start + 1) for place in missed.places)
             what = f"it may mean several places: lines {lines}"
-        code = "match.ambiguous" if missed.why == "ambiguous" else "match.none"
-        return _uncertain(edit, scene, code, what, "quote the lines next to the change")
+        return _uncertain(edit, scene, missed, what, "quote the lines next to the change")
     if missed.why == "unwritable" and not missed.places:
         return _uncertain(
-            edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
+            edit, scene, missed, missed.detail, "write the new lines as the file has them"
         )
     quote = Replace(*map(_ended, halves(op)))
     if missed.why == "unwritable":
@@ -98,20 +96,24 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     return _none(edit, quote, scene)
 
 
-def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """The problem for an edit that nobody looks into any more, since so many were missed."""
-    op, kind = edit.op, missed.why if missed.why in ("ambiguous", "invented") else "none"
+def _code(op: Op, missed: Missed) -> str:
+    """Return the code of a missed edit."""
+    why = missed.why
     if isinstance(op, Anchored):
-        code = f"anchor.{'ambiguous' if missed.why == 'unwritable' else kind}"
-    elif missed.why == "count":
-        code = _count_code(op, missed)
-    else:
-        code = "match.ambiguous" if kind == "ambiguous" else "match.none"
+        why = "ambiguous" if why == "unwritable" else why
+        return f"anchor.{why if why in ('ambiguous', 'invented') else 'none'}"
+    if why == "count" and (isinstance(op, ReplaceText) or not missed.detail.isdecimal()):
+        return "match.count"  # too many places, or a stated number of them, are the reason
+    return "match.ambiguous" if why == "ambiguous" else "match.none"
+
+
+def _unexamined(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    """Return the problem with an edit behind so many missed ones that it is not looked into."""
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
     more = ", …" if len(missed.places) > _FEW else ""
     found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
     return Problem(
-        code,
+        _code(edit.op, missed),
         f"edit {edit.id}, at line {edit.at[0]} of the response, has no certain place in "
         f"{_place(scene)}{found}; so many edits have none that this one was not looked into",
         "read the file again, and send fewer edits at a time",
@@ -121,9 +123,9 @@ def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     )
 
 
-def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
+def _uncertain(edit: Edit, scene: Scene, missed: Missed, what: str, hint: str) -> Problem:
     return Problem(
-        code,
+        _code(edit.op, missed),
         f"edit {edit.id} has no certain place in {scene.path}: {what}",
         hint,
         edit=edit.id,
@@ -147,19 +149,13 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         hint = f"count from 1 to {missed.detail}, or {hint}"
     times = "once" if missed.detail == "1" else f"{missed.detail} times"
     return Problem(
-        _count_code(op, missed),
+        _code(op, missed),
         f"the text of edit {edit.id} occurs {times} in {scene.path}, and the edit asks for {asked}",
         hint,
         edit=edit.id,
         path=scene.path,
         candidates=_places(edit, scene),
     )
-
-
-def _count_code(op: Op, missed: Missed) -> str:
-    """Return `match.count` where too many places or a stated number of them are the reason."""
-    counted = missed.detail.isdecimal() and not isinstance(op, ReplaceText)
-    return "match.none" if counted else "match.count"
 
 
 def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
@@ -182,43 +178,27 @@ def _ended(half: str) -> str:
 def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
     anchor = (op.selected or op.name or "").strip()
     if missed.why == "unwritable":
+        return _uncertain(edit, scene, missed, missed.detail, "quote the lines to change")
+    if missed.detail == "scope":
+        what = "its content may take the place of the header alone or of the whole definition"
         return _uncertain(
-            edit, scene, "anchor.ambiguous", missed.detail, "quote the lines to change"
-        )
-    if missed.why == "ambiguous" and missed.detail == "scope":
-        return _uncertain(
-            edit,
-            scene,
-            "anchor.ambiguous",
-            "its content may take the place of the header alone or of the whole definition",
-            'say `"scope": "line"` or `"scope": "definition"`',
+            edit, scene, missed, what, 'say `"scope": "line"` or `"scope": "definition"`'
         )
     if missed.why == "ambiguous":
         lines = ", ".join(str(place.start + 1) for place in missed.places)
-        return replace(
-            _uncertain(
-                edit,
-                scene,
-                "anchor.ambiguous",
-                f"the anchor {anchor!r} stands on several lines: {lines}",
-                "choose an anchor that occurs once, or state its `line`",
-            ),
-            line=missed.places[0].start + 1,
-            candidates=_bare(scene, missed.places[:_MOST]),
-        )
-    invented = missed.why == "invented"
-    there = () if invented and op.candidates else scene.text.contents
-    scene.effort.spend(4 * len(there))
-    known = (line.strip(BLANKS).decode("utf-8", "replace") for line in there)
-    likely = nearest(anchor, dict.fromkeys(filter(None, known if there else op.candidates or ())))
-    return _uncertain(
-        edit,
-        scene,
-        "anchor.invented" if invented else "anchor.none",
-        f"the anchor {anchor!r} is "
-        + ("none of the candidates" if invented else "not in the file"),
-        f"did you mean {likely!r}?" if likely else "choose an anchor that the file has",
-    )
+        what = f"the anchor {anchor!r} stands on several lines: {lines}"
+        hint = "choose an anchor that occurs once, or state its `line`"
+        problem = _uncertain(edit, scene, missed, what, hint)
+        found = _bare(scene, missed.places[:_MOST])
+        return replace(problem, line=missed.places[0].start + 1, candidates=found)
+    if missed.why == "invented" and op.candidates:
+        what, known = "none of the candidates", [*op.candidates]
+    else:
+        what, known = "not in the file", [decode(line) for line in scene.text.contents]
+    scene.effort.spend(4 * len(known))
+    likely = nearest(anchor, dict.fromkeys(filter(None, map(str.strip, known))))
+    hint = f"did you mean {likely!r}?" if likely else "choose an anchor that the file has"
+    return _uncertain(edit, scene, missed, f"the anchor {anchor!r} is {what}", hint)
 
 
 # ---------------------------------------------------------------- a quote of whole lines
@@ -444,24 +424,9 @@ def _as_quoted(lines: Lines, shift: Shift) -> str | None:
 
 
 def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
-    """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
-    known = _SYMBOLS.setdefault(text, {})
-    if index not in known:
-        known[index] = _symbol_at(text, index)
-    symbol, steps = known[index]
-    effort.spend(steps)  # whoever asks first, so that no order makes a difference
-    return symbol
-
-
-_SYMBOLS: WeakKeyDictionary[Text, dict[int, tuple[str | None, int]]] = WeakKeyDictionary()
-"""What encloses the lines that were asked for, and the steps that it took to tell: many edits that
-are missed may mean the same lines."""
-
-
-def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
+    """Return the definitions round a line, outermost first (`Login.check`), by indentation."""
     names: list[str] = []
-    depth = sys.maxsize
-    at = index
+    depth, at = sys.maxsize, index
     while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
         line, at = text.contents[at], at - 1
         if not line.strip() or _depth(line) >= depth:
@@ -469,7 +434,8 @@ def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
         depth = _depth(line)
         if match := _SYMBOL.match(decode(line)):
             names.append(match[1])
-    return ".".join(reversed(names)) or None, 2 * (index - at)
+    effort.spend(2 * (index - at))
+    return ".".join(reversed(names)) or None
 
 
 def _depth(line: bytes) -> int:
