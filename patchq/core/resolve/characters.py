@@ -21,7 +21,7 @@ from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.core.resolve.readings import unescape
-from patchq.core.resolve.search import MOST_PLACES, Chain, Place, S, Spot, apart, indentation
+from patchq.core.resolve.search import MOST_PLACES, Place, S, Spot, apart, indentation
 from patchq.core.resolve.spots import MOST_SPOTS, begun_lines, in_utf8, lines_at, spots, within
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import BLANKS, BOM, Text, content, split_lines
@@ -104,7 +104,7 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
     wanted = _wanted(text, op)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
-    if outcome is not None and not _may_mean_lines(wanted, outcome):
+    if outcome is not None:
         return outcome
     readings = _readings(wanted, rungs)
     for reading, name in readings:
@@ -174,13 +174,6 @@ def _literal(
             return replace(there, rung=named or rung), most
         return _rewritten(text, wanted, places, named or rung, rungs), most
     return None, most
-
-
-def _may_mean_lines(wanted: Wanted, outcome: Found | Missed) -> bool:
-    """Whether a quote that cannot be replaced inside its line's indentation may be whole lines with
-    less of it."""
-    unwritable = isinstance(outcome, Missed) and outcome.why == "unwritable"
-    return unwritable and bool(indentation(wanted.old))
 
 
 def _several(
@@ -363,18 +356,11 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
     if op is None:
         return Missed("none")
 
-    def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
-        first, last = wanted.window or (0, 0)
-        within = [way for way in ways if first <= way[0].start + 1 <= last]
-        return within if len(within) == 1 else ways
+    if wanted.at is None and wanted.count == 1:
+        return ladder.resolve(text, op, rungs)
 
     def pick(found: list[Place]) -> Sequence[Place] | None:
         places = wanted.pick(found, text) or []
         return None if wanted.has_too_many(places) else places
 
-    if wanted.at in (None, (1,)) and wanted.count == 1:
-        narrow = inside if wanted.window else None
-        found = ladder.resolve(text, op, rungs, narrow)
-        if wanted.at is None or not isinstance(found, Missed) or found.why != "ambiguous":
-            return found
     return ladder.resolve_many(text, op, rungs, pick)

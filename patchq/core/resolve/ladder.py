@@ -78,16 +78,11 @@ Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 """Keeps of several ways those that something besides the quote allows."""
 
 
-def resolve(
-    text: Text,
-    op: Replace,
-    enabled: Sequence[str],
-    narrow: Narrow | None = None,
-) -> Found | Missed:
+def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
     """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
-    if narrow is None and text.view().is_indexed and (found := _plain(text, op)):
+    if text.view().is_indexed and (found := _plain(text, op)):
         return found
-    there = standing(text, op, enabled, narrow)
+    there = standing(text, op, enabled)
     return judged(text, there, there.ways) if there else Missed("none")
 
 
@@ -311,20 +306,16 @@ def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
 
 
 def _has_evidence(quote: Quote, level: Level) -> bool:
-    """Whether the new half keeps a line of the old one, and says something that it did not."""
-    old, new = (_as_read(half, level) for half in (quote.old, quote.new))
-    return any(line.strip() and line in old for line in new) and any(
-        line not in old and any(map(str.isalnum, line.decode("utf-8", "replace"))) for line in new
+    """Return True if the new half keeps a line of the old one, and says something new."""
+    old, new = (
+        {
+            line.removeprefix(indentation(line)) if level.shifts else line
+            for line in (level.normalise(half) if level.normalise else half)
+        }
+        for half in (quote.old, quote.new)
     )
-
-
-def _as_read(half: Lines, level: Level) -> set[bytes]:
-    return set(_each_as_read(half, level))
-
-
-def _each_as_read(half: Lines, level: Level) -> Lines:
-    lines = level.normalise(half) if level.normalise else half
-    return [line.removeprefix(indentation(line)) if level.shifts else line for line in lines]
+    added = b"".join(new - old).decode("utf-8", "replace")
+    return any(line.strip() for line in new & old) and any(map(str.isalnum, added))
 
 
 # ---------------------------------------------------------------- what a match writes

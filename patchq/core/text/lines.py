@@ -224,7 +224,7 @@ class Text:
         return chars, chars.translate(_TYPOGRAPHY)
 
     def view(self, normalise: Normalise | None = None) -> View:
-        """Return the lines as `normalise` reads each of those without their `\n`; None: unchanged."""
+        """Return the lines without their `\n` as `normalise` reads each; None: unchanged."""
         if normalise is None:
             return self._raw_view
         if normalise not in self._views:
