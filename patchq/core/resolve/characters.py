@@ -113,10 +113,12 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
             return found if name is None else replace(found, rung=name)
     for reading, name in readings:
         outcome, seen = _literal(text, reading, rungs, name)
-        most = max(most, seen)
+        most = max(most, seen, key=len)
         if outcome is not None:
             return outcome
-    return Missed("count", detail=str(most)) if most and wanted.counts else Missed("none")
+    if not most or not wanted.counts:
+        return Missed("none")
+    return Missed("count", places=begun_lines(text, most), detail=str(len(most)))
 
 
 def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
@@ -156,18 +158,18 @@ def _without_escapes(rungs: Sequence[str]) -> list[str]:
 
 def _literal(
     text: Text, wanted: Wanted, rungs: Collection[str], named: str | None = None
-) -> tuple[Found | Missed | None, int]:
-    """The outcome at the first rung that decides, and the most places seen at any."""
-    most = 0
+) -> tuple[Found | Missed | None, list[Spot]]:
+    """Return the outcome at the first rung that decides, and the most places found at any."""
+    most: list[Spot] = []
     for rung, found in spots(text, wanted.old, rungs):
-        most = max(most, len(apart(found)))
+        most = max(most, apart(found), key=len)
         places = wanted.pick(found, text)
         if not places:
             continue
         if wanted.has_too_many(places):
             return _several(text, wanted, places, named or rung, rungs), most
         if len(found) > MOST_SPOTS:
-            return Missed("count", rung, detail=_times(found)), most
+            return Missed("count", rung, begun_lines(text, found), _times(found)), most
         counted = wanted.at is not None and len(found) > 1 and wanted.target
         there = None if counted else there_already(text, wanted, places, rungs)
         if there is not None:

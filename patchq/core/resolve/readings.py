@@ -106,25 +106,28 @@ _NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
 _ESCAPE = re.compile(rb"\\(n|t|r|\"|'|`|\\)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
-_Numbered = list[tuple[bytes, re.Match[bytes] | None]]
-
 
 def without_numbers(quote: Quote) -> Quote | None:
-    """The quote without `12 | ` or `12→` in front of every line; None when it has none.
+    """Return the quote without `12 | ` or `12→` in front of every line; None when it has none.
 
-    The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
-    Blank lines at the quote's edges need none either.
+    The numbers count up by one.  Blank lines need none.
     """
     old, new = ([(line, _NUMBER.match(line)) for line in half] for half in (quote.old, quote.new))
-    if not _counts_up(old):
+    numbers = [number and int(number[1]) for line, number in old if line.strip()]
+    if (
+        not numbers
+        or numbers[0] is None
+        or numbers != [*range(numbers[0], numbers[0] + len(numbers))]
+    ):
         return None
-    carrying = [number is not None for line, number in new if line.strip() not in (b"", *DOTS)]
-    partly = any(carrying) and not all(carrying)
-    # A blank behind the bar belongs to the number only if it stands behind every bar.
-    numbers = [(line, number) for line, number in (*old, *new) if number and number[2]]
-    wide = all(number[3] or number.end() == len(line) for line, number in numbers)
+    carrying = [number is not None for line, number in new if line.strip()]
+    # A blank behind the bar belongs to the number only if it is behind every bar.
+    barred = [(line, number) for line, number in (*old, *new) if number and number[2]]
+    wide = all(number[3] or number.end() == len(line) for line, number in barred)
     bare_old, bare_new = ([_behind(*line, wide) for line in half] for half in (old, new))
-    flaw = "only some of the new lines carry a line number" if partly else None
+    flaw = None
+    if any(carrying) and not all(carrying):
+        flaw = "only some of the new lines carry a line number"
     indented = all(line[:1] in (b" ", b"\t") for line in quote.old if line.strip())
     if indented and not any(carrying) and _shifted_all(bare_old, bare_new):
         flaw = "the new lines are indented otherwise than those that carry line numbers"
@@ -136,22 +139,6 @@ def _shifted_all(old: Lines, new: Lines) -> bool:
     texts = {line.lstrip(b" \t") for line in old}
     kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
     return bool(kept) and set(old).isdisjoint(kept)
-
-
-def _counts_up(half: _Numbered) -> bool:
-    last, gap = None, False
-    shown = [i for i, (line, _) in enumerate(half) if line.strip()]
-    for line, match in half[shown[0] : shown[-1] + 1] if shown else ():
-        if match:
-            number = int(match[1])
-            if last is not None and (number <= last if gap else number != last + 1):
-                return False
-            last, gap = number, False
-        elif line.strip() in DOTS:
-            gap = True
-        else:
-            return False
-    return last is not None
 
 
 def _behind(line: bytes, number: re.Match[bytes] | None, wide: bool) -> bytes:

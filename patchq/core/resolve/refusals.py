@@ -154,21 +154,8 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         hint,
         edit=edit.id,
         path=scene.path,
-        candidates=_places(edit, scene),
+        candidates=_bare(scene, missed.places[:_MOST]),
     )
-
-
-def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
-    """Where a text stands that was counted, as for a quote of whole lines if it is one."""
-    old, new = map(_ended, halves(edit.op))
-    quote = Replace(old, new)
-    scene.effort.spend(len(scene.text.contents))
-    found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
-    if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
-        return candidates(scene, quote, found)
-    first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
-    lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
-    return _bare(scene, (Place(k, k + 1, [], []) for k in lines[:_MOST]))
 
 
 def _ended(half: str) -> str:
