@@ -19,10 +19,17 @@ from msgspec.structs import replace
 from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
+from patchq.core.resolve.char_ranges import (
+    MOST_RANGES,
+    begun_lines,
+    char_ranges,
+    in_utf8,
+    lines_at,
+    within,
+)
 from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.core.resolve.readings import unescape
-from patchq.core.resolve.search import MOST_PLACES, Place, S, Spot, apart, indentation
-from patchq.core.resolve.spots import MOST_SPOTS, begun_lines, in_utf8, lines_at, spots, within
+from patchq.core.resolve.search import MOST_PLACES, CharRange, LineRange, S, apart, indentation
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import BLANKS, BOM, Text, content, split_lines
 
@@ -32,8 +39,7 @@ CharacterOp = ReplaceText | Occurrences | InContext
 
 
 class Wanted(Struct, frozen=True):
-    """What an edit asks for: `fresh` for `target` where it stands between `before` and `after`, at
-    which of the places."""
+    """An edit's wish: `replacement` for `target` between `before` and `after`, and where."""
 
     target: bytes
     replacement: bytes
@@ -44,7 +50,7 @@ class Wanted(Struct, frozen=True):
     after: bytes = b""
     stated: bool = False
     takes_line_end: bool = False
-    """Whether the line's end behind whole lines goes along."""
+    """The line's end behind whole lines goes along."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
@@ -72,7 +78,7 @@ class Wanted(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Whether the edit says how many places, or which of them, it means."""
+        """True if the edit says how many places, or which of them, it means."""
         return self.at is not None or self.count not in (1, None) or self.stated
 
     def unescaped(self) -> Wanted:
@@ -90,17 +96,19 @@ class Wanted(Struct, frozen=True):
             return [there[i - 1] for i in self.at] if known else None
         if len(found) > 1 and self.window:
             first, last = self.window
-            inside = [spot for spot in found if first <= text.line_at(spot.start) <= last]
+            inside = [span for span in found if first <= text.line_at(span.start) <= last]
             return inside if len(inside) == 1 else found
         return found or None
 
-    def has_too_many(self, found: Sequence[Spot]) -> bool:
+    def has_too_many(self, found: Sequence[object]) -> bool:
         return self.at is None and self.count is not None and len(found) > self.count
 
 
 def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
-    """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
-    the stated number."""
+    """Return the place of `op` in `text`, or why there is none.
+
+    `Missed("count")` has the number of places that there are instead of the stated one.
+    """
     wanted = _wanted(text, op)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
@@ -122,7 +130,7 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
 
 
 def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
-    """Where the new text of whole lines stands in place of the old, which is nowhere."""
+    """Return the new text's lines, where the old text is nowhere and they are in its place."""
     wanted = _wanted(text, op)
     if wanted.at is not None or wanted.count != 1:
         return None
@@ -134,7 +142,7 @@ def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
 
 
 def _wanted(text: Text, op: CharacterOp) -> Wanted:
-    """What the edit asks for, without a byte order mark that the text has already."""
+    """Return the edit's wish, without a byte order mark that the text has already."""
     wanted = Wanted.of(op)
     if text.offset and not wanted.old.startswith(BOM):
         return replace(wanted, replacement=wanted.replacement.removeprefix(BOM))
@@ -158,17 +166,17 @@ def _without_escapes(rungs: Sequence[str]) -> list[str]:
 
 def _literal(
     text: Text, wanted: Wanted, rungs: Collection[str], named: str | None = None
-) -> tuple[Found | Missed | None, list[Spot]]:
+) -> tuple[Found | Missed | None, list[CharRange]]:
     """Return the outcome at the first rung that decides, and the most places found at any."""
-    most: list[Spot] = []
-    for rung, found in spots(text, wanted.old, rungs):
+    most: list[CharRange] = []
+    for rung, found in char_ranges(text, wanted.old, rungs):
         most = max(most, apart(found), key=len)
         places = wanted.pick(found, text)
         if not places:
             continue
         if wanted.has_too_many(places):
             return _several(text, wanted, places, named or rung, rungs), most
-        if len(found) > MOST_SPOTS:
+        if len(found) > MOST_RANGES:
             return Missed("count", rung, begun_lines(text, found), _times(found)), most
         counted = wanted.at is not None and len(found) > 1 and wanted.target
         there = None if counted else there_already(text, wanted, places, rungs)
@@ -179,7 +187,7 @@ def _literal(
 
 
 def _several(
-    text: Text, wanted: Wanted, found: Sequence[Spot], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, found: Sequence[CharRange], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     """More places than asked for: one if all of them give the same bytes."""
     places = begun_lines(text, found)
@@ -189,7 +197,7 @@ def _several(
         return missed
     if wanted.old == wanted.new:
         return Found(rung, places[0].start, places[0].end)
-    ways = [_rewritten(text, wanted, [spot], rung, rungs) for spot in found]
+    ways = [_rewritten(text, wanted, [span], rung, rungs) for span in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
@@ -201,48 +209,48 @@ def _several(
     return first if there is None else replace(there, rung=rung)
 
 
-def _times(found: Sequence[Spot]) -> str:
+def _times(found: Sequence[CharRange]) -> str:
     """Return how many places there are, as far as they are counted."""
-    return str(len(apart(found))) if len(found) <= MOST_SPOTS else f"more than {MOST_SPOTS:,}"
+    return str(len(apart(found))) if len(found) <= MOST_RANGES else f"more than {MOST_RANGES:,}"
 
 
 def _rewritten(
-    text: Text, wanted: Wanted, places: Sequence[Spot], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     start, end = lines_at(text, places)
-    if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in places)), None):
+    if flaw := next(filter(None, (_flaw(text, wanted, span) for span in places)), None):
         return Missed("unwritable", rung, detail=flaw)
     inner = places
     if wanted.before or wanted.after:
-        inner = [within(text, spot, wanted.before, wanted.after) for spot in places]
+        inner = [within(text, span, wanted.before, wanted.after) for span in places]
     runs = (
-        _without_line(text, spot)
+        _without_line(text, span)
         if wanted.takes_line_end
-        else _changed(text, spot, wanted.target, wanted.replacement)
-        for spot in inner
+        else _changed(text, span, wanted.target, wanted.replacement)
+        for span in inner
     )
     return Found(rung, start, end, tuple(run for run in runs if run))
 
 
-def _without_line(text: Text, spot: Spot) -> tuple[Hunk, ...]:
+def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
     """The removal of a place, and of the line's end behind it if there is one and the place is
     whole lines."""
-    first, last = text.line_at(spot.start) - 1, text.line_at(max(spot.end - 1, spot.start)) - 1
+    first, last = text.line_at(span.start) - 1, text.line_at(max(span.end - 1, span.start)) - 1
     end = text.starts[last] + len(content(text.lines[last]))
-    whole = text.starts[first] == spot.start and spot.end == end
+    whole = text.starts[first] == span.start and span.end == end
     ended = last + 1 < len(text.lines) or not text.lacks_final_newline
-    return (Hunk(spot.start, text.starts[last + 1] if whole and ended else spot.end, b""),)
+    return (Hunk(span.start, text.starts[last + 1] if whole and ended else span.end, b""),)
 
 
-def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
-    """Why the new text cannot stand where the old one was found, to the letter."""
+def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:
+    """Return the reason why the new text cannot replace the old one to the letter."""
     if not wanted.old.isascii():
-        curled = typographic(wanted.old) - typographic(text.part(spot.start, spot.end))
+        curled = typographic(wanted.old) - typographic(text.part(span.start, span.end))
         if curled & typographic(wanted.replacement):
             return "a new line has typographic characters that the file has as plain ones"
-    line = text.line_at(spot.start) - 1
-    ahead = text.part(text.starts[line], spot.start)
-    there, written = split_lines(text.part(spot.start, spot.end)), split_lines(wanted.new)
+    line = text.line_at(span.start) - 1
+    ahead = text.part(text.starts[line], span.start)
+    there, written = split_lines(text.part(span.start, span.end)), split_lines(wanted.new)
     if not ahead or ahead.strip(BLANKS) or len(written) <= len(there):
         return None
     indent = indentation(content(text.lines[line]))
@@ -252,20 +260,20 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
 
 
 def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
-    """Whether all lines but blank ones are indented at least so far."""
+    """Return True if all lines but blank ones are indented at least so far."""
     return all(line.startswith(indent) for line in lines if line.strip())
 
 
-def _changed(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
+def _changed(text: Text, span: CharRange, old: bytes, new: bytes) -> tuple[Hunk, ...]:
     """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
     share keep the text's bytes; new line ends are the text's most frequent."""
-    there = split_lines(text.part(spot.start, spot.end))
+    there = split_lines(text.part(span.start, span.end))
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
     if ours == theirs:
         return ()
     if len(there) != len(ours) or len(ours) == 1 == len(theirs):
-        return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
-    starts = list(accumulate(map(len, there), initial=spot.start))
+        return (Hunk(span.start, span.end, _ended(text, theirs)),)
+    starts = list(accumulate(map(len, there), initial=span.start))
     return tuple(
         Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
         for a0, a1, b0, b1 in line_diff(ours, theirs)
@@ -282,7 +290,7 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
 
 
 def there_already(
-    text: Text, wanted: Wanted, places: Sequence[Spot], rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], rungs: Collection[str]
 ) -> Found | None:
     """Return the lines of the new text that the places are parts of, if all of them are.
 
@@ -295,41 +303,41 @@ def there_already(
     is_seen = bool((ahead + behind).strip())
     # The end of the line that the old text is on is none that the new one brings.
     ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
-    for _, there in spots(text, wanted.new + b"\n" * ended, rungs):
+    for _, there in char_ranges(text, wanted.new + b"\n" * ended, rungs):
         standing = [
-            spot
-            for spot in there
-            if (is_seen or _is_lines(text, spot)) and _is_apart(text, spot, ahead, behind)
+            span
+            for span in there
+            if (is_seen or _is_lines(text, span)) and _is_apart(text, span, ahead, behind)
         ]
-        runs = [spot for spot in (_round(standing, place) for place in places) if spot]
+        runs = [span for span in (_round(standing, place) for place in places) if span]
         if len(runs) == len(places):
             return Found("exact", *lines_at(text, [runs[0], runs[-1]]), already=True)
     return None
 
 
-def _round(standing: Sequence[Spot], place: Spot) -> Spot | None:
+def _round(standing: Sequence[CharRange], place: CharRange) -> CharRange | None:
     """Return the last of the rising places that begins ahead of this one, if it holds it."""
-    at = bisect_right(standing, place.start, key=lambda spot: spot.start) - 1
+    at = bisect_right(standing, place.start, key=lambda span: span.start) - 1
     return standing[at] if at >= 0 and place.end <= standing[at].end else None
 
 
-def _is_lines(text: Text, spot: Spot) -> bool:
+def _is_lines(text: Text, span: CharRange) -> bool:
     """Return True if the place is lines from their first character to their last."""
-    start = text.starts[text.line_at(spot.start) - 1]
-    return spot.start == start and _ends_line(text, spot.end)
+    start = text.starts[text.line_at(span.start) - 1]
+    return span.start == start and _ends_line(text, span.end)
 
 
-def _is_apart(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
+def _is_apart(text: Text, span: CharRange, ahead: bytes, behind: bytes) -> bool:
     """Return True if the place ends where words do, and where lines do on which lines are added.
 
     `import b` is not added by `import b.c`.
     """
-    start = text.starts[text.line_at(spot.start) - 1]
-    if ahead.endswith(b"\n") and text.part(start, spot.start).strip(BLANKS):
+    start = text.starts[text.line_at(span.start) - 1]
+    if ahead.endswith(b"\n") and text.part(start, span.start).strip(BLANKS):
         return False
-    if behind.startswith(b"\n") and not _ends_line(text, spot.end):
+    if behind.startswith(b"\n") and not _ends_line(text, span.end):
         return False
-    sides = (text.part(at - 1, at + 1) for at in (spot.start, spot.end) if at)
+    sides = (text.part(at - 1, at + 1) for at in (span.start, span.end) if at)
     return not any(map(_WORD.fullmatch, sides))
 
 
@@ -361,7 +369,7 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
     if wanted.at is None and wanted.count == 1:
         return ladder.resolve(text, op, rungs)
 
-    def pick(found: list[Place]) -> Sequence[Place] | None:
+    def pick(found: list[LineRange]) -> Sequence[LineRange] | None:
         places = wanted.pick(found, text) or []
         return None if wanted.has_too_many(places) else places
 

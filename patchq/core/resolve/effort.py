@@ -1,5 +1,6 @@
-"""What telling of missed edits may cost: a budget of steps, so that no clock is needed and the same
-response always gets the same report.
+"""A budget of steps for explaining missed edits.
+
+It needs no clock, so that the same response always gets the same report.
 
 A step is about what comparing a line with another one takes; a million of them take well under a
 second.
@@ -19,7 +20,7 @@ BYTES_A_STEP = 500
 
 @dataclass(slots=True)
 class Effort:
-    """How many steps are left."""
+    """The steps that are left."""
 
     left: int = STEPS
     paid: set[Hashable] = field(default_factory=set)

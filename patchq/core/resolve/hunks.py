@@ -21,7 +21,7 @@ from patchq.core.model.ops import PatchHunk, Replace
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, Standing, inserted
 from patchq.core.resolve.readings import lines_of, stripped
-from patchq.core.resolve.search import Chain, Place
+from patchq.core.resolve.search import Chain, LineRange
 from patchq.core.text.lines import BLANKS, Text
 
 _MOST_PLACES = 200
@@ -177,8 +177,8 @@ def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
     return at
 
 
-def _shared(place: Place, *, back: int | None = None) -> int:
-    """How many lines the halves share in front; with `back` at the end, so many less."""
+def _shared(place: LineRange, *, back: int | None = None) -> int:
+    """Return the number of lines that the halves share in front; with `back`, at the end."""
     old, new = place.old, place.new
     if back is not None:
         old, new = old[back:][::-1], new[back:][::-1]
@@ -223,7 +223,7 @@ def _behind_claims(
         elif isinstance(here, Found):
             is_before, quoted = here.end <= quoted and here.hunks, -1
             if is_before:
-                place = Place(here.start, here.end, [], [])
+                place = LineRange(here.start, here.end, [], [])
                 why = "it stands before the lines that the chunk above it quotes"
                 here = Missed("unwritable", here.rung, (place,), why)
         yield here

@@ -32,7 +32,7 @@ from patchq.core.resolve.search import (
     MOST_PLACES,
     NO_SHIFT,
     Chain,
-    Place,
+    LineRange,
     Shift,
     apart,
     find,
@@ -70,7 +70,7 @@ class Missed(Struct, frozen=True):
 
     why: Why
     rung: str | None = None
-    places: Sequence[Place] = ()
+    places: Sequence[LineRange] = ()
     detail: str = ""
 
 
@@ -79,7 +79,7 @@ Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
-    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
+    """Return the place of `op` by the match levels that are `enabled` (`readings.RUNGS`)."""
     if text.view().is_indexed and (found := _plain(text, op)):
         return found
     there = standing(text, op, enabled)
@@ -146,7 +146,7 @@ def resolve_many(
     text: Text,
     op: Replace,
     enabled: Sequence[str],
-    pick: Callable[[list[Place]], Sequence[Place] | None],
+    pick: Callable[[list[LineRange]], Sequence[LineRange] | None],
 ) -> Found | Missed:
     """The same at several places: those that `pick` takes, from left to right without overlap; it
     takes none where there are too few, and gives None where there are too many."""
@@ -173,7 +173,7 @@ def resolve_many(
 
 
 def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
-    """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
+    """Return the new half's lines, where the old half is nowhere and they are in its place."""
     quote = _quote(op, text)
     if not quote.new or quote.old == quote.new:
         return None
@@ -220,7 +220,7 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
 
 
 def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Missed:
-    """What the ways in which a quote stands make of the edit, if it can mean those of `there`."""
+    """Return the edit's place, if it can mean the ways of `there`, or why it has none."""
     step, passed = standing.step, standing.passed
     quote, level = step
     rung, first = quote.rung or level.rung, there[0]
@@ -258,7 +258,7 @@ def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Mi
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
-    """What a quote's pieces write in one way in which they stand."""
+    """Return the hunks of a quote's pieces in one way to place them."""
     pieces = zip(rewrites, way, strict=True)
     return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in pieces])
 
@@ -290,7 +290,7 @@ def _spans(way: Chain) -> list[tuple[int, int]]:
 
 
 def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]) -> bool:
-    """Whether two ways to change the text, neither of them empty, give the same bytes."""
+    """Return True if two ways to change the text, neither empty, give the same bytes."""
     ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
     start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
     return replaced(text.whole, ours, start, end) == replaced(text.whole, theirs, start, end)
@@ -322,7 +322,7 @@ def _has_evidence(quote: Quote, level: Level) -> bool:
 
 
 class Rewrite:
-    """How the new half of a quote differs from the old one, wherever that stands."""
+    """The difference between a quote's new half and its old one, wherever that is."""
 
     def __init__(self, old: Lines, new: Lines) -> None:
         self._old = [line.removesuffix(b"\r") for line in old]

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from patchq.core.model.ops import InParagraph
 from patchq.core.model.predicate import Predicate, parse
 from patchq.core.model.values import Hunk
+from patchq.core.resolve.char_ranges import as_letters, begun_lines, in_bytes, in_utf8, lines_at
 from patchq.core.resolve.characters import Wanted, there_already
 from patchq.core.resolve.ladder import Found, Missed
-from patchq.core.resolve.search import Spot, apart
-from patchq.core.resolve.spots import as_letters, begun_lines, in_bytes, in_utf8, lines_at
+from patchq.core.resolve.search import CharRange, apart
 from patchq.core.text.lines import Text, find
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
@@ -21,9 +21,9 @@ Range = tuple[int, int]
 
 
 def resolve(text: Text, op: InParagraph) -> Found | Missed:
-    """Where `op` belongs in `text`."""
+    """Return the place of `op` in `text`, or why there is none."""
     predicate = parse(op.predicate)
-    places: list[Spot] = []
+    places: list[CharRange] = []
     for start, paragraph in _paragraphs(text):
         if predicate.matches(paragraph):
             places += in_bytes(paragraph, _inside(paragraph, op, predicate), start)

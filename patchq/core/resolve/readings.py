@@ -1,6 +1,6 @@
-"""How a quote may be read: the ladder's rungs, in their order, and what each of them ignores.
+"""The match levels of a quote, in their order, and what each of them ignores.
 
-Rung *k* ignores what all rungs up to *k* ignore, as far as they are enabled.  `line_numbers`,
+Level *k* ignores what all levels up to *k* ignore, as far as they are enabled.  `line_numbers`,
 `unescaped` and `elided` rewrite the quote and start again from `exact`.
 """
 
@@ -40,7 +40,7 @@ def stripped(lines: Lines) -> Lines:
 
 
 class Level(Struct, frozen=True):
-    """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
+    """A match level, with all below it; `normalise` is None where they ignore nothing."""
 
     rung: str
     normalise: Normalise | None
@@ -135,7 +135,7 @@ def without_numbers(quote: Quote) -> Quote | None:
 
 
 def _shifted_all(old: Lines, new: Lines) -> bool:
-    """Whether `new` keeps lines of `old`, and every one of them with another indentation."""
+    """Return True if `new` keeps lines of `old`, but all with another indentation."""
     texts = {line.lstrip(b" \t") for line in old}
     kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
     return bool(kept) and set(old).isdisjoint(kept)
@@ -185,7 +185,7 @@ def pieces(lines: Lines) -> list[Lines]:
 
 
 def has_text(piece: Lines) -> bool:
-    """Whether the piece has a line that shows a shift; blank ones fit any."""
+    """Return True if the piece has a line that shows a shift; blank ones fit any."""
     return any(line.strip() for line in piece)
 
 
@@ -208,7 +208,7 @@ def unescape_text(text: str) -> str:
 
 
 def is_escaped_line(text: str) -> bool:
-    """Whether a text has line breaks as escapes only."""
+    """Return True if a text has line breaks as escapes only."""
     return "\\n" in text and "\n" not in text.removesuffix("\n")
 
 

@@ -1,5 +1,6 @@
-"""Why an edit has no certain place, whatever form it has, with what gives it one: of an
-ambiguous quote the places that it may mean, each with what tells it from the others.
+"""Problems of edits without a certain place, in words that let the next one have it.
+
+An ambiguous quote's places are named, each with what tells it from the others.
 
 Similarity is used here only: it suggests, it never applies.
 """
@@ -33,7 +34,7 @@ from patchq.core.resolve.elsewhere import Sweep
 from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.nearest import DOTS, nearest_places
 from patchq.core.resolve.readings import Lines, lines_of, unescape
-from patchq.core.resolve.search import Place, Shift, shifted
+from patchq.core.resolve.search import LineRange, Shift, shifted
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
@@ -49,9 +50,11 @@ Search = Callable[[bytes], Sweep]
 
 
 class Scene(Struct, frozen=True):
-    """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
-    of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all
-    of it only as far as the `effort` reaches."""
+    """The file in which a quote was sought, and what may be done to explain that it is not there.
+
+    `text` is the base's, or what `earlier` edits of the batch made of it.  What takes long is done
+    only with a `search`, and all of it only as far as the `effort` reaches.
+    """
 
     path: str
     text: Text
@@ -356,7 +359,7 @@ def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ..
     )
 
 
-def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
+def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
     """Places without what tells them from others: their line numbers do."""
     text, effort = scene.text, scene.effort
     return tuple(
@@ -371,7 +374,7 @@ def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
 
 
 def _certain(
-    scene: Scene, op: Replace, place: Place, places: Sequence[Place], trials: Iterator[int]
+    scene: Scene, op: Replace, place: LineRange, places: Sequence[LineRange], trials: Iterator[int]
 ) -> Iterator[str]:
     """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
     there = scene.text.contents
@@ -393,7 +396,7 @@ def _certain(
             yield quoted.removesuffix("\n")
 
 
-def _same_before(there: Lines, place: Place, other: Place, count: int) -> bool:
+def _same_before(there: Lines, place: LineRange, other: LineRange, count: int) -> bool:
     return count <= other.start and all(
         there[place.start - k].strip() == there[other.start - k].strip()
         for k in range(1, count + 1)

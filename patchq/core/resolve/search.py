@@ -1,4 +1,4 @@
-"""Where a quote of whole lines stands in a text, at one level of the ladder.
+"""The places of a quote of whole lines in a text, at one match level.
 
 Runs of lines are found by one substring search; for a uniform shift of the indentation by one among
 lines without it, and one for the quote with each indentation that is found so.
@@ -42,25 +42,26 @@ class Shift(Struct, frozen=True):
 NO_SHIFT = Shift()
 
 
-class Spot(Struct, frozen=True):
-    """What was found: the bytes `start:end` of `Text.whole`, or such lines (0-based, half-open)."""
+class CharRange(Struct, frozen=True):
+    """The bytes `start:end` of `Text.whole`."""
 
     start: int
     end: int
 
 
-S = TypeVar("S", bound=Spot)
+class LineRange(Struct, frozen=True):
+    """The lines `start:end` (0-based, half-open), read as the quote's `old` and `new`."""
 
-
-class Place(Spot, frozen=True):
-    """Lines that are read as the quote's `old` and `new`."""
-
+    start: int
+    end: int
     old: Lines
     new: Lines
     shift: Shift = NO_SHIFT
 
 
-Chain = tuple[Place, ...]
+S = TypeVar("S", CharRange, LineRange)
+
+Chain = tuple[LineRange, ...]
 """A place for each piece of a quote, front to back."""
 
 
@@ -76,7 +77,7 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
         else:
             size = len(old)
             found = [
-                (Place(start, start + size, old, new, shift),)
+                (LineRange(start, start + size, old, new, shift),)
                 for start, shift in islice(find(text, old, level), most)
             ]
         if found:
@@ -87,9 +88,9 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
 def apart(found: Iterable[S]) -> list[S]:
     """Those that do not overlap one before them, from left to right."""
     kept: list[S] = []
-    for spot in found:
-        if not kept or spot.start >= kept[-1].end:
-            kept.append(spot)
+    for span in found:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
     return kept
 
 
@@ -105,7 +106,7 @@ def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
 
 
 def _droppable(old: Lines, new: Lines) -> int:
-    """How many blank lines `old` can lose in front; `new`, unless empty, has to lose them too."""
+    """Return the number of blank lines that `old` and `new`, unless empty, can lose in front."""
     if not any(line.strip() for line in old):
         return 0
     return min(_MOST_EDGE_BLANKS, *map(_leading_blanks, [old, new] if new else [old]))
@@ -197,7 +198,7 @@ def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]
         ]
         for starts in _successions(chain):
             yield tuple(
-                Place(start, start + len(piece.old), piece.old, piece.new, shift)
+                LineRange(start, start + len(piece.old), piece.old, piece.new, shift)
                 for start, piece in zip(starts, chain, strict=True)
             )
 

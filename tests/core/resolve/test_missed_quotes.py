@@ -23,11 +23,11 @@ from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.nearest import nearest_places
 from patchq.core.resolve.readings import RUNGS
 from patchq.core.resolve.refusals import Scene, symbol_at
-from patchq.core.resolve.search import Place
+from patchq.core.resolve.search import LineRange
 from patchq.core.text.lines import Text
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
 
-PLACES = Place(2, 3, [b"a"], [b"b"]), Place(4, 5, [b"a"], [b"b"])
+PLACES = LineRange(2, 3, [b"a"], [b"b"]), LineRange(4, 5, [b"a"], [b"b"])
 ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
 
 FILE = """\
