@@ -63,11 +63,11 @@ class _Range(Struct, frozen=True):
     def follows(self, other: _Range) -> bool:
         """Return True if it may be behind; hunks may quote the same lines, or add at one point."""
         return self.first >= other.last and (
-            self.start > other.start or self._is_point or other._is_point
+            self.start > other.start or self.is_point or other.is_point
         )
 
     @property
-    def _is_point(self) -> bool:
+    def is_point(self) -> bool:
         return self.way is None and self.first == self.last
 
 

@@ -2,6 +2,7 @@
 
 Each word of the quote votes for the lines at which the quote would begin if the word were meant
 there.  A word that is rare in the file counts for more; blanks count for nothing.
+Spelling counts only where the file has none of the words.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _CLOSE = 0.8
 _APART = 3
 """Lines so near are one place."""
 _LONGEST_LINE = 1000
+_LEAST_LETTERS = 4
 _PER_LINE = 5
 """Steps that it takes to index a line."""
 
@@ -47,13 +49,28 @@ def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
                 weight = max(len(lines), 1) ** -0.5
                 most += weight
                 votes.update(dict.fromkeys((max(i - j, 0) for i in lines), weight))
+    if not votes:
+        return _likest(text, quote, effort)
     ranked = sorted(votes, key=lambda start: (-votes[start], start))
-    if not ranked or votes[ranked[0]] < _LEAST_SHARE * most:
+    if votes[ranked[0]] < _LEAST_SHARE * most:
         return []
     first = ranked[0]
     second = next((start for start in ranked if abs(start - first) > _APART), first)
     is_close = second != first and votes[second] >= _CLOSE * votes[first]
     return [first, second] if is_close else [first]
+
+
+def _likest(text: Text, quote: Lines, effort: Effort) -> list[int]:
+    """Return the place of the line that is spelt most like the quote's longest."""
+    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
+    wanted = quote[longest].strip()[:_LONGEST_LINE]
+    if len(wanted) < _LEAST_LETTERS or not effort.spend(8 * len(text.contents)):
+        return []
+    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
+
+    lines = [line.strip()[:_LONGEST_LINE] for line in text.contents]
+    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
+    return [max(int(best[2]) - longest, 0)] if best else []
 
 
 def _index(text: Text) -> dict[bytes, list[int]]:

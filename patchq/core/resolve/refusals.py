@@ -157,7 +157,7 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         hint,
         edit=edit.id,
         path=scene.path,
-        candidates=_bare(scene, missed.places[:_MOST]),
+        candidates=candidates(scene, Replace(*map(_ended, halves(op))), missed),
     )
 
 

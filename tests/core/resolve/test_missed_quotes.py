@@ -130,11 +130,13 @@ def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> Non
         (["def  check( self,name ) :", "  if name in self.guests :"], [3]),
         (["        if name in self.guests:"], [4, 9]),
         (["one.more(thing) of another kind", "name = 1"], []),
+        (["improt oss"], [0]),
         (["?"], []),
     ],
     ids=[
         "a line that the file has not", "a line that it has", "a mistyped word",
-        "other blanks in every line", "two that are close", "too little of it", "no word",
+        "other blanks in every line", "two that are close", "too little of it",
+        "mistyped words alone", "no word",
     ],
 )  # fmt: skip
 def test_nearest_places(quote: list[str], lines: list[int]) -> None:
