@@ -65,12 +65,11 @@ def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
 
 def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
     """Return the problem with a new line that stands for lines which the edit takes away."""
-    if not rules.elision or is_document(edit.path):
+    if not rules.elision:
         return None
-    old = halves(edit.op)[0]
     for hunk in hunks:
         for line, count in _suspects(edit.path, text, hunk):
-            if not _is_known(line, old, text):
+            if not (is_document(edit.path) or _is_known(line, halves(edit.op)[0], text)):
                 return _problem(edit, line, f", {count} lines of the file")
     return None
 
@@ -104,6 +103,8 @@ def _stands_for(path: str, line: str) -> bool:
 
 def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
     """Yield the lines of a replacement that stand for lines that go, and the number of these."""
+    if text.part(hunk.start, hunk.end).count(b"\n") < 2:
+        return  # one line that is written takes the place of three at least
     folded = hunk.new.lower()
     if not any(sign in folded for sign in _SIGNS):
         return

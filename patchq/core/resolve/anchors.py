@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from patchq.core.model.ops import Anchored
 from patchq.core.resolve.ladder import Found, Missed, Rewrite, inserted
 from patchq.core.resolve.readings import Lines, lines_of, stripped
-from patchq.core.resolve.search import Place, indentation
+from patchq.core.resolve.search import LineRange, indentation
 from patchq.core.text import grammars
 from patchq.core.text.lines import Text
 
@@ -35,7 +35,7 @@ _DEFINITIONS = ("function_definition", "class_definition")
 
 
 def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
-    """Where `op` belongs in `text`, the file at `path`."""
+    """Return the place of `op` in `text`, the file at `path`."""
     anchor = op.selected or op.name or ""
     if op.candidates is not None and anchor.strip() not in map(str.strip, op.candidates):
         return Missed("invented", detail=anchor)
@@ -50,7 +50,7 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
         return Missed(
             "ambiguous",
             "exact",
-            tuple(Place(part.header, part.header + 1, [], []) for part in found[:51]),
+            tuple(LineRange(part.header, part.header + 1, [], []) for part in found[:51]),
         )
     placed = _placed(text, op, found[0], known is not None)
     return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
@@ -113,8 +113,10 @@ def _placed(text: Text, op: Anchored, part: Part, parsed: bool) -> Found | Misse
 
 
 def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
-    """What the content takes the place of: the header, if it is one; the whole definition, if it
-    repeats at least its last line; None when it may mean either."""
+    """Return the lines that the content replaces; None when it may mean two things.
+
+    The header, if it is one; the whole definition, if it repeats at least its last line.
+    """
     last = text.contents[part.end - 1].strip()
     written = [line.strip() for line in content if line.strip()]
     header = text.contents[part.header].split()[:1]

@@ -19,10 +19,17 @@ from msgspec.structs import replace
 from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
 from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
+from patchq.core.resolve.char_ranges import (
+    MOST_RANGES,
+    begun_lines,
+    char_ranges,
+    in_utf8,
+    lines_at,
+    within,
+)
 from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
 from patchq.core.resolve.readings import unescape
-from patchq.core.resolve.search import MOST_PLACES, Chain, Place, S, Spot, apart, indentation
-from patchq.core.resolve.spots import MOST_SPOTS, begun_lines, in_utf8, lines_at, spots, within
+from patchq.core.resolve.search import MOST_PLACES, CharRange, LineRange, S, apart, indentation
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import BLANKS, BOM, Text, content, split_lines
 
@@ -32,8 +39,7 @@ CharacterOp = ReplaceText | Occurrences | InContext
 
 
 class Wanted(Struct, frozen=True):
-    """What an edit asks for: `fresh` for `target` where it stands between `before` and `after`, at
-    which of the places."""
+    """An edit's wish: `replacement` for `target` between `before` and `after`, and where."""
 
     target: bytes
     replacement: bytes
@@ -44,9 +50,7 @@ class Wanted(Struct, frozen=True):
     after: bytes = b""
     stated: bool = False
     takes_line_end: bool = False
-    """Whether the line's end behind whole lines goes along."""
-    inserts: bool = False
-    """Whether it adds what it wants behind `before`."""
+    """The line's end behind whole lines goes along."""
 
     @classmethod
     def of(cls, op: CharacterOp) -> Wanted:
@@ -56,7 +60,7 @@ class Wanted(Struct, frozen=True):
             case Occurrences(target, new, at, insert):
                 at = tuple(sorted(set(at))) if at is not None else None
                 if insert:
-                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target), inserts=True)
+                    return cls(b"", in_utf8(new), 1, at, before=in_utf8(target))
                 return cls(in_utf8(target), in_utf8(new), 1, at)
             case InContext(before, target, after, new, every, window):
                 context = in_utf8(before), in_utf8(after)
@@ -74,7 +78,7 @@ class Wanted(Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """Whether the edit says how many places, or which of them, it means."""
+        """True if the edit says how many places, or which of them, it means."""
         return self.at is not None or self.count not in (1, None) or self.stated
 
     def unescaped(self) -> Wanted:
@@ -92,21 +96,23 @@ class Wanted(Struct, frozen=True):
             return [there[i - 1] for i in self.at] if known else None
         if len(found) > 1 and self.window:
             first, last = self.window
-            inside = [spot for spot in found if first <= text.line_at(spot.start) <= last]
+            inside = [span for span in found if first <= text.line_at(span.start) <= last]
             return inside if len(inside) == 1 else found
         return found or None
 
-    def has_too_many(self, found: Sequence[Spot]) -> bool:
+    def has_too_many(self, found: Sequence[object]) -> bool:
         return self.at is None and self.count is not None and len(found) > self.count
 
 
 def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
-    """Where `op` belongs in `text`; `Missed("count")` tells how many places there are instead of
-    the stated number."""
+    """Return the place of `op` in `text`, or why there is none.
+
+    `Missed("count")` has the number of places that there are instead of the stated one.
+    """
     wanted = _wanted(text, op)
     letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
     outcome, most = _literal(text, wanted, letters)
-    if outcome is not None and not _may_mean_lines(wanted, outcome):
+    if outcome is not None:
         return outcome
     readings = _readings(wanted, rungs)
     for reading, name in readings:
@@ -115,14 +121,16 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
             return found if name is None else replace(found, rung=name)
     for reading, name in readings:
         outcome, seen = _literal(text, reading, rungs, name)
-        most = max(most, seen)
+        most = max(most, seen, key=len)
         if outcome is not None:
             return outcome
-    return Missed("count", detail=str(most)) if most and wanted.counts else Missed("none")
+    if not most or not wanted.counts:
+        return Missed("none")
+    return Missed("count", places=begun_lines(text, most), detail=str(len(most)))
 
 
 def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
-    """Where the new text of whole lines stands in place of the old, which is nowhere."""
+    """Return the new text's lines, where the old text is nowhere and they are in its place."""
     wanted = _wanted(text, op)
     if wanted.at is not None or wanted.count != 1:
         return None
@@ -134,7 +142,7 @@ def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
 
 
 def _wanted(text: Text, op: CharacterOp) -> Wanted:
-    """What the edit asks for, without a byte order mark that the text has already."""
+    """Return the edit's wish, without a byte order mark that the text has already."""
     wanted = Wanted.of(op)
     if text.offset and not wanted.old.startswith(BOM):
         return replace(wanted, replacement=wanted.replacement.removeprefix(BOM))
@@ -158,43 +166,38 @@ def _without_escapes(rungs: Sequence[str]) -> list[str]:
 
 def _literal(
     text: Text, wanted: Wanted, rungs: Collection[str], named: str | None = None
-) -> tuple[Found | Missed | None, int]:
-    """The outcome at the first rung that decides, and the most places seen at any."""
-    most = 0
-    for rung, found in spots(text, wanted.old, rungs):
-        most = max(most, len(apart(found)))
+) -> tuple[Found | Missed | None, list[CharRange]]:
+    """Return the outcome at the first rung that decides, and the most places found at any."""
+    most: list[CharRange] = []
+    for rung, found in char_ranges(text, wanted.old, rungs):
+        most = max(most, apart(found), key=len)
         places = wanted.pick(found, text)
         if not places:
             continue
-        if len(found) > MOST_SPOTS:
-            return Missed("count", rung, detail=f"more than {MOST_SPOTS}"), most
         if wanted.has_too_many(places):
             return _several(text, wanted, places, named or rung, rungs), most
-        if there := there_already(text, wanted, places, len(found), rungs):
+        if len(found) > MOST_RANGES:
+            return Missed("count", rung, begun_lines(text, found), _times(found)), most
+        counted = wanted.at is not None and len(found) > 1 and wanted.target
+        there = None if counted else there_already(text, wanted, places, rungs)
+        if there is not None:
             return replace(there, rung=named or rung), most
         return _rewritten(text, wanted, places, named or rung, rungs), most
     return None, most
 
 
-def _may_mean_lines(wanted: Wanted, outcome: Found | Missed) -> bool:
-    """Whether a quote that cannot be replaced inside its line's indentation may be whole lines with
-    less of it."""
-    unwritable = isinstance(outcome, Missed) and outcome.why == "unwritable"
-    return unwritable and bool(indentation(wanted.old))
-
-
 def _several(
-    text: Text, wanted: Wanted, found: Sequence[Spot], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, found: Sequence[CharRange], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     """More places than asked for: one if all of them give the same bytes."""
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
-    missed = Missed(why, rung, places, detail=str(len(apart(found))))
+    missed = Missed(why, rung, places, detail=_times(found))
     if wanted.count != 1 or len(found) > MOST_PLACES:
         return missed
     if wanted.old == wanted.new:
         return Found(rung, places[0].start, places[0].end)
-    ways = [_rewritten(text, wanted, [spot], rung, rungs) for spot in found]
+    ways = [_rewritten(text, wanted, [span], rung, rungs) for span in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
@@ -202,47 +205,52 @@ def _several(
     )
     if not same:
         return missed
-    there = there_already(text, wanted, found, 1, rungs)
+    there = there_already(text, wanted, found, rungs)
     return first if there is None else replace(there, rung=rung)
 
 
+def _times(found: Sequence[CharRange]) -> str:
+    """Return how many places there are, as far as they are counted."""
+    return str(len(apart(found))) if len(found) <= MOST_RANGES else f"more than {MOST_RANGES:,}"
+
+
 def _rewritten(
-    text: Text, wanted: Wanted, places: Sequence[Spot], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], rung: str, rungs: Collection[str]
 ) -> Found | Missed:
     start, end = lines_at(text, places)
-    if flaw := next(filter(None, (_flaw(text, wanted, spot) for spot in places)), None):
+    if flaw := next(filter(None, (_flaw(text, wanted, span) for span in places)), None):
         return Missed("unwritable", rung, detail=flaw)
     inner = places
     if wanted.before or wanted.after:
-        inner = [within(text, spot, wanted.before, wanted.after) for spot in places]
+        inner = [within(text, span, wanted.before, wanted.after) for span in places]
     runs = (
-        _without_line(text, spot)
+        _without_line(text, span)
         if wanted.takes_line_end
-        else _changed(text, spot, wanted.target, wanted.replacement)
-        for spot in inner
+        else _changed(text, span, wanted.target, wanted.replacement)
+        for span in inner
     )
     return Found(rung, start, end, tuple(run for run in runs if run))
 
 
-def _without_line(text: Text, spot: Spot) -> tuple[Hunk, ...]:
+def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
     """The removal of a place, and of the line's end behind it if there is one and the place is
     whole lines."""
-    first, last = text.line_at(spot.start) - 1, text.line_at(max(spot.end - 1, spot.start)) - 1
+    first, last = text.line_at(span.start) - 1, text.line_at(max(span.end - 1, span.start)) - 1
     end = text.starts[last] + len(content(text.lines[last]))
-    whole = text.starts[first] == spot.start and spot.end == end
+    whole = text.starts[first] == span.start and span.end == end
     ended = last + 1 < len(text.lines) or not text.lacks_final_newline
-    return (Hunk(spot.start, text.starts[last + 1] if whole and ended else spot.end, b""),)
+    return (Hunk(span.start, text.starts[last + 1] if whole and ended else span.end, b""),)
 
 
-def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
-    """Why the new text cannot stand where the old one was found, to the letter."""
+def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:
+    """Return the reason why the new text cannot replace the old one to the letter."""
     if not wanted.old.isascii():
-        curled = typographic(wanted.old) - typographic(text.part(spot.start, spot.end))
+        curled = typographic(wanted.old) - typographic(text.part(span.start, span.end))
         if curled & typographic(wanted.replacement):
             return "a new line has typographic characters that the file has as plain ones"
-    line = text.line_at(spot.start) - 1
-    ahead = text.part(text.starts[line], spot.start)
-    there, written = split_lines(text.part(spot.start, spot.end)), split_lines(wanted.new)
+    line = text.line_at(span.start) - 1
+    ahead = text.part(text.starts[line], span.start)
+    there, written = split_lines(text.part(span.start, span.end)), split_lines(wanted.new)
     if not ahead or ahead.strip(BLANKS) or len(written) <= len(there):
         return None
     indent = indentation(content(text.lines[line]))
@@ -252,20 +260,20 @@ def _flaw(text: Text, wanted: Wanted, spot: Spot) -> str | None:
 
 
 def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
-    """Whether all lines but blank ones are indented at least so far."""
+    """Return True if all lines but blank ones are indented at least so far."""
     return all(line.startswith(indent) for line in lines if line.strip())
 
 
-def _changed(text: Text, spot: Spot, old: bytes, new: bytes) -> tuple[Hunk, ...]:
+def _changed(text: Text, span: CharRange, old: bytes, new: bytes) -> tuple[Hunk, ...]:
     """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
     share keep the text's bytes; new line ends are the text's most frequent."""
-    there = split_lines(text.part(spot.start, spot.end))
+    there = split_lines(text.part(span.start, span.end))
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
     if ours == theirs:
         return ()
     if len(there) != len(ours) or len(ours) == 1 == len(theirs):
-        return (Hunk(spot.start, spot.end, _ended(text, theirs)),)
-    starts = list(accumulate(map(len, there), initial=spot.start))
+        return (Hunk(span.start, span.end, _ended(text, theirs)),)
+    starts = list(accumulate(map(len, there), initial=span.start))
     return tuple(
         Hunk(starts[a0], starts[a1], _ended(text, theirs[b0:b1]))
         for a0, a1, b0, b1 in line_diff(ours, theirs)
@@ -282,95 +290,61 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
 
 
 def there_already(
-    text: Text, wanted: Wanted, places: Sequence[Spot], count: int, rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], rungs: Collection[str]
 ) -> Found | None:
-    """Where the edit is there already, at all of its places (`count` are as many as there are);
-    None if it is not."""
-    runs: list[Spot | None] = []
-    if wanted.inserts:
-        runs = [_right_behind(text, spot, wanted.replacement) for spot in places]
-    elif wanted.at is None or count == 1:
-        runs = _parts_of_new(text, wanted, places, rungs)
-    first, end = lines_at(text, places)
-    for run in runs[: len(places)]:
-        if run is None:
-            return None
-        start, stop = lines_at(text, [run])
-        first, end = min(first, start), max(end, stop)
-    return Found("exact", first, end, already=True) if runs else None
+    """Return the lines of the new text that the places are parts of, if all of them are.
 
-
-def _right_behind(text: Text, spot: Spot, insertion: bytes) -> Spot | None:
-    """The insertion, if it stands right behind the place."""
-    flat = insertion.replace(b"\r\n", b"\n")
-    for form in (flat, flat.replace(b"\n", b"\r\n")) if flat else ():
-        end = spot.end + len(form)
-        if text.part(spot.end, end) != form or _splits_word(text, end):
-            continue
-        if not flat.startswith(b"\n") or _ends_line(text, end):
-            return Spot(spot.end, end)
+    It is lines of the file, or adds to a part of one what can be seen.
+    """
+    old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
+    if old == new or old not in new:
+        return None
+    ahead, _, behind = new.partition(old)
+    is_seen = bool((ahead + behind).strip())
+    # The end of the line that the old text is on is none that the new one brings.
+    ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
+    for _, there in char_ranges(text, wanted.new + b"\n" * ended, rungs):
+        standing = [
+            span
+            for span in there
+            if (is_seen or _is_lines(text, span)) and _is_apart(text, span, ahead, behind)
+        ]
+        runs = [span for span in (_round(standing, place) for place in places) if span]
+        if len(runs) == len(places):
+            return Found("exact", *lines_at(text, [runs[0], runs[-1]]), already=True)
     return None
 
 
-def _parts_of_new(
-    text: Text, wanted: Wanted, places: Sequence[Spot], rungs: Collection[str]
-) -> list[Spot | None]:
-    """For each place the new text that it is a part of, where that stands as whole lines, or adds
-    to a part of one what can be seen."""
-    old, new = (half.replace(b"\r\n", b"\n") for half in (wanted.old, wanted.new))
-    if old == new or old not in new:
-        return []
-    ahead, _, behind = new.partition(old)
-    added = bool((ahead + behind).strip())
-    # The end of the line that the old text stands on is none that the new one brings.
-    ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
-    for _, there in spots(text, wanted.new + b"\n" * ended, rungs):
-        standing = [
-            spot
-            for spot in there
-            if _is_lines(text, spot)
-            or (added and _is_words(text, spot) and _adds_lines(text, spot, ahead, behind))
-        ]
-        runs: list[Spot | None] = []
-        for place in places:
-            at = bisect_right(standing, place.start, key=lambda spot: spot.start) - 1
-            holds = at >= 0 and place.end <= standing[at].end
-            runs.append(standing[at] if holds else None)
-        if None not in runs:
-            return runs
-    return []
+def _round(standing: Sequence[CharRange], place: CharRange) -> CharRange | None:
+    """Return the last of the rising places that begins ahead of this one, if it holds it."""
+    at = bisect_right(standing, place.start, key=lambda span: span.start) - 1
+    return standing[at] if at >= 0 and place.end <= standing[at].end else None
 
 
-def _is_lines(text: Text, spot: Spot) -> bool:
-    """Whether the place is lines from their first character to their last."""
-    first, last = lines_at(text, [spot])
-    ends = text.starts[last], text.starts[last - 1] + len(content(text.lines[last - 1]))
-    return text.starts[first] == spot.start and spot.end in ends
+def _is_lines(text: Text, span: CharRange) -> bool:
+    """Return True if the place is lines from their first character to their last."""
+    start = text.starts[text.line_at(span.start) - 1]
+    return span.start == start and _ends_line(text, span.end)
 
 
-def _adds_lines(text: Text, spot: Spot, ahead: bytes, behind: bytes) -> bool:
-    """Whether what stands at the place ahead of the old text, or behind it, is whole lines where
-    the edit adds lines there: `import b` is not added by `import b.c`."""
-    start = text.starts[text.line_at(spot.start) - 1]
-    begins = not text.part(start, spot.start).strip(BLANKS)
-    if ahead.endswith(b"\n") and not begins:
+def _is_apart(text: Text, span: CharRange, ahead: bytes, behind: bytes) -> bool:
+    """Return True if the place ends where words do, and where lines do on which lines are added.
+
+    `import b` is not added by `import b.c`.
+    """
+    start = text.starts[text.line_at(span.start) - 1]
+    if ahead.endswith(b"\n") and text.part(start, span.start).strip(BLANKS):
         return False
-    return not behind.startswith(b"\n") or _ends_line(text, spot.end)
+    if behind.startswith(b"\n") and not _ends_line(text, span.end):
+        return False
+    sides = (text.part(at - 1, at + 1) for at in (span.start, span.end) if at)
+    return not any(map(_WORD.fullmatch, sides))
 
 
 def _ends_line(text: Text, at: int) -> bool:
-    """Whether a line ends at this offset, or right before it."""
+    """Return True if a line ends at this offset, or right before it."""
     line = text.line_at(max(at - 1, 0)) - 1
     return at >= text.starts[line] + len(content(text.lines[line]))
-
-
-def _is_words(text: Text, spot: Spot) -> bool:
-    return not _splits_word(text, spot.start) and not _splits_word(text, spot.end)
-
-
-def _splits_word(text: Text, at: int) -> bool:
-    """Whether a word goes on at this offset."""
-    return at > 0 and _WORD.fullmatch(text.part(at - 1, at + 1)) is not None
 
 
 # ---------------------------------------------------------------- by lines
@@ -392,18 +366,11 @@ def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Misse
     if op is None:
         return Missed("none")
 
-    def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
-        first, last = wanted.window or (0, 0)
-        within = [way for way in ways if first <= way[0].start + 1 <= last]
-        return within if len(within) == 1 else ways
+    if wanted.at is None and wanted.count == 1:
+        return ladder.resolve(text, op, rungs)
 
-    def pick(found: list[Place]) -> Sequence[Place] | None:
+    def pick(found: list[LineRange]) -> Sequence[LineRange] | None:
         places = wanted.pick(found, text) or []
         return None if wanted.has_too_many(places) else places
 
-    if wanted.at in (None, (1,)) and wanted.count == 1:
-        narrow = inside if wanted.window else None
-        found = ladder.resolve(text, op, rungs, narrow)
-        if wanted.at is None or not isinstance(found, Missed) or found.why != "ambiguous":
-            return found
     return ladder.resolve_many(text, op, rungs, pick)

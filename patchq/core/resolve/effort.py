@@ -1,5 +1,6 @@
-"""What telling of missed edits may cost: a budget of steps, so that no clock is needed and the same
-response always gets the same report.
+"""A budget of steps for explaining missed edits.
+
+It needs no clock, so that the same response always gets the same report.
 
 A step is about what comparing a line with another one takes; a million of them take well under a
 second.
@@ -7,7 +8,8 @@ second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 STEPS = 3_000_000
 """Of one reading of a batch: a fraction of the two seconds that requirement A10 allows."""
@@ -18,12 +20,20 @@ BYTES_A_STEP = 500
 
 @dataclass(slots=True)
 class Effort:
-    """How many steps are left."""
+    """The steps that are left."""
 
     left: int = STEPS
+    paid: set[Hashable] = field(default_factory=set)
 
     def spend(self, steps: int) -> bool:
-        """Take some; whether any were left."""
+        """Take so many; True if any were left."""
         some = self.left > 0
         self.left -= steps
         return some
+
+    def spend_once(self, key: Hashable, steps: int) -> bool:
+        """Take the steps of work whose result is kept, the first time; True if any were left."""
+        if key not in self.paid:
+            self.paid.add(key)
+            return self.spend(steps)
+        return self.left > 0

@@ -1,4 +1,4 @@
-"""Lines that stand under another path than the one that was named."""
+"""The search for lines under another path than the one that was named."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _PER_FILE = 8
 
 
 class Sweep(Struct, frozen=True):
-    """Where some lines stand in another file, if anywhere; `everywhere`: all files were looked
-    into; else `reach` says, as the end of a clause, how far that went."""
+    """The other file that has some lines, if any has.
+
+    `everywhere`: all files were searched; else `reach` says, as the end of a clause, how many.
+    """
 
     path: str | None = None
     everywhere: bool = False
@@ -73,7 +75,7 @@ class Elsewhere:
 
 
 def _hold_lines(data: bytes, lines: bytes) -> bool:
-    """Whether the bytes have these as whole lines, but for blanks at their ends."""
+    """Return True if the bytes have these as whole lines, but for blanks at their ends."""
     at = data.find(lines) if lines else -1
     while at >= 0:
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at + len(lines))

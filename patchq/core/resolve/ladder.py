@@ -11,7 +11,6 @@ are written, shifted as the quote was, with the file's own line end.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Literal
@@ -33,17 +32,16 @@ from patchq.core.resolve.search import (
     MOST_PLACES,
     NO_SHIFT,
     Chain,
-    Place,
+    LineRange,
     Shift,
     apart,
     find,
-    first_pieces,
     indentation,
     shifted,
     ways,
 )
 from patchq.core.text.line_diff import line_diff
-from patchq.core.text.lines import BLANKS, BOM, TYPOGRAPHIC, Text, content, plain_typography
+from patchq.core.text.lines import BOM, TYPOGRAPHIC, Text, content
 
 
 class Found(Struct, frozen=True):
@@ -72,7 +70,7 @@ class Missed(Struct, frozen=True):
 
     why: Why
     rung: str | None = None
-    places: Sequence[Place] = ()
+    places: Sequence[LineRange] = ()
     detail: str = ""
 
 
@@ -80,46 +78,41 @@ Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 """Keeps of several ways those that something besides the quote allows."""
 
 
-def resolve(
-    text: Text,
-    op: Replace,
-    enabled: Sequence[str],
-    narrow: Narrow | None = None,
-) -> Found | Missed:
-    """Where `op` belongs in `text`, by the rungs that are `enabled` (names of `readings.RUNGS`)."""
-    if narrow is None and text.view().is_indexed and (found := _plain(text, op)):
+def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
+    """Return the place of `op` by the match levels that are `enabled` (`readings.RUNGS`)."""
+    if text.view().is_indexed and (found := _plain(text, op)):
         return found
-    there = standing(text, op, enabled, narrow)
+    there = standing(text, op, enabled)
     return judged(text, there, there.ways) if there else Missed("none")
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
-    """What the ladder gives for most edits, at a third of its price: where the old half stands as
-    it is, in one place, nothing shows that the new one is there, and what that changes is one run
-    of new lines.  None says nothing."""
+    """Return what the ladder gives for most edits, at a third of its price; None says nothing.
+
+    The old half is as it is in one place, nothing shows that the new one is there, and what differs
+    between the lines that both share in front and at the end is nothing but new lines.
+    """
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
     old, new, view = quoted_lines(op.old), quoted_lines(op.new), text.view()
-    there = list(islice(view.find(old), 2)) if old else ()
-    if len(there) != 1 or (new and next(view.find(new), None) is not None):
+    places = view.find(old) if old else iter(())
+    start = next(places, None)
+    if start is None or next(places, None) is not None:
         return None
-    hunk = only_change(text, there[0], old, new)
-    return Found("exact", there[0], there[0] + len(old), ((hunk,),)) if hunk else None
-
-
-def only_change(text: Text, start: int, old: Lines, new: Lines) -> Hunk | None:
-    """What a quote writes that stands exactly at line `start` (0-based), and nowhere else, where
-    nothing shows that it is there already; None unless it changes one run of lines into new
-    ones."""
-    blocks = line_diff(old, new)
-    if len(blocks) != 1:
+    if new and next(view.find(new), None) is not None:
         return None
-    a0, a1, b0, b1 = blocks[0]
-    if not set(old).isdisjoint(new[b0:b1]):
+    front, least = 0, min(len(old), len(new))
+    while front < least and old[front] == new[front]:
+        front += 1
+    behind = 0
+    while behind < least - front and old[-1 - behind] == new[-1 - behind]:
+        behind += 1
+    written, first, last = new[front : len(new) - behind], start + front, start + len(old) - behind
+    if old == new or not set(old).isdisjoint(written):
         return None
-    end, starts = text.line_end, text.starts
-    data = b"".join([line + end for line in new[b0:b1]])
-    return Hunk(starts[start + a0], starts[start + a1], data)
+    data = b"".join([line + text.line_end for line in written])
+    hunk = Hunk(text.starts[first], text.starts[last], data)
+    return Found("exact", start, start + len(old), ((hunk,),))
 
 
 class Standing(Struct, frozen=True):
@@ -141,40 +134,19 @@ def standing(
     """The ways in which the quote of `op` stands in `text`, at most so many."""
     passed: list[Step] = []
     for step in _steps(_quote(op, text), enabled):
-        there = ways(text, *step, most)
-        if narrow is not None:
-            there = narrow(there)
+        found = ways(text, *step, most)
+        there = narrow(found) if narrow is not None else found
         if there:
             return Standing(step, there, passed)
         passed.append(step)
     return None
 
 
-def stands_nowhere(text: Text, op: Replace, enabled: Sequence[str], low: int, high: int) -> bool:
-    """Whether no rung can find the quote in the lines `low:high`, since one of its lines is not
-    there however it is read.  False says nothing."""
-    quote = _quote(op, text)
-    if any(reading is not quote for reading in rewritten(quote, enabled)):
-        return False
-    view = text.view(_at_its_loosest)
-    for line in filter(None, _at_its_loosest(quote.old)):
-        where = view.where(line)
-        at = bisect_left(where, low)
-        if at == len(where) or where[at] >= high:
-            return True
-    return False
-
-
-def _at_its_loosest(lines: Lines) -> Lines:
-    """Lines without all that any rung ignores."""
-    return [line.strip(BLANKS) for line in plain_typography(b"\n".join(lines)).split(b"\n")]
-
-
 def resolve_many(
     text: Text,
     op: Replace,
     enabled: Sequence[str],
-    pick: Callable[[list[Place]], Sequence[Place] | None],
+    pick: Callable[[list[LineRange]], Sequence[LineRange] | None],
 ) -> Found | Missed:
     """The same at several places: those that `pick` takes, from left to right without overlap; it
     takes none where there are too few, and gives None where there are too many."""
@@ -201,7 +173,7 @@ def resolve_many(
 
 
 def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
-    """Where the new half of `op` stands in place of the old one, which is nowhere in `text`."""
+    """Return the new half's lines, where the old half is nowhere and they are in its place."""
     quote = _quote(op, text)
     if not quote.new or quote.old == quote.new:
         return None
@@ -248,18 +220,19 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
 
 
 def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Missed:
-    """What the ways in which a quote stands make of the edit, if it can mean those of `there`."""
+    """Return the edit's place, if it can mean the ways of `there`, or why it has none."""
     step, passed = standing.step, standing.passed
     quote, level = step
     rung, first = quote.rung or level.rung, there[0]
     new_chain = _new_round(text, step, there) if len(there) == 1 else None
     if new_chain is not None:
-        inside = _spans(new_chain) != _spans(first)
-        if inside or _is_stricter(text, new_chain, first, passed):
+        own = _spans(new_chain)
+        if own != _spans(first) or any(
+            _spans(way) == own for q, finer in passed for way in ways(text, q.inverse(), finer)
+        ):
             return _already(rung, new_chain)
-        if not inside:
-            detail = "its halves differ only in what was ignored to find it"
-            return _missed("unwritable", rung, there, detail)
+        detail = "its halves differ only in what was ignored to find it"
+        return _missed("unwritable", rung, there, detail)
     if quote.flaw:
         return _missed("unwritable", rung, there, quote.flaw)
     rewrites = [Rewrite(place.old, place.new) for place in first]
@@ -280,11 +253,12 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
 
 
 def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Missed:
-    return Missed(why, rung, first_pieces(there), detail)
+    places = {way[0].start: way[0] for way in there}
+    return Missed(why, rung, tuple(places.values()), detail)
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
-    """What a quote's pieces write in one way in which they stand."""
+    """Return the hunks of a quote's pieces in one way to place them."""
     pieces = zip(rewrites, way, strict=True)
     return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in pieces])
 
@@ -307,18 +281,6 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     return None
 
 
-def _is_stricter(text: Text, new: Chain, old: Chain, passed: Sequence[Step]) -> bool:
-    """Whether the new half stands where it was found by a stricter reading than the old one does,
-    which so is a mere part of its own replacement, whoever has seen the text."""
-    if _spans(new) != _spans(old) and {p.shift for p in new} != {p.shift for p in old}:
-        return True
-    return any(
-        _spans(chain) == _spans(new)
-        for quote, level in passed
-        for chain in ways(text, quote.inverse(), level)
-    )
-
-
 def _already(rung: str, way: Chain) -> Found:
     return Found(rung, way[0].start, way[-1].end, already=True)
 
@@ -328,7 +290,7 @@ def _spans(way: Chain) -> list[tuple[int, int]]:
 
 
 def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]) -> bool:
-    """Whether two ways to change the text, neither of them empty, give the same bytes."""
+    """Return True if two ways to change the text, neither empty, give the same bytes."""
     ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
     start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
     return replaced(text.whole, ours, start, end) == replaced(text.whole, theirs, start, end)
@@ -344,27 +306,23 @@ def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
 
 
 def _has_evidence(quote: Quote, level: Level) -> bool:
-    """Whether the new half keeps a line of the old one, and says something that it did not."""
-    old, new = (_as_read(half, level) for half in (quote.old, quote.new))
-    return any(line.strip() and line in old for line in new) and any(
-        line not in old and any(map(str.isalnum, line.decode("utf-8", "replace"))) for line in new
+    """Return True if the new half keeps a line of the old one, and says something new."""
+    old, new = (
+        {
+            line.removeprefix(indentation(line)) if level.shifts else line
+            for line in (level.normalise(half) if level.normalise else half)
+        }
+        for half in (quote.old, quote.new)
     )
-
-
-def _as_read(half: Lines, level: Level) -> set[bytes]:
-    return set(_each_as_read(half, level))
-
-
-def _each_as_read(half: Lines, level: Level) -> Lines:
-    lines = level.normalise(half) if level.normalise else half
-    return [line.removeprefix(indentation(line)) if level.shifts else line for line in lines]
+    added = b"".join(new - old).decode("utf-8", "replace")
+    return any(line.strip() for line in new & old) and any(map(str.isalnum, added))
 
 
 # ---------------------------------------------------------------- what a match writes
 
 
 class Rewrite:
-    """How the new half of a quote differs from the old one, wherever that stands."""
+    """The difference between a quote's new half and its old one, wherever that is."""
 
     def __init__(self, old: Lines, new: Lines) -> None:
         self._old = [line.removesuffix(b"\r") for line in old]

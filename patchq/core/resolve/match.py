@@ -28,7 +28,7 @@ PartOp = (
 
 
 class Hints(Struct, frozen=True):
-    """What may decide besides the quote: the file's path, and whether stated lines are believed."""
+    """Facts besides the quote: the file's path; `lines_hold`: stated lines are believed."""
 
     rungs: Sequence[str]
     path: str
@@ -68,7 +68,7 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
-    """Where the edit is there already, its old text being nowhere."""
+    """Return the new text's lines, if the old text is nowhere and they are in its place."""
     match op:
         case Replace(old, new) | PatchHunk(old, new) if old or isinstance(op, Replace):
             return ladder.present(text, Replace(old, new), hints.rungs)

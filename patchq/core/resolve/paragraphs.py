@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from patchq.core.model.ops import InParagraph
 from patchq.core.model.predicate import Predicate, parse
 from patchq.core.model.values import Hunk
+from patchq.core.resolve.char_ranges import as_letters, begun_lines, in_bytes, in_utf8, lines_at
 from patchq.core.resolve.characters import Wanted, there_already
 from patchq.core.resolve.ladder import Found, Missed
-from patchq.core.resolve.search import Spot, apart
-from patchq.core.resolve.spots import as_letters, begun_lines, in_bytes, in_utf8, lines_at
+from patchq.core.resolve.search import CharRange, apart
 from patchq.core.text.lines import Text, find
 
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
@@ -21,9 +21,9 @@ Range = tuple[int, int]
 
 
 def resolve(text: Text, op: InParagraph) -> Found | Missed:
-    """Where `op` belongs in `text`."""
+    """Return the place of `op` in `text`, or why there is none."""
     predicate = parse(op.predicate)
-    places: list[Spot] = []
+    places: list[CharRange] = []
     for start, paragraph in _paragraphs(text):
         if predicate.matches(paragraph):
             places += in_bytes(paragraph, _inside(paragraph, op, predicate), start)
@@ -43,7 +43,7 @@ def resolve(text: Text, op: InParagraph) -> Found | Missed:
     new = in_utf8(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
     if op.target is not None:
         wanted = Wanted(in_utf8(op.target), in_utf8(op.new), None)
-        if there := there_already(text, wanted, places, len(places), ("line_endings",)):
+        if there := there_already(text, wanted, places, ("line_endings",)):
             return there
     runs = tuple(
         (Hunk(place.start, place.end, new),)

@@ -1,6 +1,6 @@
-"""How a quote may be read: the ladder's rungs, in their order, and what each of them ignores.
+"""The match levels of a quote, in their order, and what each of them ignores.
 
-Rung *k* ignores what all rungs up to *k* ignore, as far as they are enabled.  `line_numbers`,
+Level *k* ignores what all levels up to *k* ignore, as far as they are enabled.  `line_numbers`,
 `unescaped` and `elided` rewrite the quote and start again from `exact`.
 """
 
@@ -40,7 +40,7 @@ def stripped(lines: Lines) -> Lines:
 
 
 class Level(Struct, frozen=True):
-    """What one rung, with those below it, ignores.  `normalise` is None where that is nothing."""
+    """A match level, with all below it; `normalise` is None where they ignore nothing."""
 
     rung: str
     normalise: Normalise | None
@@ -106,25 +106,28 @@ _NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
 _ESCAPE = re.compile(rb"\\(n|t|r|\"|'|`|\\)")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
-_Numbered = list[tuple[bytes, re.Match[bytes] | None]]
-
 
 def without_numbers(quote: Quote) -> Quote | None:
-    """The quote without `12 | ` or `12→` in front of every line; None when it has none.
+    """Return the quote without `12 | ` or `12→` in front of every line; None when it has none.
 
-    The numbers count up by one; behind a `...` line, which needs none, they may leave some out.
-    Blank lines at the quote's edges need none either.
+    The numbers count up by one.  Blank lines need none.
     """
     old, new = ([(line, _NUMBER.match(line)) for line in half] for half in (quote.old, quote.new))
-    if not _counts_up(old):
+    numbers = [number and int(number[1]) for line, number in old if line.strip()]
+    if (
+        not numbers
+        or numbers[0] is None
+        or numbers != [*range(numbers[0], numbers[0] + len(numbers))]
+    ):
         return None
-    carrying = [number is not None for line, number in new if line.strip() not in (b"", *DOTS)]
-    partly = any(carrying) and not all(carrying)
-    # A blank behind the bar belongs to the number only if it stands behind every bar.
-    numbers = [(line, number) for line, number in (*old, *new) if number and number[2]]
-    wide = all(number[3] or number.end() == len(line) for line, number in numbers)
+    carrying = [number is not None for line, number in new if line.strip()]
+    # A blank behind the bar belongs to the number only if it is behind every bar.
+    barred = [(line, number) for line, number in (*old, *new) if number and number[2]]
+    wide = all(number[3] or number.end() == len(line) for line, number in barred)
     bare_old, bare_new = ([_behind(*line, wide) for line in half] for half in (old, new))
-    flaw = "only some of the new lines carry a line number" if partly else None
+    flaw = None
+    if any(carrying) and not all(carrying):
+        flaw = "only some of the new lines carry a line number"
     indented = all(line[:1] in (b" ", b"\t") for line in quote.old if line.strip())
     if indented and not any(carrying) and _shifted_all(bare_old, bare_new):
         flaw = "the new lines are indented otherwise than those that carry line numbers"
@@ -132,26 +135,10 @@ def without_numbers(quote: Quote) -> Quote | None:
 
 
 def _shifted_all(old: Lines, new: Lines) -> bool:
-    """Whether `new` keeps lines of `old`, and every one of them with another indentation."""
+    """Return True if `new` keeps lines of `old`, but all with another indentation."""
     texts = {line.lstrip(b" \t") for line in old}
     kept = [line for line in new if line.strip() and line.lstrip(b" \t") in texts]
     return bool(kept) and set(old).isdisjoint(kept)
-
-
-def _counts_up(half: _Numbered) -> bool:
-    last, gap = None, False
-    shown = [i for i, (line, _) in enumerate(half) if line.strip()]
-    for line, match in half[shown[0] : shown[-1] + 1] if shown else ():
-        if match:
-            number = int(match[1])
-            if last is not None and (number <= last if gap else number != last + 1):
-                return False
-            last, gap = number, False
-        elif line.strip() in DOTS:
-            gap = True
-        else:
-            return False
-    return last is not None
 
 
 def _behind(line: bytes, number: re.Match[bytes] | None, wide: bool) -> bytes:
@@ -198,7 +185,7 @@ def pieces(lines: Lines) -> list[Lines]:
 
 
 def has_text(piece: Lines) -> bool:
-    """Whether the piece has a line that shows a shift; blank ones fit any."""
+    """Return True if the piece has a line that shows a shift; blank ones fit any."""
     return any(line.strip() for line in piece)
 
 
@@ -221,7 +208,7 @@ def unescape_text(text: str) -> str:
 
 
 def is_escaped_line(text: str) -> bool:
-    """Whether a text has line breaks as escapes only."""
+    """Return True if a text has line breaks as escapes only."""
     return "\\n" in text and "\n" not in text.removesuffix("\n")
 
 

@@ -1,16 +1,16 @@
-"""Why an edit has no certain place, whatever form it has, told so that the next one has: of an
-ambiguous quote the places that it may mean, each with what tells it from the others.
+"""Problems of edits without a certain place, in words that let the next one have it.
 
-Similarity (rapidfuzz) is used here only: it suggests, it never applies.
+An ambiguous quote's places are named, each with what tells it from the others.
+
+Similarity is used here only: it suggests, it never applies.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from weakref import WeakKeyDictionary
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from patchq.core.model.ops import (
     InParagraph,
     InsertAt,
     Occurrences,
+    Op,
     PatchHunk,
     Replace,
     ReplaceText,
@@ -31,30 +32,29 @@ from patchq.core.resolve import ladder
 from patchq.core.resolve.effort import BYTES_A_STEP, PER_EDIT, Effort
 from patchq.core.resolve.elsewhere import Sweep
 from patchq.core.resolve.ladder import Missed
-from patchq.core.resolve.readings import Lines, lines_of, stripped, unescape
-from patchq.core.resolve.search import Place, Shift, shifted
-from patchq.core.text.lines import BLANKS, Text
+from patchq.core.resolve.nearest import DOTS, nearest_places
+from patchq.core.resolve.readings import Lines, lines_of, unescape
+from patchq.core.resolve.search import LineRange, Shift, shifted
+from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
 _CONTEXT = 3
 _MOST_EXCERPT = 60
 _MOST = 20
-"""So many places, or their lines, are told of one edit."""
+"""So many places, or their lines, a report names."""
 _FEW = 5
-_COMMON = 20
-_LONGEST = 1000
-"""Of a line only so many bytes are compared, since likeness takes their number's square."""
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
-_DOTS = re.compile(r"\W*?(?:\.{3}|…)(?!\w)")
 
 Search = Callable[[bytes], Sweep]
 """Looks for lines in other files."""
 
 
 class Scene(Struct, frozen=True):
-    """Where a quote was sought: the file at `path`, its text (the base's, or what `earlier` edits
-    of the batch made of it) and the rungs.  What takes long is done only with a `search`, and all
-    of it only as far as the `effort` reaches."""
+    """The file in which a quote was sought, and what may be done to explain that it is not there.
+
+    `text` is the base's, or what `earlier` edits of the batch made of it.  What takes long is done
+    only with a `search`, and all of it only as far as the `effort` reaches.
+    """
 
     path: str
     text: Text
@@ -68,7 +68,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     """The problem for an edit that was missed."""
     op = edit.op
     if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
-        return _untold(edit, scene, missed)
+        return _unexamined(edit, scene, missed)
     if missed.why == "count":
         return _count(edit, scene, missed)
     if isinstance(op, Anchored):
@@ -78,11 +78,10 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         if missed.why == "ambiguous":
             lines = ", ".join(str(place.start + 1) for place in missed.places)
             what = f"it may mean several places: lines {lines}"
-        code = "match.ambiguous" if missed.why == "ambiguous" else "match.none"
-        return _uncertain(edit, scene, code, what, "quote the lines next to the change")
+        return _uncertain(edit, scene, missed, what, "quote the lines next to the change")
     if missed.why == "unwritable" and not missed.places:
         return _uncertain(
-            edit, scene, "match.none", missed.detail, "write the new lines as the file has them"
+            edit, scene, missed, missed.detail, "write the new lines as the file has them"
         )
     quote = Replace(*map(_ended, halves(op)))
     if missed.why == "unwritable":
@@ -100,20 +99,24 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     return _none(edit, quote, scene)
 
 
-def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """The problem for an edit that nobody looks into any more, since so many were missed."""
-    op, kind = edit.op, missed.why if missed.why in ("ambiguous", "invented") else "none"
+def _code(op: Op, missed: Missed) -> str:
+    """Return the code of a missed edit."""
+    why = missed.why
     if isinstance(op, Anchored):
-        code = f"anchor.{'ambiguous' if missed.why == 'unwritable' else kind}"
-    elif missed.why == "count" and isinstance(op, ReplaceText) and op.stated:
-        code = "match.count"
-    else:
-        code = "match.ambiguous" if kind == "ambiguous" else "match.none"
+        why = "ambiguous" if why == "unwritable" else why
+        return f"anchor.{why if why in ('ambiguous', 'invented') else 'none'}"
+    if why == "count" and (isinstance(op, ReplaceText) or not missed.detail.isdecimal()):
+        return "match.count"  # too many places, or a stated number of them, are the reason
+    return "match.ambiguous" if why == "ambiguous" else "match.none"
+
+
+def _unexamined(edit: Edit, scene: Scene, missed: Missed) -> Problem:
+    """Return the problem with an edit behind so many missed ones that it is not looked into."""
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
     more = ", …" if len(missed.places) > _FEW else ""
     found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
     return Problem(
-        code,
+        _code(edit.op, missed),
         f"edit {edit.id}, at line {edit.at[0]} of the response, has no certain place in "
         f"{_place(scene)}{found}; so many edits have none that this one was not looked into",
         "read the file again, and send fewer edits at a time",
@@ -123,9 +126,9 @@ def _untold(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     )
 
 
-def _uncertain(edit: Edit, scene: Scene, code: str, what: str, hint: str) -> Problem:
+def _uncertain(edit: Edit, scene: Scene, missed: Missed, what: str, hint: str) -> Problem:
     return Problem(
-        code,
+        _code(edit.op, missed),
         f"edit {edit.id} has no certain place in {scene.path}: {what}",
         hint,
         edit=edit.id,
@@ -149,26 +152,13 @@ def _count(edit: Edit, scene: Scene, missed: Missed) -> Problem:
         hint = f"count from 1 to {missed.detail}, or {hint}"
     times = "once" if missed.detail == "1" else f"{missed.detail} times"
     return Problem(
-        "match.count" if stated else "match.none",
+        _code(op, missed),
         f"the text of edit {edit.id} occurs {times} in {scene.path}, and the edit asks for {asked}",
         hint,
         edit=edit.id,
         path=scene.path,
-        candidates=_places(edit, scene),
+        candidates=candidates(scene, Replace(*map(_ended, halves(op))), missed),
     )
-
-
-def _places(edit: Edit, scene: Scene) -> tuple[Candidate, ...]:
-    """Where a text stands that was counted, as for a quote of whole lines if it is one."""
-    old, new = map(_ended, halves(edit.op))
-    quote = Replace(old, new)
-    scene.effort.spend(len(scene.text.contents))
-    found = ladder.resolve(scene.text, quote, scene.enabled) if old else None
-    if isinstance(found, Missed) and found.why == "ambiguous" and len(found.places) > 1:
-        return candidates(scene, quote, found)
-    first = old.split("\n", 1)[0].encode("utf-8", "surrogateescape")
-    lines = [k for k, line in enumerate(scene.text.contents) if first and first in line]
-    return _bare(scene, (Place(k, k + 1, [], []) for k in lines[:_MOST]))
 
 
 def _ended(half: str) -> str:
@@ -178,43 +168,27 @@ def _ended(half: str) -> str:
 def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
     anchor = (op.selected or op.name or "").strip()
     if missed.why == "unwritable":
+        return _uncertain(edit, scene, missed, missed.detail, "quote the lines to change")
+    if missed.detail == "scope":
+        what = "its content may take the place of the header alone or of the whole definition"
         return _uncertain(
-            edit, scene, "anchor.ambiguous", missed.detail, "quote the lines to change"
-        )
-    if missed.why == "ambiguous" and missed.detail == "scope":
-        return _uncertain(
-            edit,
-            scene,
-            "anchor.ambiguous",
-            "its content may take the place of the header alone or of the whole definition",
-            'say `"scope": "line"` or `"scope": "definition"`',
+            edit, scene, missed, what, 'say `"scope": "line"` or `"scope": "definition"`'
         )
     if missed.why == "ambiguous":
         lines = ", ".join(str(place.start + 1) for place in missed.places)
-        return replace(
-            _uncertain(
-                edit,
-                scene,
-                "anchor.ambiguous",
-                f"the anchor {anchor!r} stands on several lines: {lines}",
-                "choose an anchor that occurs once, or state its `line`",
-            ),
-            line=missed.places[0].start + 1,
-            candidates=_bare(scene, missed.places[:_MOST]),
-        )
-    invented = missed.why == "invented"
-    there = () if invented and op.candidates else scene.text.contents
-    scene.effort.spend(4 * len(there))
-    known = (line.strip(BLANKS).decode("utf-8", "replace") for line in there)
-    likely = nearest(anchor, dict.fromkeys(filter(None, known if there else op.candidates or ())))
-    return _uncertain(
-        edit,
-        scene,
-        "anchor.invented" if invented else "anchor.none",
-        f"the anchor {anchor!r} is "
-        + ("none of the candidates" if invented else "not in the file"),
-        f"did you mean {likely!r}?" if likely else "choose an anchor that the file has",
-    )
+        what = f"the anchor {anchor!r} stands on several lines: {lines}"
+        hint = "choose an anchor that occurs once, or state its `line`"
+        problem = _uncertain(edit, scene, missed, what, hint)
+        found = _bare(scene, missed.places[:_MOST])
+        return replace(problem, line=missed.places[0].start + 1, candidates=found)
+    if missed.why == "invented" and op.candidates:
+        what, known = "none of the candidates", [*op.candidates]
+    else:
+        what, known = "not in the file", [decode(line) for line in scene.text.contents]
+    scene.effort.spend(4 * len(known))
+    likely = nearest(anchor, dict.fromkeys(filter(None, map(str.strip, known))))
+    hint = f"did you mean {likely!r}?" if likely else "choose an anchor that the file has"
+    return _uncertain(edit, scene, missed, f"the anchor {anchor!r} is {what}", hint)
 
 
 # ---------------------------------------------------------------- a quote of whole lines
@@ -232,16 +206,24 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     several = len(starts) > 1
     found = candidates(scene, op, missed) if several else ()
     alike = [one.line - 1 for one in found if one.disambiguate is None]
-    return Problem(
-        "match.ambiguous",
-        f"the quote of edit {edit.id} stands at several places in {_place(scene)}: lines {lines}"
-        if several
-        else f"the quote of edit {edit.id} leaves lines out (`...`), and what it quotes stands in "
-        f"{_place(scene)} in several ways",
+    what = f"stands at several places in {_place(scene)}: lines {lines}"
+    advice = (
         "put the lines that stand right before the place you mean in front of both halves, until "
         "the quote occurs only once"
-        if several
-        else "quote every line, without `...`",
+    )
+    if not several:
+        what = f"occurs several times in line {lines} of {_place(scene)}"
+        advice = "quote more of the line"
+    if missed.rung == "elided" and not several:
+        what = (
+            f"leaves lines out (`...`), and what it quotes stands in {_place(scene)} in several "
+            "ways"
+        )
+        advice = "quote every line, without `...`"
+    return Problem(
+        "match.ambiguous",
+        f"the quote of edit {edit.id} {what}",
+        advice,
         edit=edit.id,
         path=scene.path,
         line=None if scene.earlier else starts[0],
@@ -254,14 +236,16 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
 
 def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     text, quote = scene.text, lines_of(op.old)
-    near = nearest_place(text, quote, scene.effort if scene.search else None)
-    cause, advice = _cause(op, quote, scene, near)
+    places = nearest_places(text, quote, scene.effort)
+    cause, advice = _cause(op, quote, scene, places)
     message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
     line, excerpt = None, None
-    if near is not None:
-        line = near + 1
-        message += f"; the nearest place is line {line}{_first_difference(text, quote, near)}"
-        excerpt = _excerpt(text, near, len(quote))
+    if places:
+        line = places[0] + 1
+        message += f"; the nearest place is line {line}{_first_difference(text, quote, places[0])}"
+        for other in places[1:]:
+            message += f"; line {other + 1} is as near: {_visible(text.contents[other], b'')}"
+        excerpt = _excerpt(text, places[0], len(quote))
     elif len(text.lines) <= _MOST_EXCERPT:
         excerpt = _excerpt(text, 0, len(text.lines))
     return Problem(
@@ -276,24 +260,27 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     )
 
 
-def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[str, str]:
-    """The class of the cause, and what to do about it."""
+def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[str, str]:
+    """Return the class of the cause, and advice."""
     text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
-    if any(_DOTS.match(decode(line)) for line in quote):
+    if any(map(DOTS.match, quote)):
         return "elided", "quote every line; `...` stands for nothing here"
     if unescape(raw) != raw and unescape(raw).strip() in text.data:
         return "escaped", "write the lines as the file has them, without backslash escapes"
     loose = text.view(_loose)
     if next(iter(loose.find(_loose(quote))), None) is not None:
         return "whitespace", "copy the blanks of the file's lines exactly"
-    if op.new.strip() and next(iter(loose.find(_loose(lines_of(op.new)))), None) is not None:
-        return "already applied", "the new lines are in the file already: leave this edit out"
+    new = lines_of(op.new)
+    if op.new.strip() and not set(_loose(quote)).isdisjoint(filter(None, _loose(new))):
+        there = list(islice(loose.find(_loose(new)), 2))
+        if len(there) == 1 and any(there[0] <= near < there[0] + len(new) for near in places):
+            return "already applied", "the new lines are in the file already: leave this edit out"
     if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
         return "partial line", "quote whole lines, from their first character to their last"
     seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
     if seen.path is not None:
         return f"other file: these lines stand in {seen.path}", f"name {seen.path} as the path"
-    if near is None and seen.everywhere:
+    if not places and seen.everywhere:
         return "not in this repository", "read the file again before you quote it"
     return (
         f"stale{seen.reach}",
@@ -304,26 +291,6 @@ def _cause(op: Replace, quote: Lines, scene: Scene, near: int | None) -> tuple[s
 def _loose(lines: Lines) -> Lines:
     """The lines with all their blanks alike."""
     return [b" ".join(line.split()) for line in lines]
-
-
-def nearest_place(text: Text, quote: Lines, effort: Effort | None) -> int | None:
-    """The line (0-based) at which most of the quote's lines would stand, or with some `effort` one
-    that is like the longest of them; None when none fits."""
-    view, votes = text.view(stripped), Counter[int]()
-    for j, line in enumerate(stripped(quote)):
-        for i in view.where(line)[:_COMMON] if line else ():
-            votes[max(i - j, 0)] += min(len(line), 40)
-    if votes:
-        return max(votes, key=lambda start: (votes[start], -start))
-    longest = max(range(len(quote)), key=lambda j: len(quote[j].strip()))
-    if effort is None or len(quote[longest].strip()) < 4 or not effort.spend(8 * len(view.lines)):
-        return None
-    from rapidfuzz import fuzz, process  # takes long to load, and few quotes are missed
-
-    lines = [decode(line[:_LONGEST]) for line in view.lines]
-    wanted = decode(quote[longest].strip()[:_LONGEST])
-    best = process.extractOne(wanted, lines, scorer=fuzz.ratio, score_cutoff=60)
-    return max(int(best[2]) - longest, 0) if best else None
 
 
 def _first_difference(text: Text, quote: Lines, start: int) -> str:
@@ -392,7 +359,7 @@ def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ..
     )
 
 
-def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
+def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
     """Places without what tells them from others: their line numbers do."""
     text, effort = scene.text, scene.effort
     return tuple(
@@ -407,7 +374,7 @@ def _bare(scene: Scene, places: Iterable[Place]) -> tuple[Candidate, ...]:
 
 
 def _certain(
-    scene: Scene, op: Replace, place: Place, places: Sequence[Place], trials: Iterator[int]
+    scene: Scene, op: Replace, place: LineRange, places: Sequence[LineRange], trials: Iterator[int]
 ) -> Iterator[str]:
     """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
     there = scene.text.contents
@@ -429,7 +396,7 @@ def _certain(
             yield quoted.removesuffix("\n")
 
 
-def _same_before(there: Lines, place: Place, other: Place, count: int) -> bool:
+def _same_before(there: Lines, place: LineRange, other: LineRange, count: int) -> bool:
     return count <= other.start and all(
         there[place.start - k].strip() == there[other.start - k].strip()
         for k in range(1, count + 1)
@@ -447,24 +414,9 @@ def _as_quoted(lines: Lines, shift: Shift) -> str | None:
 
 
 def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
-    """The definitions that enclose a line, outermost first (`Login.check`), told by indentation."""
-    known = _SYMBOLS.setdefault(text, {})
-    if index not in known:
-        known[index] = _symbol_at(text, index)
-    symbol, steps = known[index]
-    effort.spend(steps)  # whoever asks first, so that no order makes a difference
-    return symbol
-
-
-_SYMBOLS: WeakKeyDictionary[Text, dict[int, tuple[str | None, int]]] = WeakKeyDictionary()
-"""What encloses the lines that were asked for, and the steps that it took to tell: many edits that
-are missed may mean the same lines."""
-
-
-def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
+    """Return the definitions round a line, outermost first (`Login.check`), by indentation."""
     names: list[str] = []
-    depth = sys.maxsize
-    at = index
+    depth, at = sys.maxsize, index
     while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
         line, at = text.contents[at], at - 1
         if not line.strip() or _depth(line) >= depth:
@@ -472,7 +424,8 @@ def _symbol_at(text: Text, index: int) -> tuple[str | None, int]:
         depth = _depth(line)
         if match := _SYMBOL.match(decode(line)):
             names.append(match[1])
-    return ".".join(reversed(names)) or None, 2 * (index - at)
+    effort.spend(2 * (index - at))
+    return ".".join(reversed(names)) or None
 
 
 def _depth(line: bytes) -> int:

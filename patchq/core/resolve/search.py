@@ -1,8 +1,7 @@
-"""Where a quote of whole lines stands in a text, at one level of the ladder.
+"""The places of a quote of whole lines in a text, at one match level.
 
-The cost is linear in the text whatever it repeats: runs of lines are found by one substring
-search, and a uniform shift of the indentation by searching for how the indentation *changes* from
-line to line, which a shift leaves alone.
+Runs of lines are found by one substring search; for a uniform shift of the indentation by one among
+lines without it, and one for the quote with each indentation that is found so.
 
 At the rung `elided` a `...` line in both halves stands for lines that both leave out.  The quote is
 then a chain of pieces, in order, all of them shifted alike.  A piece that changes may have several
@@ -13,10 +12,12 @@ write.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
+from heapq import merge
 from itertools import islice, repeat
-from typing import TypeVar, overload
+from operator import itemgetter
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -26,7 +27,8 @@ from patchq.core.text.lines import Normalise, Text
 MOST_PLACES = 50
 """More places than these are not told apart; every report says at most so many."""
 _MOST_EDGE_BLANKS = 4
-_CHECKED_ONE_BY_ONE = 64
+_MOST_INDENTS = 64
+"""A quote that fits as many lines of other indentations is nowhere, since each takes a search."""
 _INDENTATION = b" \t"
 
 
@@ -40,107 +42,44 @@ class Shift(Struct, frozen=True):
 NO_SHIFT = Shift()
 
 
-class Spot(Struct, frozen=True):
-    """What was found: the bytes `start:end` of `Text.whole`, or such lines (0-based, half-open)."""
+class CharRange(Struct, frozen=True):
+    """The bytes `start:end` of `Text.whole`."""
 
     start: int
     end: int
 
 
-S = TypeVar("S", bound=Spot)
+class LineRange(Struct, frozen=True):
+    """The lines `start:end` (0-based, half-open), read as the quote's `old` and `new`."""
 
-
-class Place(Spot, frozen=True):
-    """Lines that are read as the quote's `old` and `new`."""
-
+    start: int
+    end: int
     old: Lines
     new: Lines
     shift: Shift = NO_SHIFT
 
 
-Chain = tuple[Place, ...]
+S = TypeVar("S", CharRange, LineRange)
+
+Chain = tuple[LineRange, ...]
 """A place for each piece of a quote, front to back."""
 
 
-class Places(Sequence[Place]):
-    """The places of one quote, by their first lines (`starts`), each made when it is asked for:
-    thousands of quotes may have many."""
+def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1) -> list[Chain]:
+    """Return the ways in which `quote.old` is in the text, a quote without gaps as one piece.
 
-    def __init__(self, starts: Sequence[int], old: Lines, new: Lines) -> None:
-        self.starts = starts
-        self._halves = old, new
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    @overload
-    def __getitem__(self, key: int) -> Place: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> list[Place]: ...
-
-    def __getitem__(self, key: int | slice) -> Place | list[Place]:
-        if isinstance(key, slice):
-            return [self[k] for k in range(*key.indices(len(self)))]
-        old, new = self._halves
-        return Place(self.starts[key], self.starts[key] + len(old), old, new)
-
-
-class _Chains(Sequence[Chain]):
-    """The same as chains of a single piece."""
-
-    def __init__(self, places: Places) -> None:
-        self.places = places
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @overload
-    def __getitem__(self, key: int) -> Chain: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> list[Chain]: ...
-
-    def __getitem__(self, key: int | slice) -> Chain | list[Chain]:
-        if isinstance(key, slice):
-            return [(place,) for place in self.places[key]]
-        return (self.places[key],)
-
-
-def first_pieces(chains: Sequence[Chain]) -> Sequence[Place]:
-    """The places of the first piece, one for each line at which it begins."""
-    if isinstance(chains, _Chains):
-        return chains.places
-    return tuple({chain[0].start: chain[0] for chain in chains}.values())
-
-
-def first_lines(chains: Sequence[Chain]) -> Sequence[int]:
-    """The lines at which the chains begin."""
-    if isinstance(chains, _Chains):
-        return chains.places.starts
-    return [chain[0].start for chain in chains]
-
-
-def ways(
-    text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
-) -> Sequence[Chain]:
-    """Every way in which `quote.old` stands in the text, a quote without gaps as a single piece;
-    one more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
-    only.  Blank lines at the edges are given up, in pairs, only if it stands nowhere with them."""
+    One more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
+    only.  Blank lines at the edges are given up, in pairs, only if it is nowhere with them.
+    """
     for old, new in edges(quote) if level.edges else ((quote.old, quote.new),):
         if quote.rung == "elided":
             found = list(islice(_chains(text, old, new, level), most))
         else:
             size = len(old)
-            if old and not level.shifts:
-                wanted = level.normalise(old) if level.normalise else old
-                starts = list(islice(text.view(level.normalise).find(wanted), most))
-                if len(starts) > 1:
-                    return _Chains(Places(starts, old, new))
-                there = [(start, NO_SHIFT) for start in starts]
-            else:
-                there = list(islice(find(text, old, level), most))
-            found = [(Place(start, start + size, old, new, shift),) for start, shift in there]
+            found = [
+                (LineRange(start, start + size, old, new, shift),)
+                for start, shift in islice(find(text, old, level), most)
+            ]
         if found:
             return found
     return []
@@ -149,9 +88,9 @@ def ways(
 def apart(found: Iterable[S]) -> list[S]:
     """Those that do not overlap one before them, from left to right."""
     kept: list[S] = []
-    for spot in found:
-        if not kept or spot.start >= kept[-1].end:
-            kept.append(spot)
+    for span in found:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
     return kept
 
 
@@ -167,7 +106,7 @@ def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
 
 
 def _droppable(old: Lines, new: Lines) -> int:
-    """How many blank lines `old` can lose in front; `new`, unless empty, has to lose them too."""
+    """Return the number of blank lines that `old` and `new`, unless empty, can lose in front."""
     if not any(line.strip() for line in old):
         return 0
     return min(_MOST_EDGE_BLANKS, *map(_leading_blanks, [old, new] if new else [old]))
@@ -190,50 +129,21 @@ def find(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
 def _find_shifted(
     text: Text, quote: Lines, normalise: Normalise | None
 ) -> Iterator[tuple[int, Shift]]:
-    view = text.view(_as_read(_without_indentation, normalise))
-    few = list(islice(view.find(_without_indentation(quote)), _CHECKED_ONE_BY_ONE))
-    if len(few) == _CHECKED_ONE_BY_ONE:
-        return _find_changes(text, quote, normalise)
-    first = _leading_blanks(quote)
-    lines = text.view(normalise).lines
-    shifts = ((i, _shift_between(quote[first], lines[i + first])) for i in few)
-    return (
-        (i, shift)
-        for i, shift in shifts
-        if shift and all(shifted(line, shift) == lines[i + k] for k, line in enumerate(quote))
-    )
+    """Return the places at which all lines have one indentation more, or one less, than quoted."""
+    view, first = text.view(normalise), _leading_blanks(quote)
+    bare = text.view(_as_read(_without_indentation, normalise)).find(_without_indentation(quote))
+    indents = {indentation(view.lines[i + first]) for i in bare}
+    found = []
+    for indent in indents if len(indents) <= _MOST_INDENTS else ():
+        if shift := _shift_between(indentation(quote[first]), indent):
+            moved = [shifted(line, shift) for line in quote]
+            there = [line for line in moved if line is not None]
+            found += [zip(view.find(there), repeat(shift))] if len(there) == len(quote) else []
+    return merge(*found, key=itemgetter(0))
 
 
-def _find_changes(
-    text: Text, quote: Lines, normalise: Normalise | None
-) -> Iterator[tuple[int, Shift]]:
-    """The same where many places are alike but for their indentation: its changes are compared,
-    which needs no second look at each of them."""
-    first = _leading_blanks(quote)
-    lines = text.view(normalise).lines
-    changes = _changes(quote)[first + 1 :]
-    if changes:
-        view = text.view(_as_read(_changes, normalise), by_line=False)
-        sought, ahead = changes, first + 1
-    else:
-        view = text.view(_as_read(_without_indentation, normalise))
-        sought, ahead = _without_indentation(quote), 0
-    for i in view.find(sought):
-        start = i - ahead
-        if start < 0:
-            continue
-        shift = _shift_between(quote[first], lines[start + first])
-        if (
-            shift
-            and shifted(quote[first], shift) == lines[start + first]
-            and all(quote[k] == lines[start + k] for k in reversed(range(first)))
-        ):
-            yield start, shift
-
-
-def _shift_between(quoted: bytes, line: bytes) -> Shift | None:
-    """What turns the quoted line's indentation into the line's; None if no one string does."""
-    ours, theirs = indentation(quoted), indentation(line)
+def _shift_between(ours: bytes, theirs: bytes) -> Shift | None:
+    """Return what turns one indentation into the other; None if no one string does."""
     if theirs.endswith(ours):
         return Shift(added=theirs[: len(theirs) - len(ours)])
     if ours.endswith(theirs):
@@ -253,24 +163,6 @@ def shifted(line: bytes, shift: Shift) -> bytes | None:
     if not line.startswith(shift.removed):
         return None
     return shift.added + line[len(shift.removed) :]
-
-
-def _changes(lines: Lines) -> Lines:
-    """Each line as its text and what its indentation and the one before it do not share."""
-    before = b""
-    changes = []
-    for line in lines:
-        if not line.strip():
-            changes.append(line)
-            continue
-        indent = indentation(line)
-        shared = 0
-        while before[shared : shared + 1] == indent[shared : shared + 1] != b"":
-            shared += 1
-        less, more = before[shared:], indent[shared:]
-        changes.append(b"%d %d %s%s%s" % (len(less), len(more), less, more, line[len(indent) :]))
-        before = indent
-    return changes
 
 
 def _without_indentation(lines: Lines) -> Lines:
@@ -306,7 +198,7 @@ def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]
         ]
         for starts in _successions(chain):
             yield tuple(
-                Place(start, start + len(piece.old), piece.old, piece.new, shift)
+                LineRange(start, start + len(piece.old), piece.old, piece.new, shift)
                 for start, piece in zip(starts, chain, strict=True)
             )
 

@@ -330,9 +330,7 @@ class Draft(Text):
     def haystack(self) -> Haystack:
         return _Straw(self)
 
-    def view(self, normalise: Normalise | None = None, *, by_line: bool = True) -> View:
-        if not by_line:
-            return super().view(normalise, by_line=False)
+    def view(self, normalise: Normalise | None = None) -> View:
         return _Blocks(self, normalise)
 
 

@@ -223,9 +223,8 @@ class Text:
         chars = self.flat[0].decode("utf-8", "surrogateescape")
         return chars, chars.translate(_TYPOGRAPHY)
 
-    def view(self, normalise: Normalise | None = None, *, by_line: bool = True) -> View:
-        """The lines as `normalise` reads them, given those without their `\n`; None: unchanged.
-        `by_line` says that it reads each line whatever stands round it."""
+    def view(self, normalise: Normalise | None = None) -> View:
+        """Return the lines without their `\n` as `normalise` reads each; None: unchanged."""
         if normalise is None:
             return self._raw_view
         if normalise not in self._views:

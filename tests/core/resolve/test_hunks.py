@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -12,7 +11,6 @@ from patchq.core.model.ops import InsertAt, PatchHunk
 from patchq.core.resolve import hunks
 from patchq.core.resolve.ladder import Found, Missed, replaced
 from patchq.core.text.lines import Text
-from tests.helpers.effort import effort
 from tests.helpers.ops import batch, plan, result
 
 TWICE = "class A\n  x\nclass B\n  x\n"
@@ -155,17 +153,27 @@ def test_hunks_are_certain_where_all_chains_give_the_same() -> None:
     assert min(certain, doubtful) > 50
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_many_places_are_told_apart_in_linear_time(count: int) -> None:
-    """Hundreds of chunks, each of which has hundreds of places."""
+@pytest.mark.parametrize(
+    ("places", "chunks", "certain"),
+    [(120, 120, True), (120, 119, False), (201, 201, False)],
+    ids=["a chunk for each place", "one less", "more places than are told apart"],
+)
+def test_the_order_of_many_chunks(places: int, chunks: int, certain: bool) -> None:
     unit = "def f():\n    work()\n"
+    ops = [PatchHunk(unit, f"def f():\n    work({k})\n") for k in range(chunks)]
+    found = hunks.resolve(Text(unit.encode() * places), ops, ("exact",))
+    assert all(isinstance(one, Found if certain else Missed) for one in found)
 
-    def placed(n: int) -> Callable[[], object]:
-        text = Text(unit.encode() * n)
-        ops = [PatchHunk(unit, f"def f():\n    work({k})\n") for k in range(n - count)]
-        return lambda: hunks.resolve(text, ops, ("exact",))
 
-    found = placed(120)()
-    assert isinstance(found, list)
-    assert all(isinstance(one, Missed if count else Found) for one in found)
-    assert effort(placed(240)) < 3 * effort(placed(120))
+@pytest.mark.parametrize(
+    ("before", "ops", "places"),
+    [
+        ("f\nx\ny\n", (PatchHunk("f\nx\n", "f\nx\n"), PatchHunk("y\n", "z\n")), [0, 2]),
+        ("y\nf\nx\n", (PatchHunk("f\nx\n", "f\nx\n"), PatchHunk("y\n", "z\n")), [1, "unwritable"]),
+        ("a\nb\n", (PatchHunk("b\n", "B\n"), PatchHunk("a\n", "A\n")), [1, 0]),
+    ],
+    ids=["behind the context above it", "before it", "out of order, each with one place"],
+)  # fmt: skip
+def test_two_chunks(before: str, ops: tuple[PatchHunk, ...], places: list[int | str]) -> None:
+    found = hunks.resolve(Text(before.encode()), ops, ("exact",))
+    assert [one.start if isinstance(one, Found) else one.why for one in found] == places

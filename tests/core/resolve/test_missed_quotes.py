@@ -20,13 +20,14 @@ from patchq.core.plan import batch
 from patchq.core.resolve import refusals
 from patchq.core.resolve.effort import STEPS, Effort
 from patchq.core.resolve.ladder import Missed
+from patchq.core.resolve.nearest import nearest_places
 from patchq.core.resolve.readings import RUNGS
-from patchq.core.resolve.refusals import Scene, nearest_place, symbol_at
-from patchq.core.resolve.search import Place
+from patchq.core.resolve.refusals import Scene, symbol_at
+from patchq.core.resolve.search import LineRange
 from patchq.core.text.lines import Text
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
 
-PLACES = Place(2, 3, [b"a"], [b"b"]), Place(4, 5, [b"a"], [b"b"])
+PLACES = LineRange(2, 3, [b"a"], [b"b"]), LineRange(4, 5, [b"a"], [b"b"])
 ANCHORED = Anchored("replace", "line_pattern", "a", None, "b\n")
 
 FILE = """\
@@ -61,7 +62,11 @@ def problem(old: str, new: str = "new\n", files: dict[str, str] | None = None) -
         ("        if name in self.guests:\n            return True\n", "x\n", {}, "stale"),
         ("class Login:\n    ...\n    def stay(self):\n", "x\n", {}, "elided"),
         ("class Login:\n    # ... existing code ...\n", "x\n", {}, "elided"),
-        ("    def enter(self):\n", "    def leave(self):\n", {}, "already applied"),
+        ("    def enter(self):\n", "    def leave(self):\n", {}, "stale"),
+        ("def leave(self): # now\n  if name in self.users:\n",
+         "def leave(self):\n  if name in self.users:\n", {}, "already applied"),
+        ("class Login:\n    def enter(self):\n        return False\n",
+         "    def leave(self):\n        if name in self.users:\n", {}, "stale"),
         ("def other():\n    pass\n", "x\n", {"g.txt": "def other():\n    pass\n"}, "other file"),
         ("other = 12\n", "x\n", {"g.txt": "another = 123\n"}, "not in this repository"),
         ("def other():\n    pass\n", "x\n", {"g.py": "def other():\n"}, "not in this repo"),
@@ -117,17 +122,31 @@ def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("quote", "line"),
+    ("quote", "lines"),
     [
-        (["zzz", "    def leave(self):"], 7),
-        (["import os"], 0),
-        (["    def chekc(self, name):"], 3),
-        (["?"], None),
-        (["x" * 40], None),
+        (["zzz", "    def leave(self):"], [7]),
+        (["import os"], [0]),
+        (["    def chekc(self, name):"], [3]),
+        (["def  check( self,name ) :", "  if name in self.guests :"], [3]),
+        (["        if name in self.guests:"], [4, 9]),
+        (["one.more(thing) of another kind", "name = 1"], []),
+        (["improt oss"], [0]),
+        (["?"], []),
     ],
-)
-def test_nearest_place(quote: list[str], line: int | None) -> None:
-    assert nearest_place(Text(FILE.encode()), [q.encode() for q in quote], Effort()) == line
+    ids=[
+        "a line that the file has not", "a line that it has", "a mistyped word",
+        "other blanks in every line", "two that are close", "too little of it",
+        "mistyped words alone", "no word",
+    ],
+)  # fmt: skip
+def test_nearest_places(quote: list[str], lines: list[int]) -> None:
+    assert nearest_places(Text(FILE.encode()), [q.encode() for q in quote], Effort()) == lines
+
+
+def test_a_second_place_is_shown_where_it_is_as_near() -> None:
+    found = problem("        if name in self.guests:\n")
+    assert found.line == 5
+    assert found.message.endswith("; line 10 is as near: `········if name in self.users:`")
 
 
 def test_an_unwritable_edit_says_why() -> None:
@@ -150,6 +169,22 @@ def test_many_places_are_counted() -> None:
     (found,) = planned("x\n" * 99, edits(("x\n", "y\n"))).problems
     assert "and 31 or more others" in found.message
     assert len(found.candidates) == 20
+
+
+@pytest.mark.parametrize(
+    ("op", "code", "message"),
+    [
+        (ReplaceText("x;", "y"), "match.ambiguous", "several times in line 1"),
+        (ReplaceText("x;", "y", None), "match.count", "more than 200,000 times"),
+        (ReplaceText("x;", "y", 3, True), "match.count", "more than 200,000 times"),
+        (Occurrences("x;", "y", (2,)), "match.count", "more than 200,000 times"),
+    ],
+    ids=["one is meant", "all are meant", "a number", "one of them"],
+)
+def test_more_places_than_are_counted_are_no_missing_text(op: Op, code: str, message: str) -> None:
+    (found,) = planned("x;" * 200_002, [Edit("1", "edit_calls", (1, 1), PATH, op)]).problems
+    assert found.code == code
+    assert message in found.message
 
 
 def test_pieces_that_stand_in_several_ways_are_no_candidates() -> None:
@@ -209,7 +244,7 @@ def test_symbol_at(line: int, symbol: str | None) -> None:
 
 
 def test_many_misses_are_all_told() -> None:
-    batch = edits(("x = 1\n", "x = 2\n"), *[(f"no such line {i}\n", "y\n") for i in range(60)])
+    batch = edits(("x = 1\n", "x = 2\n"), *[(f"no such line n{i}\n", "y\n") for i in range(60)])
     plan = planned("x = 1\n", batch)
     assert told(plan) == ["match.none"] * 60
     # Only as many as are looked into may be said to be nowhere in the repository.
@@ -234,7 +269,7 @@ def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:
         (Replace("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
         (Replace("a\n", "b\n"), Missed("unwritable", places=PLACES), "match.none", 3),
         (ReplaceText("a", "b", 2, True), Missed("count", detail="3"), "match.count", None),
-        (ReplaceText("a", "b"), Missed("count", detail="3"), "match.none", None),
+        (ReplaceText("a", "b", None), Missed("count", detail="more"), "match.count", None),
         (Occurrences("a", "b", (9,)), Missed("count", detail="3"), "match.none", None),
         (PatchHunk("a\n", "b\n"), Missed("ambiguous", places=PLACES), "match.ambiguous", 3),
         (InsertAt(9, "a\n"), Missed("none"), "match.none", None),

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
+from patchq.core.resolve.char_ranges import char_ranges, within
 from patchq.core.resolve.readings import RUNGS
-from patchq.core.resolve.search import Spot
-from patchq.core.resolve.spots import spots, within
+from patchq.core.resolve.search import CharRange
 from patchq.core.text.lines import Text
 from tests.helpers.ops import batch, plan, result
 
@@ -22,10 +22,10 @@ LETTERS = st.text(st.sampled_from(list('ab"“é\n\r')), max_size=12)
 def test_every_place_reads_as_what_was_sought(there: str, sought: str) -> None:
     text = Text(there.encode())
     plain = sought.replace("\r\n", "\n").replace("“", '"')
-    for rung, found in spots(text, sought.encode(), RUNGS):
-        for spot in found:
-            assert 0 <= spot.start <= spot.end <= len(text.whole)
-            read = text.whole[spot.start : spot.end].decode()
+    for rung, found in char_ranges(text, sought.encode(), RUNGS):
+        for span in found:
+            assert 0 <= span.start <= span.end <= len(text.whole)
+            read = text.whole[span.start : span.end].decode()
             if rung == "exact":
                 assert read == sought
             else:
@@ -34,16 +34,16 @@ def test_every_place_reads_as_what_was_sought(there: str, sought: str) -> None:
 
 def test_a_line_end_is_not_cut() -> None:
     text = Text(b"a\r\nb\r\n")
-    assert [(rung, found) for rung, found in spots(text, b"\nb", RUNGS)] == [
+    assert [(rung, found) for rung, found in char_ranges(text, b"\nb", RUNGS)] == [
         ("exact", []),
-        ("line_endings", [Spot(1, 4)]),
+        ("line_endings", [CharRange(1, 4)]),
     ]
 
 
 def test_the_place_between_its_contexts() -> None:
     text = Text("“é”\r\nx\r\n".encode())
-    spot = Spot(0, len(text.whole))
-    assert within(text, spot, b'"', b'"\nx\n') == Spot(3, 5)
+    span = CharRange(0, len(text.whole))
+    assert within(text, span, b'"', b'"\nx\n') == CharRange(3, 5)
 
 
 # ------------------------------------------------------------ damaged edits
@@ -114,4 +114,4 @@ def test_thousands_of_calls_in_a_long_file() -> None:
 
 @pytest.mark.parametrize("rungs", [(), ("exact",), RUNGS])
 def test_nothing_is_nowhere(rungs: tuple[str, ...]) -> None:
-    assert list(spots(Text(b"a\n"), b"", rungs)) == []
+    assert list(char_ranges(Text(b"a\n"), b"", rungs)) == []

@@ -1,4 +1,4 @@
-"""Where characters stand in a text, wherever in a line they begin.
+"""The places of characters in a text, wherever in a line they begin.
 
 They are sought at the rungs `exact`, `line_endings` and `typography`: each looks at the text
 through a projection that leaves out what the rung ignores, and knows the way back to its own bytes.
@@ -11,36 +11,38 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-from patchq.core.resolve.search import MOST_PLACES, Place, Spot
+from patchq.core.resolve.search import MOST_PLACES, CharRange, LineRange
 from patchq.core.text.lines import Text, find, plain_typography
 
-MOST_SPOTS = 200_000
+MOST_RANGES = 200_000
 """More places than these are not counted, let alone replaced."""
 _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 
-def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[str, list[Spot]]]:
+def char_ranges(
+    text: Text, sought: bytes, rungs: Collection[str]
+) -> Iterator[tuple[str, list[CharRange]]]:
     """For each rung in order: every place of `sought`, overlapping ones too."""
     if not sought:
         return
-    exact = _at_most(Spot(at, at + len(sought)) for at in text.haystack.find(sought))
-    yield "exact", [spot for spot in exact if _is_whole(text, spot)]
+    exact = _at_most(CharRange(at, at + len(sought)) for at in text.haystack.find(sought))
+    yield "exact", [span for span in exact if _is_whole(text, span)]
     if {"line_endings", "typography"}.isdisjoint(rungs):
         return
     wanted = sought.replace(b"\r\n", b"\n")
 
-    def in_text(found: Iterable[Spot]) -> list[Spot]:
+    def in_text(found: Iterable[CharRange]) -> list[CharRange]:
         """In the text's own offsets; that before a line's end is before its `\r` too."""
         returns = text.flat[1]
         return [
-            Spot(*(at + bisect_right(returns, at) for at in (spot.start, spot.end)))
-            for spot in _at_most(found)
+            CharRange(*(at + bisect_right(returns, at) for at in (span.start, span.end)))
+            for span in _at_most(found)
         ]
 
     if "line_endings" in rungs and (text.has_crlf or wanted != sought):
         yield (
             "line_endings",
-            in_text(Spot(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
+            in_text(CharRange(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
         )
     if "typography" in rungs and not (text.is_ascii and wanted.isascii()):
         chars, plain = text.plain
@@ -51,44 +53,44 @@ def spots(text: Text, sought: bytes, rungs: Collection[str]) -> Iterator[tuple[s
             yield "typography", in_text(in_bytes(chars, ((at, at + len(letters)) for at in found)))
 
 
-def _at_most(found: Iterable[Spot]) -> Iterator[Spot]:
-    return islice(found, MOST_SPOTS + 1)
+def _at_most(found: Iterable[CharRange]) -> Iterator[CharRange]:
+    return islice(found, MOST_RANGES + 1)
 
 
-def _is_whole(text: Text, spot: Spot) -> bool:
-    """Whether the place neither begins nor ends inside a `\\r\\n`."""
-    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (spot.start, spot.end) if at)
+def _is_whole(text: Text, span: CharRange) -> bool:
+    """Return True if the place neither begins nor ends inside a `\\r\\n`."""
+    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (span.start, span.end) if at)
 
 
-def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[Spot]:
+def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[CharRange]:
     """The places, which rise in characters, as bytes of a text in which the characters begin at
     `start`."""
     counted = 0
     for first, last in places:
         start += len(in_utf8(chars[counted:first]))
         counted = first
-        yield Spot(start, start + len(in_utf8(chars[first:last])))
+        yield CharRange(start, start + len(in_utf8(chars[first:last])))
 
 
-def lines_at(text: Text, found: Sequence[Spot]) -> tuple[int, int]:
+def lines_at(text: Text, found: Sequence[CharRange]) -> tuple[int, int]:
     """The lines (0-based, half-open) from the first place to the last."""
     last = max(found[-1].end - 1, found[-1].start)
     return text.line_at(found[0].start) - 1, text.line_at(last)
 
 
-def begun_lines(text: Text, found: Sequence[Spot]) -> tuple[Place, ...]:
+def begun_lines(text: Text, found: Sequence[CharRange]) -> tuple[LineRange, ...]:
     """The lines on which the first places begin."""
-    lines = dict.fromkeys(text.line_at(spot.start) - 1 for spot in found[: MOST_PLACES + 1])
-    return tuple(Place(line, line + 1, [], []) for line in lines)
+    lines = dict.fromkeys(text.line_at(span.start) - 1 for span in found[: MOST_PLACES + 1])
+    return tuple(LineRange(line, line + 1, [], []) for line in lines)
 
 
-def within(text: Text, spot: Spot, before: bytes, after: bytes) -> Spot:
+def within(text: Text, span: CharRange, before: bytes, after: bytes) -> CharRange:
     """The place between what was found of `before` and of `after`, one at each of its ends."""
     front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
-    there = _CHARACTER.findall(as_letters(text.part(spot.start, spot.end)))
+    there = _CHARACTER.findall(as_letters(text.part(span.start, span.end)))
     first, last = there[:front], there[len(there) - behind :]
-    start = spot.start + len(in_utf8("".join(first)))
-    return Spot(start, spot.end - len(in_utf8("".join(last))))
+    start = span.start + len(in_utf8("".join(first)))
+    return CharRange(start, span.end - len(in_utf8("".join(last))))
 
 
 def as_letters(data: bytes) -> str:
