@@ -16,7 +16,7 @@ from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit, Problem
 from tests.helpers.effort import effort
 
-OF_JSON = (grammar.read, grammar.read_fenced, grammar.refuse_member)
+OF_JSON = (grammar.read, grammar.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
 
 

@@ -128,11 +128,10 @@ class Memory(dict[type, Any]):
 
 
 class Stated(Struct, frozen=True):
-    """The ids that an edit's object names; `group` tells the lists of a response apart."""
+    """The ids that an edit's object names."""
 
     cascades: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
-    group: int = 0
 
 
 class FenceUnderPath(Struct, frozen=True):

@@ -71,7 +71,7 @@ class Reading:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
         first, behind = len(self.edits), self.sections
         for i, stated in part.stated.items():
-            self.stated[first + i] = replace(stated, group=first + stated.group)
+            self.stated[first + i] = stated
         for edit in part.edits:
             section = edit.section and behind + edit.section
             if section > self.sections:
