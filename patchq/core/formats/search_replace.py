@@ -26,7 +26,7 @@ of the files has the lines that the block quotes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -42,7 +42,8 @@ from patchq.core.formats.marks.blocks import (
     opening,
     several_dividers,
 )
-from patchq.core.formats.marks.lines import Fence, FenceLines, fence, joined, line_above, next_line
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import joined, line_above, next_line
 from patchq.core.formats.marks.paths import (
     Known,
     as_meant,
@@ -94,7 +95,6 @@ class Blocks:
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc
-        self.fence_lines: FenceLines | None = None
         self.own: tuple[int, Fence] | None = None
         """The fence that the last block stands in, as long as it is open, and its line."""
         self.end = 0
@@ -104,7 +104,7 @@ class Blocks:
         """The block that opens with `marker` on line `start` (an index)."""
         if self.doc.low != self.end:  # an edit of another form stands between
             self.own = None
-        above = _look_above(self.doc.lines, start, self.doc.low, self.doc.open_fences.opened)
+        above = _look_above(self.doc, start)
         further = self.own is not None
         if above.fences:
             self.own = above.fences[0]
@@ -118,7 +118,7 @@ class Blocks:
             raise several_dividers(self.doc.lines, start, (divider, block.spare))
         at = block.start + 1, block.end + 1
         edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
-        self.doc.open_fences.hold_block()
+        self.doc.fences.hold_block()
         self.end = self._behind(block.end)
         if self.own is None and isinstance(edit.op, Replace) and heading.is_bare(self.doc, start):
             return self._run(edit, marker, heading)
@@ -142,14 +142,13 @@ class Blocks:
         """Finds the fences inside the block's own, if that one is longer than usual."""
         if self.own is None or self.own[1].length < 4:
             return None
-        self.fence_lines = self.fence_lines or FenceLines(self.doc.lines)
-        return partial(self.fence_lines.end_of_inner, outer=self.own[1])
+        return partial(self.doc.fences.end_of_inner, outer=self.own[1])
 
     def _check_between(self, start: int, heading: Heading) -> None:
         """Between two blocks of one fence stand blank lines and the path of the second."""
         for i in range(self.doc.low, start):
             line = self.doc.lines[i]
-            if line.strip() and i not in heading.named_on and not fence(line):
+            if line.strip() and i not in heading.named_on and not self.doc.fences.at(i):
                 raise _text_behind(i)
 
     def _path(self, heading: Heading, block: Block) -> str:
@@ -179,13 +178,13 @@ class Blocks:
                 return end + 1
             if not line.strip():
                 continue
-            mark = fence(line)
+            mark = self.doc.fences.at(i)
             if mark and own.closed_by(mark):
                 below = next_line(self.doc.lines, i)
                 next_opens = below < len(self.doc.lines) and opening(self.doc.lines[below])
                 if text < 0:
                     self.own = None
-                    self.doc.open_fences.close(at)
+                    self.doc.fences.close(at, i)
                     # It may also be the fence of a block that follows at once.
                     return i if next_opens else i + 1
                 if not next_opens:
@@ -323,27 +322,25 @@ def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> 
     )
 
 
-def _look_above(
-    lines: Sequence[str], start: int, low: int, opened: Callable[[int], bool]
-) -> LinesAbove:
-    """What stands above line `start`, down to line `low`.
+def _look_above(doc: Document, start: int) -> LinesAbove:
+    """Return what stands above line `start`, down to the last edit.
 
-    `opened` tells whether a fence line was read as one that opens.  A fence line right above the
-    marker opens, whatever was left open before it; one above another line only if it was read so.
+    A fence line right above the marker opens, whatever was left open before it; one above another
+    line only if it was read so.
     """
+    lines, low, fences = doc.lines, doc.low, list[tuple[int, Fence]]()
     i = line_above(lines, start, low)
     if i < low:
         return LinesAbove()
-    inner = None if fence(lines[i]) else i
+    inner = None if doc.fences.at(i) else i
     if inner is not None:
         i = line_above(lines, i, low)
-    fences: list[tuple[int, Fence]] = []
-    while len(fences) < 2 and i >= low and (mark := fence(lines[i])):
-        if mark.closing or ((inner is not None or fences) and not opened(i)):
+    while len(fences) < 2 and i >= low and (mark := doc.fences.at(i)):
+        if mark.closing or ((inner is not None or fences) and not doc.fences.opened(i)):
             break
         fences.append((i, mark))
         i = line_above(lines, i, low)
-    outer = i if fences and i >= low and not fence(lines[i]) else None
+    outer = i if fences and i >= low and not doc.fences.at(i) else None
     return LinesAbove(inner, tuple(fences), outer)
 
 

@@ -25,13 +25,12 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import is_suspect, may_mark, opening
+from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import (
     BEGIN_PATCH,
     DIFF_ENDINGS,
     DIFF_LANGUAGES,
     GIT,
-    Fence,
-    fence,
     joined,
     line_above,
     next_line,
@@ -41,10 +40,9 @@ from patchq.core.formats.marks.parts import (
     FileLine,
     change_line,
     check_end,
-    end_of_fence,
     fenced_at,
     file_line,
-    half_label,
+    half_at,
     is_document,
     is_file_end,
     is_markdown,
@@ -96,7 +94,7 @@ def read(doc: Document, i: int) -> Piece | None:
             "expected a `FILE:` line before this end of a file",
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
         )
-    mark = fence(line)
+    mark = doc.fences.at(i)
     path = _path_in_info(doc, i, mark) if mark and is_named(mark) else None
     text = _file_in_fence(doc, i, mark, path) if mark and path else None
     return _piece(path, i, text.end, text.text) if path and text else None
@@ -140,14 +138,14 @@ def in_info(path: str) -> str:
 
 def read_under_path(doc: Document, i: int) -> Piece | None:
     """Read the fence of line `i` under a line that is a path; `decided` tells what it is."""
-    mark = fence(doc.lines[i])
+    mark = doc.fences.at(i)
     path = _path_above(doc, i, mark) if mark else None
-    if mark is None or path is None or not doc.open_fences.opens(mark):
+    if mark is None or path is None or not doc.fences.opens(mark):
         return None
     top = line_above(doc.lines, i, doc.low)
     if not may_hold(language_of(mark.info), path) or _is_inside(doc, top):
         return None
-    end, text, flaw = end_of_fence(doc.lines, i, mark), "", None
+    end, text, flaw = doc.fences.end(i, mark), "", None
     try:
         found = _file_in_fence(doc, i, mark, path, stated=False)
         if found is None:
@@ -177,11 +175,11 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
 
 def _is_inside(doc: Document, top: int) -> bool:
     """Return whether line `top` stands in a fence that holds more than files and their paths."""
-    outer = doc.open_fences.outermost
+    outer = doc.fences.outermost
     if outer is None or outer >= top:
         return False
     above = line_above(doc.lines, top, 0)
-    return next_line(doc.lines, -1) != outer or fence(doc.lines[above]) is None
+    return next_line(doc.lines, -1) != outer or doc.fences.at(above) is None
 
 
 def decided(
@@ -248,7 +246,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     below = next_line(lines, i)
     if below == len(lines):
         raise UnreadableEdit.cut(i, "the response ends here, where a file begins", _SEND_AGAIN)
-    mark = fence(lines[below])
+    mark = doc.fences.at(below)
     fenced = mark is not None and not mark.closing
     if label.dressed and not fenced:
         return None
@@ -285,8 +283,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
     lines = doc.lines
     end, fences = i + 1, False
     while end < len(lines) and not is_file_end(lines[end]) and not file_line(lines[end]):
-        half = half_label(lines, end)
-        if half and half.sure:
+        if half_at(doc, end):
             return None
         if is_marker(lines[end]):
             raise UnreadableEdit(
@@ -294,7 +291,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
                 f"{lines[end].strip()[:40]!r} stands in what should be the text of {path!r}",
                 "put the text into a fence whose info names the file, or send blocks alone",
             )
-        fences = fences or fence(lines[end]) is not None
+        fences = fences or doc.fences.at(end) is not None
         end += 1
     if end == len(lines):
         raise UnreadableEdit(
@@ -338,10 +335,10 @@ def _file_in_fence(
     """
     if _says_diff(mark, path) or begins_edit(doc, i, path):
         return None
-    text = fenced_at(doc.lines, i, mark)
+    text = fenced_at(doc, i, mark)
     if may_mark(text.text) and not (stated and is_document(path)):
         _check_markers(text, path)
-    check_end(doc.lines, text, path, doc.known)
+    check_end(doc, text, path)
     return text
 
 
@@ -360,7 +357,7 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
     """Return whether the first line with text behind line `i` begins an edit of another format."""
     lines, below = doc.lines, next_line(doc.lines, i)
     line = lines[below] if below < len(lines) else ""
-    if (fence(line) and not is_document(path)) or (
+    if (doc.fences.at(below) and not is_document(path)) or (
         path in line and path_line(line, doc.known) == path
     ):
         below = next_line(lines, below)
@@ -371,9 +368,8 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
         return True
     if change_line(line):
         below = next_line(lines, below)
-    half = half_label(lines, below) if below < len(lines) else None
     is_diff = not path.endswith(DIFF_ENDINGS) and _DIFF.match(line)
-    return bool((half and half.sure) or is_diff)
+    return bool(is_diff or (below < len(lines) and half_at(doc, below)))
 
 
 def is_marker(line: str) -> bool:

@@ -193,7 +193,7 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         pytest.param("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2, id="cut-behind-file"),
         pytest.param("FILE: src/a.py\n```\nx\n", TRUNCATED, 2, id="cut-in-the-fence"),
         pytest.param("```md:README.md\n```sh\nx\n```\ny", TRUNCATED, 1, id="cut-behind-inner"),
-        pytest.param("```md:README.md\n```sh\nx\n```\n", UNREADABLE, 1, id="inner-closed-only"),
+        pytest.param("```md:README.md\n```sh\nx\n```\n", TRUNCATED, 1, id="inner-closed-only"),
         pytest.param(
             "```md:README.md\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 1, id="bare-fence-inside"
         ),
@@ -205,9 +205,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         ),
         pytest.param(
             "```md:README.md\na\n```\nsrc/a.py\n```\nb\n```\n", UNREADABLE, 1, id="tree-inside"
-        ),
-        pytest.param(
-            "FILE: a.rst\n```md\na\n```\n\nSee:\n\n```sh\nb\n```\n", UNREADABLE, 2, id="two-ends"
         ),
         pytest.param("FILE: src/a.py\nx\n", UNREADABLE, 1, id="unfenced-to-the-end"),
         pytest.param("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1, id="list-of-files"),

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, Fence, fence
+from patchq.core.formats.marks.fences import Fence, fence
+from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT
 from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.model.values import Problem
 

@@ -59,7 +59,7 @@ from patchq.core.formats.json.values import (
     run_at,
     speaks_of_edits,
 )
-from patchq.core.formats.marks.lines import fence, line_above, next_line
+from patchq.core.formats.marks.lines import line_above, next_line
 from patchq.core.formats.marks.paths import as_meant, is_path, path_line, path_of_info
 from patchq.core.model.ops import Create, DeleteFile, Write
 from patchq.core.model.values import Edit, ShownPlace
@@ -80,12 +80,12 @@ def read(doc: Document, i: int) -> Piece | None:
     None if there is none, or none with edits.  Raises `UnreadableEdit`.
     """
     notes: JsonNotes = doc.memory[JsonNotes]
-    mark, start = fence(doc.lines[i]), i
+    mark, start = doc.fences.at(i), i
     if i < notes.end:
         return None
     if mark:
         start = next_line(doc.lines, i)
-        if not doc.open_fences.opens(mark):
+        if not doc.fences.opens(mark):
             return None
         if speaks_of_edits(mark.info):
             message = "expected JSON below the line that opens its fence, found it beside"
@@ -95,7 +95,7 @@ def read(doc: Document, i: int) -> Piece | None:
         if not found or path_of_info(mark.info, doc.known):
             return None
     try:
-        run = run_at(doc.lines, start, mark)
+        run = run_at(doc, start, mark)
     except JsonError as broken:
         check_broken(notes, i, start, broken)
         return None

@@ -13,7 +13,8 @@ from functools import cached_property
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.marks.lines import Fence, fence, next_line
+from patchq.core.formats.marks.fences import Fence, fence
+from patchq.core.formats.marks.lines import next_line
 from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 
@@ -75,11 +76,12 @@ class JsonRun(Struct, frozen=True):
     """The index of the line with text that goes on with the last value, or ends its fence late."""
 
 
-def run_at(lines: Sequence[str], start: int, mark: Fence | None) -> JsonRun:
+def run_at(doc: Document, start: int, mark: Fence | None) -> JsonRun:
     """Return the values from line `start` on, in the fence that `mark` opens, or bare.
 
     Raises `JsonError` for a first value that cannot be read.
     """
+    lines = doc.lines
     node, last, rest = _value(lines, start)
     values = [(start, node)]
     while rest in ("", ","):
@@ -100,8 +102,7 @@ def run_at(lines: Sequence[str], start: int, mark: Fence | None) -> JsonRun:
         if behind is None and below < len(lines) and lines[below].strip()[:1] in (",", "]", "}"):
             behind = below
         return JsonRun(tuple(values), end, behind)
-    closing = next((i for i in range(end, len(lines)) if fence(lines[i])), len(lines))
-    other = fence(lines[closing]) if closing < len(lines) else None
+    closing, other = next(doc.fences.behind(last), (0, None))
     if other is None or not mark.closed_by(other):  # the fence's end is missing
         return JsonRun(tuple(values), end, behind)
     text = next_line(lines, last)
@@ -141,7 +142,7 @@ def check_broken(notes: JsonNotes, i: int, start: int, broken: JsonError) -> Non
     while end > at and end < limit and lines[end].strip() and not begins(lines[end]):
         end += 1
     speaks = speaks_of_edits("\n".join(lines[i:end]))
-    closed = any(fence(line) for line in lines[i + 1 : end])
+    closed = any(at < end for at, _ in notes.doc.fences.behind(i))
     if broken.cut and (speaks or (not closed and _opens_object(lines[start].lstrip()))):
         raise UnreadableEdit.cut(i, "the response ends inside the JSON that begins here")
     if speaks:

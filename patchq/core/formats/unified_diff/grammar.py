@@ -33,15 +33,8 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import opening
-from patchq.core.formats.marks.lines import (
-    DIFF_ENDINGS,
-    DIFF_LANGUAGES,
-    GIT,
-    Fence,
-    fence,
-    line_above,
-    next_line,
-)
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import DIFF_ENDINGS, DIFF_LANGUAGES, GIT, line_above, next_line
 from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info
 from patchq.core.formats.unified_diff.files import FileReader
 from patchq.core.formats.unified_diff.hunks import (
@@ -155,7 +148,7 @@ def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
         return
     for n in range(first, len(lines)):
         line = lines[n]
-        if not line.strip() or fence(line) or begins_file(lines, n) or HUNK.match(line):
+        if not line.strip() or doc.fences.at(n) or begins_file(lines, n) or HUNK.match(line):
             return
         if line[0] in "+-" and (first == end or _is_change(line)):
             raise UnreadableEdit(
@@ -190,13 +183,13 @@ def _fenced(doc: Document, start: int) -> Piece | None:
 
     Raises `UnreadableEdit`.
     """
-    line, mark = doc.lines[start], fence(doc.lines[start])
+    line, mark = doc.lines[start], doc.fences.at(start)
     if mark is None or not is_of_diff(mark):
         return None
     if "." in mark.info and (path_of_info(mark.info, doc.known) or "").endswith(DIFF_ENDINGS):
         return None  # a file that holds a diff
     indent = line[: len(line) - len(line.lstrip(" "))]
-    end, closed = _end(doc.lines, start, mark, len(indent))
+    end, closed = _end(doc, start, mark, len(indent))
     lines = [line.removeprefix(indent) for line in doc.lines[start + 1 : end]]
     if not _holds_diff(lines):
         return None
@@ -228,25 +221,24 @@ def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int
     if mark and (path := path_of_info(mark.info, doc.known)):
         return as_meant(path, doc.known), None
     above = line_above(doc.lines, i, doc.low)
-    if mark is None and above >= doc.low and fence(doc.lines[above]):
+    if mark is None and above >= doc.low and doc.fences.at(above):
         above = line_above(doc.lines, above, doc.low)
     if above >= doc.low and (path := path_line(doc.lines[above], doc.known)):
         return as_meant(path, doc.known), above
     return doc.default_path, None
 
 
-def _end(lines: Sequence[str], start: int, mark: Fence, indent: int) -> tuple[int, bool]:
+def _end(doc: Document, start: int, mark: Fence, indent: int) -> tuple[int, bool]:
     """Return where the fence's lines end, and whether a fence line closes it there.
 
     A fence line of a file's text stands behind a sign, so one with info opens another fence.
     """
-    for i in range(start + 1, len(lines)):
-        line = lines[i]
-        bare = line[indent:] if not line[:indent].strip() else line
-        other = fence(bare) if bare[:1] in ("`", "~") else None
-        if other and (mark.closed_by(other) or other.info):
+    for i, other in doc.fences.behind(start):
+        line = doc.lines[i]
+        at_margin = line[:1] in ("`", "~") or line[: indent + 1].lstrip(" ")[:1] in ("`", "~")
+        if at_margin and (mark.closed_by(other) or other.info):
             return i, mark.closed_by(other)
-    return len(lines), False
+    return len(doc.lines), False
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
