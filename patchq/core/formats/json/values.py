@@ -134,7 +134,9 @@ def check_broken(notes: JsonNotes, i: int, start: int, broken: JsonError) -> Non
     It begins on line `start`: on line `i`, or in the fence that opens there.
     """
     lines, at = notes.doc.lines, start + broken.line - 1
-    notes.end = max(notes.end, len(lines) if broken.cut else i + 1)
+    # A string may hide where another value begins; brackets alone do not.
+    read = i + 1 if any('"' in line for line in lines[start:at]) else at
+    notes.end = max(notes.end, i + 1, len(lines) if broken.cut else read)
     if not (broken.cut or notes.speak_of_edits):
         return
     end = at + (at == i or not begins(lines[at]))  # one that begins there is looked at for itself

@@ -16,8 +16,8 @@ from patchq.core.formats.marks.lines import GIT, halves, is_blank, joined
 from patchq.core.formats.marks.paths import as_spelled
 from patchq.core.formats.unified_diff.hunks import (
     NOWHERE,
-    Hunk,
-    Region,
+    DiffHunk,
+    DiffRegion,
     Sides,
     bare,
     begins_file,
@@ -65,7 +65,7 @@ _MODE_KEYS = ("old mode", "new mode", "new file mode", "deleted file mode")
 
 
 @dataclass(slots=True)
-class Headers:
+class FileHeaders:
     """The headers from line `start` up to line `end` (indices), and the paths they name."""
 
     start: int
@@ -103,9 +103,9 @@ class Headers:
         return new or both or self.extended.get("similarity index", "100%") != "100%"
 
 
-def headers_at(region: Region, start: int) -> Headers:
+def headers_at(region: DiffRegion, start: int) -> FileHeaders:
     """Return the headers that begin on line `start`; raises `UnreadableEdit`."""
-    headers, lines, i, git = Headers(start), region.lines, start, None
+    headers, lines, i, git = FileHeaders(start), region.lines, start, None
     if lines[i].startswith(GIT):
         git = git_sides(lines[i][len(GIT) :])
         i += 1
@@ -120,7 +120,7 @@ def headers_at(region: Region, start: int) -> Headers:
         old, new = side(lines[i]), side(lines[last])
         if old is None or new is None or old == new == NOWHERE:
             raise region.unreadable(i, "expected a path in the diff's header")
-        # Headers that say all may stand above those of another file.
+        # FileHeaders that say all may stand above those of another file.
         others = git is not None and {*map(bare, git)}.isdisjoint((bare(old), bare(new)))
         headers.sided = not (others and headers.complete)
         headers.end, sides = (last + 1, (old, new)) if headers.sided else (i, git)
@@ -136,7 +136,7 @@ def headers_at(region: Region, start: int) -> Headers:
     return headers
 
 
-def _files(region: Region, headers: Headers, git: Sides | None, sides: Sides) -> Sides:
+def _files(region: DiffRegion, headers: FileHeaders, git: Sides | None, sides: Sides) -> Sides:
     """Return the paths of the file before and after."""
     known, extended = region.doc.known, headers.extended
     old, new = named(git, *sides, known)
@@ -160,7 +160,7 @@ def _files(region: Region, headers: Headers, git: Sides | None, sides: Sides) ->
     return old, new
 
 
-def _check(region: Region, headers: Headers) -> None:
+def _check(region: DiffRegion, headers: FileHeaders) -> None:
     """Refuse what is no change of text."""
     extended, end, what = headers.extended, headers.end, None
     hint = "send a text file's whole text in another form; see `patchq formats`"
@@ -186,11 +186,11 @@ def _check(region: Region, headers: Headers) -> None:
 class FileReader:
     """Reads the files of one diff; raises `UnreadableEdit`."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: DiffRegion) -> None:
         self.region = region
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
-        self.hunks: list[Hunk] = []
+        self.hunks: list[DiffHunk] = []
         """All of them, of every file."""
         self._unpacked = 0
 
@@ -223,15 +223,15 @@ class FileReader:
         """Read the hunks from line `start` on, which stand under no header, as those of `path`."""
         if path is None:
             raise self.region.unreadable(start, "expected a file's header before the hunk")
-        headers = Headers(start, path, path, end=start)
+        headers = FileHeaders(start, path, path, end=start)
         hunks, end = self._hunks(headers)
         self._add(headers, hunks, end)
         return end
 
-    def _hunks(self, headers: Headers) -> tuple[list[Hunk], int]:
+    def _hunks(self, headers: FileHeaders) -> tuple[list[DiffHunk], int]:
         """Read the hunks below the headers, and return them with the index behind them."""
         region, lines, end = self.region, self.region.lines, headers.end
-        hunks: list[Hunk] = []
+        hunks: list[DiffHunk] = []
         while (i := filled(lines, end)) < len(lines):
             signed = headers.sided and not hunks and lines[i][:1] in ("+", "-", " ")
             if not (is_hunk(lines, i) or signed):
@@ -245,7 +245,7 @@ class FileReader:
         self.hunks += hunks
         return hunks, end
 
-    def _add(self, headers: Headers, hunks: Sequence[Hunk], end: int) -> None:
+    def _add(self, headers: FileHeaders, hunks: Sequence[DiffHunk], end: int) -> None:
         if headers.creates or headers.deletes or self._adds_a_file(headers, hunks):
             self._edit(headers, headers.start, end, self._whole(headers, hunks))
             return
@@ -266,7 +266,7 @@ class FileReader:
             self._edit(headers, hunk.first, hunk.end, op, section)
         self._set_mode(headers)
 
-    def _adds_a_file(self, headers: Headers, hunks: Sequence[Hunk]) -> bool:
+    def _adds_a_file(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> bool:
         """Return whether a file that the base does not have gets its only hunk, from line 0 on."""
         if headers.renames or len(hunks) != 1 or self.region.doc.known(headers.new):
             return False
@@ -274,7 +274,7 @@ class FileReader:
         stated = numbers is not None and not numbers[1]
         return stated and all(sign == "+" for sign, _ in hunks[0].lines)
 
-    def _whole(self, headers: Headers, hunks: Sequence[Hunk]) -> Op:
+    def _whole(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> Op:
         """Return the creation or deletion of a file."""
         sign, what = ("-", "deleted") if headers.deletes else ("+", "new")
         for i in (i for hunk in hunks for i in range(hunk.start, hunk.end)):
@@ -293,20 +293,20 @@ class FileReader:
         text = text if ended else text.removesuffix("\n")
         return Create(text, executable=headers.mode == _EXECUTABLE)
 
-    def _edit(self, headers: Headers, first: int, end: int, op: Op, section: int = 0) -> None:
+    def _edit(self, headers: FileHeaders, first: int, end: int, op: Op, section: int = 0) -> None:
         while end > first + 1 and is_blank(self.region.lines[end - 1]):
             end -= 1
         at = (self.region.offset + first + 1, self.region.offset + end)
         self.edits.append(Edit("", DIFF, at, headers.old, op, section=section))
 
-    def _set_mode(self, headers: Headers) -> None:
+    def _set_mode(self, headers: FileHeaders) -> None:
         """Add the change of a file's mode, if it is one of the two that a file may have."""
         if headers.mode in _MODES:
             op = SetMode(headers.mode == _EXECUTABLE)
             self._edit(headers, headers.start, headers.end, op)
         self._warn_of_mode(headers)
 
-    def _warn_of_mode(self, headers: Headers) -> None:
+    def _warn_of_mode(self, headers: FileHeaders) -> None:
         line = self.region.offset + headers.start + 1
         message = f"line {line}, column 1: the mode {headers.mode} of {headers.new} is left out"
         hint = "a person has to change the file's mode"
@@ -317,7 +317,7 @@ class FileReader:
 
     # ------------------------------------------------------------ bytes
 
-    def _bytes(self, headers: Headers) -> int:
+    def _bytes(self, headers: FileHeaders) -> int:
         """Read a file's bytes, `literal` or by `delta`, and return the index behind them.
 
         What git writes below them for the way back says nothing.
@@ -346,7 +346,7 @@ class FileReader:
         return end
 
     def _add_bytes(
-        self, headers: Headers, data: bytes | Delta, ids: re.Match[str], end: int
+        self, headers: FileHeaders, data: bytes | Delta, ids: re.Match[str], end: int
     ) -> None:
         """Add the edits of a file that is told by its bytes."""
         mode, extended = headers.mode or ids[3], headers.extended

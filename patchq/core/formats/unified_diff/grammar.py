@@ -41,7 +41,7 @@ from patchq.core.formats.unified_diff.hunks import (
     HINT,
     HUNK,
     NUMBERS,
-    Region,
+    DiffRegion,
     begins_file,
     is_signature,
 )
@@ -125,7 +125,7 @@ def _is_hunk(doc: Document, i: int) -> bool:
 
 
 def _bare(doc: Document, start: int) -> Piece:
-    lines, reader = doc.lines, FileReader(Region(doc, doc.lines, 0, fenced=False))
+    lines, reader = doc.lines, FileReader(DiffRegion(doc, doc.lines, 0, fenced=False))
     headed = begins_file(lines, start)
     i = start if headed else reader.headless(start, _heading(doc, start, None)[0])
     while (below := next_line(lines, i - 1)) < len(lines) and begins_file(lines, below):
@@ -194,7 +194,7 @@ def _fenced(doc: Document, start: int) -> Piece | None:
     if not _holds_diff(lines):
         return None
     path, top = _heading(doc, start, mark)
-    reader = FileReader(Region(doc, lines, start + 1, fenced=True))
+    reader = FileReader(DiffRegion(doc, lines, start + 1, fenced=True))
     _read(reader, path)
     if not reader.edits:
         raise UnreadableEdit(

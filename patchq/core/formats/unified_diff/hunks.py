@@ -47,7 +47,7 @@ _DATE = re.compile(r"[ \t]\d{4}-\d\d-\d\d[ T]\d\d:\d\d.*", re.DOTALL)
 _PREFIX = re.compile(r"[abciow12]/(?=.)", re.DOTALL)
 
 
-class Region(Struct, frozen=True):
+class DiffRegion(Struct, frozen=True):
     """The lines that a diff is read from; the first is line `offset` (an index) of the document.
 
     `fenced` says that no prose can follow in them.
@@ -125,7 +125,7 @@ def filled(lines: Sequence[str], i: int) -> int:
 # ---------------------------------------------------------------- hunks
 
 
-class Hunk(Struct, frozen=True):
+class DiffHunk(Struct, frozen=True):
     """A hunk's lines.  `first` is the index of the first, its header if it has one.
 
     Its body is `start:end`; `exact` says that its counts hold, `old_ends` and `new_ends` whether
@@ -150,7 +150,7 @@ def sign_of(line: str) -> str | None:
     return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
 
 
-def hunk_at(region: Region, i: int) -> Hunk:
+def hunk_at(region: DiffRegion, i: int) -> DiffHunk:
     """Return the hunk that begins on line `i`, with its header or without."""
     lines, known, headed = region.lines, region.doc.known, is_hunk(region.lines, i)
     match = NUMBERS.match(lines[i], 2) if headed else None
@@ -179,10 +179,10 @@ def hunk_at(region: Region, i: int) -> Hunk:
         else:
             signed.append((sign or " ", line[1:] if line[:1] in ("+", "-", " ") else line))
     exact = counted is not None
-    return Hunk(i, start, end, numbers, tuple(signed), exact, ends["-"], ends["+"])
+    return DiffHunk(i, start, end, numbers, tuple(signed), exact, ends["-"], ends["+"])
 
 
-def _counted(region: Region, start: int, numbers: tuple[int, int, int]) -> int | None:
+def _counted(region: DiffRegion, start: int, numbers: tuple[int, int, int]) -> int | None:
     """Return where the counts end the hunk; None if they are wrong."""
     lines, known = region.lines, region.doc.known
     # Behind the text's last newline stands no line.
