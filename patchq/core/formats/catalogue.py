@@ -12,13 +12,15 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from patchq.core.formats.format import Format, Read, Sign
+from patchq.core.formats.format import Format, Opening, Read, Sign
 from patchq.core.formats.marks.carried import prefix_of
 from patchq.core.formats.marks.fences import fence
 from patchq.core.formats.marks.tags import Tag, opens_channel, thought_on
 
 _OWN = ("```", "~~~", "<", r"\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
+_FIRST = re.compile(r"\[\^?\]?(?:\\.|[^]\\])*\]|\\?.")
+"""The letter, or class of letters, that a line's start begins with."""
 _BARE = "`~<{["
 """What a line begins with that carries no prefix."""
 _TAGGED = "<[◁"
@@ -56,12 +58,11 @@ class Catalogue(dict[str, Format]):
         openings = dict.fromkeys(opening for form in forms for opening in form.openings)
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         starts = [start for opening in openings for start in opening.starts]
-        self.may_begin = re.compile(rf"\s*+(?:{'|'.join([*_OWN, *starts])})").match
+        firsts, all_starts = _firsts([*_OWN, *starts]), "|".join([*_OWN, *starts])
+        self.may_begin = re.compile(rf"\s*+(?={firsts})(?:{all_starts})").match
         """Whether anything may begin on a line."""
-        self._openings = [
-            (re.compile(rf"\s*+(?:{'|'.join(opening.starts)})").match, opening)
-            for opening in openings
-        ]
+        self._openings = [(re.compile(_firsts(o.starts)).match, o) for o in openings]
+        self._by_letter: dict[str, list[Opening]] = {}
         self._fences = sorted(fences, key=lambda opening: opening.turn)
         self._recent = lru_cache(1024)(self._begun)
         """Most responses begin their edits with the same few lines."""
@@ -78,7 +79,8 @@ class Catalogue(dict[str, Format]):
         self.signs.append((_TAGS, _HINT, None))
         outside = [sign for sign, *_ in self.signs if not sign.languages]
         self._languages = frozenset().union(*(sign.languages for sign, *_ in self.signs))
-        self._starts = re.compile("|".join(s.pattern for s in outside if not s.anywhere)).match
+        self.starts_sign = re.compile("|".join(s.pattern for s in outside if not s.anywhere)).match
+        """Whether a line begins with a sign."""
         held = "|".join(sign.pattern for sign in outside if sign.anywhere)
         self._holds = re.compile(held or r"(?!)").search
 
@@ -88,8 +90,10 @@ class Catalogue(dict[str, Format]):
 
     def begins(self, line: str) -> Beginning:
         """Return what may begin on a line; `NOTHING` itself for prose."""
-        if not self.may_begin(line):
-            return NOTHING
+        return self.begun(line) if self.may_begin(line) else NOTHING
+
+    def begun(self, line: str) -> Beginning:
+        """Return the same for a line on which something may begin at a glance."""
         return self._recent(line) if len(line) < _SHORT else self._begun(line)
 
     def _begun(self, line: str) -> Beginning:
@@ -97,22 +101,27 @@ class Catalogue(dict[str, Format]):
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
             return Beginning(tuple([f.read for f in fences]), fences=True, prefix=prefix)
-        if line.lstrip()[0] in _TAGGED:
+        letter = line.lstrip()[0]
+        if letter in _TAGGED:
             if opens_channel(line):
                 return Beginning(channel=True)
             if thought := thought_on(line):
                 return Beginning(thought=thought)
-        reads = [
-            opening.read
-            for starts, opening in self._openings
-            if starts(line) and (opening.may_begin is None or opening.may_begin(line))
-        ]
+        if letter not in self._by_letter:
+            self._by_letter[letter] = [o for leads, o in self._openings if leads(letter)]
+        found = self._by_letter[letter]
+        reads = [o.read for o in found if o.may_begin is None or o.may_begin(line)]
         return Beginning(tuple(reads), prefix=prefix) if reads or prefix else NOTHING
+
+    def may_sign(self, text: str, languages: Iterable[str]) -> bool:
+        """Return whether signs may stand elsewhere than at the starts of a text's lines."""
+        fenced = not self._languages.isdisjoint(languages)
+        return fenced or self._holds(text) is not None
 
     def sign_on(self, line: str, language: str) -> SignHint | None:
         """Return what resembles an edit on a line, in a fence of the language or anywhere."""
         fenced = language in self._languages
-        if not (fenced or self._starts(line) or self._holds(line)):
+        if not (fenced or self.starts_sign(line) or self._holds(line)):
             return None
         for hint in self.signs:
             sign = hint[0]
@@ -120,3 +129,8 @@ class Catalogue(dict[str, Format]):
             if (not sign.languages or language in sign.languages) and seek(sign.pattern, line):
                 return hint
         return None
+
+
+def _firsts(starts: Iterable[str]) -> str:
+    """Return the first letters of lines' starts, as one expression."""
+    return "|".join(dict.fromkeys(m[0] for m in map(_FIRST.match, starts) if m))

@@ -12,9 +12,10 @@ would be a silent partial apply, so all of it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from operator import itemgetter
 
 from msgspec.structs import replace
 
@@ -26,7 +27,14 @@ from patchq.core.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.core.formats.marks.carried import CarriedLines
 from patchq.core.formats.marks.lines import BEGIN_PATCH, line_above
 from patchq.core.formats.marks.paths import Known, path_line
-from patchq.core.formats.marks.tags import Tag, blank_channels, blank_thought, stray, stray_end
+from patchq.core.formats.marks.tags import (
+    Tag,
+    blank_channels,
+    blank_thought,
+    may_tag,
+    stray,
+    stray_end,
+)
 from patchq.core.model.ops import MAKING, Rename
 from patchq.core.model.values import Edit, Header, Problem, ShownPlace
 
@@ -122,14 +130,17 @@ class _ResponseReader:
         lines, i = self.doc.lines, 0
         while i < len(lines):
             rest = range(i, len(lines))
-            may = compress(rest, map(self.formats.may_begin, map(lines.__getitem__, rest)))
-            found = (k for k in may if self.formats.begins(lines[k]) is not NOTHING)
-            i = self._step(k) if (k := next(found, -1)) >= 0 else len(lines)
+            for i in compress(rest, map(self.formats.may_begin, map(lines.__getitem__, rest))):
+                if self.formats.begun(lines[i]) is not NOTHING:
+                    break
+            else:
+                break
+            i = self._step(i)
         self._check_end()
 
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index), and return the line to go on with."""
-        begun = self.formats.begins(self.doc.lines[i])
+        begun = self.formats.begun(self.doc.lines[i])
         if begun.prefix and self.carried.take_off(i, begun.prefix):
             begun = self.formats.begins(self.doc.lines[i])
         if begun.thought:
@@ -238,8 +249,10 @@ class _ResponseReader:
         if not found.edits:
             for lines in self.under_paths:
                 prose[lines.start : lines.stop] = bytes(len(lines))
-        self._check_prose(prose)
-        found.prose = "\n".join(compress(doc.lines, prose)).strip()
+        numbered = [*compress(enumerate(doc.lines), prose)]
+        found.prose = "\n".join([line for _, line in numbered]).strip()
+        if found.prose:
+            self._check_prose(numbered, found.prose)
         return found
 
     def _prose(self) -> bytearray:
@@ -260,35 +273,38 @@ class _ResponseReader:
             if fences[i] is None and not self.doc.fences.at(i):
                 yield i + 1, line
 
-    def _check_prose(self, prose: bytearray) -> None:
+    def _check_prose(self, prose: Sequence[tuple[int, str]], text: str) -> None:
         """Refuse a response of which the prose resembles an edit, also once it is unescaped."""
-        if first := min(self._signs(prose), key=lambda found: found[0], default=None):
+        if first := next(self._signs(prose, text), None):
             i, (sign, hint, form) = first
-            message = (
-                f"line {i + 1}, column 1: this looks like {sign.what}, but cannot be read as one"
-            )
-            code = "response.unreadable_edit"
-            raise UnreadableEdit.of(Problem(code, message, hint, line=i + 1, format=form))
-        numbered = [*compress(enumerate(self.doc.lines, 1), prose)]
-        end = stray_end(numbered) if self.found.edits else None
-        if end is not None and self.first is not None and self.first < end:
-            raise stray(end - 1)
-        for number, line in numbered:
+            message = f"this looks like {sign.what}, but cannot be read as one"
+            raise UnreadableEdit(i, message, hint).written_as(form)
+        end = stray_end(prose) if self.found.edits and may_tag(text) else None
+        if end is not None and self.first is not None and self.first <= end:
+            raise stray(end)
+        if "&" not in text and "\\" not in text:
+            return
+        for i, line in prose:
             plain = unescaped(line)
             if plain != line and (opening(plain.strip()) or is_suspect(plain) or begins(plain)):
                 raise UnreadableEdit(
-                    number - 1,
+                    i,
                     f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
                     "send the edits as they are meant: `<` and `>` as such",
                 )
 
-    def _signs(self, prose: bytearray) -> Iterator[tuple[int, SignHint]]:
+    def _signs(self, prose: Sequence[tuple[int, str]], text: str) -> Iterator[tuple[int, SignHint]]:
         """Yield the lines of prose (indices) that resemble an edit, and what they resemble."""
-        fences, innermost = self.doc.fences, self.doc.fences.innermost()
-        for i, line in compress(enumerate(self.doc.lines), prose):
-            mark = innermost[i]
-            language = mark.info.split(" ")[0].lower() if mark else ""
-            if (hint := self.formats.sign_on(line, language)) and not fences.at(i):
+        fences, formats = self.doc.fences, self.formats
+        round_lines = fences.innermost()
+        languages = {mark: mark.info.split(" ")[0].lower() for mark in {*round_lines} if mark}
+        may: Iterable[tuple[int, str]] = prose
+        if not formats.may_sign(text, languages.values()):
+            may = compress(prose, map(formats.starts_sign, map(itemgetter(1), prose)))
+        for i, line in may:
+            mark = round_lines[i]
+            hint = formats.sign_on(line, languages[mark] if mark else "")
+            if hint and not fences.at(i):
                 yield i, hint
 
 

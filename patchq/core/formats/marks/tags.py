@@ -91,6 +91,12 @@ def tags_on(line: str) -> Iterator[Tag]:
         yield Tag(shape, name, closes, match.start(), match.end())
 
 
+def may_tag(text: str) -> bool:
+    """Return whether a tag may close anywhere in a text."""
+    angle = "<" in text and ("</" in text or "<|" in text)
+    return angle or "[/" in text or "◁/" in text
+
+
 def thought_on(line: str) -> Tag | None:
     """The tag of a thinking block that the line begins with, blanks aside."""
     if not _THOUGHT.match(line):
@@ -159,7 +165,7 @@ def blank_channels(doc: Document, start: int) -> int:
 
 
 def stray_end(prose: Iterable[tuple[int, str]]) -> int | None:
-    """Return the line (number) on which thinking ends that begins nowhere in the prose."""
+    """Return the line (index) on which thinking ends that begins nowhere in the prose."""
     opened: dict[tuple[str, str], int] = {}
     for number, line in prose:
         for tag in tags_on(line):
