@@ -16,7 +16,7 @@ from itertools import compress
 from patchq.core.formats.format import Document
 from patchq.core.formats.marks.fences import TAG_NAMES, Fence, fence
 from patchq.core.formats.marks.lines import next_line
-from patchq.core.formats.marks.paths import KnownPaths, as_meant, is_path
+from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.ops import Rename
 from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
 from patchq.core.text.fence_language import SHELLS, language_of
@@ -167,7 +167,7 @@ def _is_path(line: str, known: KnownPaths) -> bool:
         return False
     words = [word.strip("_") for word in _WORDS.split(line)]
     rest = [word for word in words if word.lower() not in _PLAIN_WORDS]
-    return len(rest) == 1 and known(as_meant(rest[0], known))
+    return len(rest) == 1 and known(known.meant(rest[0]))
 
 
 def _numbered(lines: Sequence[str], which: Iterable[int]) -> tuple[tuple[int, str], ...]:
@@ -205,7 +205,7 @@ def paths_named(lines: Iterable[str], known: KnownPaths) -> Iterator[str]:
     for line in lines:
         if "." in line or "/" in line or "`" in line:
             for word in set(_WORDS.split(line)):
-                path = as_meant(word.rstrip(".!?"), known) if word else ""
+                path = known.meant(word.rstrip(".!?")) if word else ""
                 if path and known.base.has(path):
                     yield path
 

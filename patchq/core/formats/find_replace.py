@@ -53,7 +53,7 @@ from patchq.core.formats.marks.parts import (
     may_label,
     path_behind,
 )
-from patchq.core.formats.marks.paths import Known, as_meant, path_line, path_of_info
+from patchq.core.formats.marks.paths import KnownPaths, path_line, path_of_info
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 
@@ -187,20 +187,20 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
     if named is None and wrapper:
         named = path_of_info(wrapper.info, doc.known)
     titled = _title(description, doc.known)
-    if named and titled and titled != as_meant(named, doc.known):
+    if named and titled and titled != doc.known.meant(named):
         raise UnreadableEdit(
             i, f"expected one path, found {named!r} and {titled!r}", "name it once"
         )
-    path = as_meant(named or titled or _carried(doc, i, between), doc.known)
+    path = doc.known.meant(named or titled or _carried(doc, i, between))
     labelled = named is not None and file_line(doc.lines[top]) is not None
     stated = labelled or not named or bool(wrapper and ":" in wrapper.info)
     return BlockHeading(path, description or None, start, top, not stated)
 
 
-def _title(description: str | None, known: Known) -> str | None:
+def _title(description: str | None, known: KnownPaths) -> str | None:
     """The path that is the whole description; `flask.run` is one only if the base has it."""
     path = path_line(description, known) if description else None
-    path = as_meant(path, known) if path else None
+    path = known.meant(path) if path else None
     return path if path and known(path) else None
 
 

@@ -46,7 +46,6 @@ from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import joined, line_above, next_line
 from patchq.core.formats.marks.paths import (
     Known,
-    as_meant,
     path_line,
     path_of_info,
     word_line,
@@ -288,11 +287,11 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     lines, known = doc.lines, doc.known
     alone = above.inner if not above.fences else None
     if alone is not None and (path := path_line(lines[alone], known)):
-        return Heading(as_meant(path, known), alone, frozenset((alone,)))
+        return Heading(known.meant(path), alone, frozenset((alone,)))
     over = above.lines
     whole = [(i, path_line(lines[i], known)) for i in over]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
-    named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]
+    named = [(i, known.meant(path)) for i, path in (*whole, *infos) if path]
     if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]

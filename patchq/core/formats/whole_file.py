@@ -50,7 +50,6 @@ from patchq.core.formats.marks.parts import (
 )
 from patchq.core.formats.marks.paths import (
     KnownPaths,
-    as_meant,
     is_path,
     path_line,
     path_of_info,
@@ -117,7 +116,7 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
                 i, "expected nothing behind the path in the fence's info", in_info(crowded[1])
             )
         return None
-    path = as_meant(named, doc.known)
+    path = doc.known.meant(named)
     above = _path_above(doc, i, mark)
     if above and above != path:
         raise UnreadableEdit(
@@ -166,7 +165,7 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
     alone = _ALONE.fullmatch(doc.lines[above]) if above >= doc.low else None
     if alone is None or "://" in alone[2]:
         return None
-    path = as_meant(alone[2].removesuffix(":"), doc.known)
+    path = doc.known.meant(alone[2].removesuffix(":"))
     word = "/" not in path and "." not in path
     named = doc.known(path) or path.lower() == language_of(mark.info) if word else None
     token = named is None and is_path(path, doc.known)
@@ -260,7 +259,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     if mark is None or mark.closing:
         return _unfenced(doc, i, path)
     inner = path_of_info(mark.info, doc.known)
-    if inner and as_meant(inner, doc.known) != path:
+    if inner and doc.known.meant(inner) != path:
         raise UnreadableEdit(
             below,
             f"expected one path for the fence, found two: {path!r} and {inner!r}",

@@ -55,7 +55,7 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
         case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
         case("backslash", f"src\\a.py\n{BLOCK}", A),
-        case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src\\z.py", OLD_NEW)),
+        case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src/z.py", OLD_NEW)),
         case("absolute-is-left-to-the-rules", f"/srv/a.py\n{BLOCK}", ("/srv/a.py", OLD_NEW)),
         case("known-word", f"Makefile:\n{BLOCK}", ("Makefile", OLD_NEW)),
         case("known-word-dressed", f"### `CHANGES`\n{BLOCK}", ("CHANGES", OLD_NEW)),

@@ -60,7 +60,7 @@ from patchq.core.formats.json.values import (
     speaks_of_edits,
 )
 from patchq.core.formats.marks.lines import line_above, next_line
-from patchq.core.formats.marks.paths import as_meant, is_path, path_line, path_of_info
+from patchq.core.formats.marks.paths import is_path, path_line, path_of_info
 from patchq.core.model.ops import Create, DeleteFile, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import JsonError, Node
@@ -146,7 +146,7 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     """Refuse a fence under the path of another file than it edits: it may be that file's text."""
     above = line_above(doc.lines, i, doc.low)
     named = path_line(doc.lines[above], doc.known) if above >= doc.low else None
-    path = as_meant(named, doc.known) if named else ""
+    path = doc.known.meant(named) if named else ""
     edited = [f"/{edit.path}" for edit in piece.edits]
     if path and edited and not any(e.endswith(f"/{path}") or path.endswith(e) for e in edited):
         raise UnreadableEdit(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from patchq.core.formats.marks.lines import GIT, halves, is_blank, joined
-from patchq.core.formats.marks.paths import as_spelled
 from patchq.core.formats.unified_diff.hunks import (
     NOWHERE,
     DiffHunk,
@@ -144,7 +143,7 @@ def _files(region: DiffRegion, headers: FileHeaders, git: Sides | None, sides: S
         return (new, new) if headers.creates else (old, old)
     if "rename from" in extended and "rename to" in extended:
         names = (unquoted(extended[key]) or "" for key in ("rename from", "rename to"))
-        old, new = (as_spelled(name, known) for name in names)
+        old, new = map(known.spelled, names)
         if git is not None and not f"/{git[1]}".endswith(f"/{new}"):
             message = f"expected one new name, found {git[1]!r} and {new!r}"
             raise region.missing(headers.start, message, headers.end)

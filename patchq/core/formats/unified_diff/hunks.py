@@ -18,14 +18,7 @@ from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.lines import GIT, Signed, is_blank, next_line
-from patchq.core.formats.marks.paths import (
-    PREFIXES,
-    Known,
-    as_meant,
-    as_spelled,
-    has_directory,
-    is_path,
-)
+from patchq.core.formats.marks.paths import PREFIXES, KnownPaths, is_path
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
 HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
@@ -93,7 +86,7 @@ def begins_file(lines: Sequence[str], i: int) -> bool:
     return line.startswith(GIT) or (one and (is_pair(lines, i) or is_hunk(lines, i + 1)))
 
 
-def names_one_file(lines: Sequence[str], i: int, known: Known) -> bool:
+def names_one_file(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
     """Return whether a `---` and a `+++` line begin that can only be those of one file.
 
     Removed and added lines that look like a diff's header are none.
@@ -111,7 +104,7 @@ def is_signature(lines: Sequence[str], i: int) -> bool:
     return lines[i].rstrip() == "--" and _VERSION.fullmatch(below) is not None
 
 
-def _next_begins(lines: Sequence[str], i: int, known: Known) -> bool:
+def _next_begins(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
     """Return whether the next file's header, or a mail's end, begins on line `i`."""
     pair = is_pair(lines, i) and (is_hunk(lines, i + 2) or names_one_file(lines, i, known))
     return pair or is_signature(lines, i)
@@ -256,14 +249,14 @@ def bare(path: str) -> str:
     return _PREFIX.sub("", path, count=1)
 
 
-def named(git: Sides | None, old: str, new: str, known: Known) -> Sides:
+def named(git: Sides | None, old: str, new: str, known: KnownPaths) -> Sides:
     """Return the two sides as paths of the repository: without prefixes, if those are some.
 
     What git's own line tells of them holds.  They are some where both sides have them; else where
     the base, or the other side, has the rest.  A side that is nowhere has none of its own.
     """
     if git is not None and git[0] == git[1]:
-        return as_spelled(old, known), as_spelled(new, known)
+        return known.spelled(old), known.spelled(new)
     alike = old != new and (bare(old) == new or old == bare(new))
     if NOWHERE in (old, new):
         if git is None or not _prefixed(*git):
@@ -272,8 +265,8 @@ def named(git: Sides | None, old: str, new: str, known: Known) -> Sides:
                 new if new == NOWHERE else _alone(new, "b/", known),
             )
     elif not (_prefixed(old, new) or alike):
-        return as_meant(old, known), as_meant(new, known)
-    plain = (one if one == NOWHERE else as_spelled(bare(one), known) for one in (old, new))
+        return known.meant(old), known.meant(new)
+    plain = (one if one == NOWHERE else known.spelled(bare(one)) for one in (old, new))
     return next(plain), next(plain)
 
 
@@ -282,10 +275,10 @@ def _prefixed(old: str, new: str) -> bool:
     return bool(_PREFIX.match(old) and _PREFIX.match(new)) and old[0] != new[0]
 
 
-def _alone(path: str, prefix: str, known: Known) -> str:
+def _alone(path: str, prefix: str, known: KnownPaths) -> str:
     """Return the path of the only side; in a reversed diff it has the other side's prefix."""
     own = known(path) and not known(path[2:])
-    other = path[:2] in PREFIXES and not has_directory(path[0], known)
+    other = path[:2] in PREFIXES and not known.base.has_directory(path[0])
     if own or not (path.startswith(prefix) or other):
-        return as_meant(path, known)
-    return as_spelled(path[2:] or path, known)
+        return known.meant(path)
+    return known.spelled(path[2:] or path)
