@@ -50,7 +50,6 @@ from patchq.core.formats.marks.paths import (
     path_of_info,
     word_line,
 )
-from patchq.core.formats.marks.runs import alike_behind
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
 from patchq.core.text.grammars import is_code
@@ -119,23 +118,7 @@ class Blocks:
         edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
         self.doc.fences.hold_block()
         self.end = self._behind(block.end)
-        if self.own is None and isinstance(edit.op, Replace) and heading.is_bare(self.doc, start):
-            return self._run(edit, marker, heading)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
-
-    def _run(self, first: Edit, marker: BlockMarker, heading: Heading) -> Piece:
-        """A block under a bare path, with those behind it that are written alike."""
-        lines, path = self.doc.lines, first.path
-        edits, kept = [first], list(heading.kept)
-        for named, start, divider, end in alike_behind(lines, self.end, path, marker):
-            old = lines[start + 1 : divider]
-            if not old or old[0][:1] == ":" or not any(map(str.strip, old)):
-                break
-            op = Replace(joined(old), joined(lines[divider + 1 : end]))
-            edits.append(Edit("", NAME, (start + 1, end + 1), path, op))
-            kept += range(self.end, named)
-            self.end = end + 1
-        return Piece(tuple(edits), self.end, heading.top, kept=tuple(kept))
 
     def _inner(self) -> FenceSkip | None:
         """Finds the fences inside the block's own, if that one is longer than usual."""
@@ -272,10 +255,6 @@ class Heading(Struct, frozen=True):
     """The indices of the lines from `top` on that are prose all the same."""
     stated: bool = False
     """Whether the fence's info names it behind a colon, which nobody does who means another."""
-
-    def is_bare(self, doc: Document, start: int) -> bool:
-        """Whether it is a mere path, right above line `start` (an index)."""
-        return self.top == start - 1 and doc.lines[self.top] == self.path
 
 
 def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:

@@ -75,7 +75,6 @@ _DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
 _NAMED = re.compile(r"[\w+#.-]*:[ \t]*\S")
 _CITES = re.compile(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
 """Infos with a colon that cite lines of a file, or belong to a review's suggestion."""
-_CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
 _UNSPACED = re.compile(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 """Signs of a sentence in a language that sets no blanks between words."""
 _ALONE = re.compile(r"\s*(`?)([^\s`]+?)\1:?\s*")
@@ -110,11 +109,6 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
         return None
     named = path_of_info(mark.info, doc.known)
     if named is None:
-        crowded = _CROWDED.match(mark.info)
-        if crowded and is_path(crowded[1], doc.known):
-            raise UnreadableEdit(
-                i, "expected nothing behind the path in the fence's info", in_info(crowded[1])
-            )
         return None
     path = doc.known.meant(named)
     above = _path_above(doc, i, mark)
@@ -125,11 +119,6 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
             "name the file once",
         )
     return path
-
-
-def in_info(path: str) -> str:
-    """Return what to send for a fence that is to write the file of that path."""
-    return f"put the path into the info of the file's fence: {named_fence(path)}"
 
 
 # ---------------------------------------------------------------- under a path

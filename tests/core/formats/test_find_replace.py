@@ -63,7 +63,6 @@ def test_several_changes_of_several_files() -> None:
         pytest.param("**FILE: src/a.py**", "src/a.py", id="bold"),
         pytest.param("## FILE: src/a.py", "src/a.py", id="heading"),
         pytest.param("FILE: a/src/a.py", "src/a.py", id="diff-prefix"),
-        pytest.param("FILE: src/new.py (new file)", "src/new.py", id="note"),
         pytest.param("File: src/a.py", "src/a.py", id="file-in-lower-case"),
         pytest.param("### `src/a.py`", "src/a.py", id="path-heading"),
         pytest.param("### `src/a.py`\n\nIt greets.\n", "src/a.py", id="path-heading-and-prose"),

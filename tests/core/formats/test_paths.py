@@ -78,8 +78,6 @@ def test_is_path(token: str, expected: bool) -> None:
         "### File: **src/a.py**",
         '"src/a.py"',
         "_src/a.py_",
-        "src/a.py (new file)",
-        "### `src/a.py` (updated):",
     ],
 )
 def test_path_line(line: str) -> None:

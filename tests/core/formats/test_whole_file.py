@@ -60,7 +60,6 @@ def test_the_instructions_hold_a_file() -> None:
         pytest.param("src/a.py\n```py:src/a.py\na\n```", [("src/a.py", "a\n")], id="named-twice"),
         pytest.param("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")], id="blank"),
         pytest.param("FILE: my notes\n```\na\n```", [("my notes", "a\n")], id="rest-of-the-line"),
-        pytest.param("FILE: src/n.py (new)\n```\na\n```", [("src/n.py", "a\n")], id="note"),
         pytest.param("**FILE:** `src/a.py`\n```\na\n```", [("src/a.py", "a\n")], id="bold"),
         pytest.param("### FILE: src/a.py\n```\na\n```", [("src/a.py", "a\n")], id="heading"),
         pytest.param("FILE: src/a.py\nEND FILE", [("src/a.py", "")], id="empty-unfenced"),
@@ -215,7 +214,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         pytest.param("FILE: src/a.py (lines 1-9)\n```\nx\n```", UNREADABLE, 1, id="path-and-more"),
         pytest.param("FILE: src/a.py\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths"),
         pytest.param("`src/a.py`\n```py:src/b.py\nx\n```", UNREADABLE, 2, id="two-paths-above"),
-        pytest.param("```py:src/a.py (new)\nx\n```", UNREADABLE, 1, id="info-and-more"),
         pytest.param("x\nEND FILE", UNREADABLE, 2, id="stray-end"),
         pytest.param(
             "```py:src/a.py\na\n=======\nb\n>>>>>>> REPLACE\n```", UNREADABLE, 5, id="lost-search"

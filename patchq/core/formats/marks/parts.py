@@ -26,12 +26,6 @@ _FILE = re.compile(
     re.DOTALL,
 )
 _FILE_END = re.compile(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
-_NOTED = re.compile(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
-_NOTE = re.compile(
-    r"(?:(?:a|the|new|newly|file|full|whole|complete|entire|existing|create[ds]?|add(?:ed|s)?|"
-    r"modif(?:y|ied)|update[ds]?|change[ds]?|edit(?:ed|s)?|replace[ds]?|rewritten)\b[ \t]*)+",
-    re.IGNORECASE,
-)
 _CHANGE = re.compile(
     r" {0,3}(?:#{1,6}[ \t]*)?(?P<bold>\*\*|__)?(?P<word>CHANGE)(?:"
     r"[ \t]*#?\d+(?:[ \t]*(?:/|of)[ \t]*\d+)?(?:\*\*|__)?[ \t]*"
@@ -86,11 +80,9 @@ def file_line(line: str) -> FileLine | None:
 
 def path_behind(label: FileLine, known: Known) -> str | None:
     """The one path that the rest of a `FILE:` line is; None if there is none, or more than it."""
-    rest = label.rest
-    if not known(rest):
-        rest = undress(rest)[0]
-        if (noted := _NOTED.fullmatch(rest)) and not known(rest):  # `path (new file)`
-            rest = undress(noted[1])[0] if _NOTE.fullmatch(noted[2]) else ""
+    rest = label.rest if known(label.rest) else undress(label.rest)[0]
+    if rest.endswith(")") and not known(rest):  # a note is no part of the path
+        return None
     return as_meant(rest, known) or None
 
 

@@ -45,7 +45,6 @@ _LEADING = re.compile(
 )
 _ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
 _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
-_NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
 _AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")
@@ -199,10 +198,8 @@ def path_line(line: str, known: Known) -> str | None:
 
 def _path_on(line: str, known: Known) -> str | None:
     text = undress(line)[0]
-    if not is_path(text, known):  # `path (new file)`
-        text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
-        if not is_path(text, known):
-            return None
+    if not is_path(text, known):
+        return None
     rooted = f"/{text}"  # what leads a comment may also lead an absolute path
     return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
 
