@@ -10,13 +10,12 @@ import pytest
 
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.formats.json import grammar
-from patchq.core.formats.marks.lines import fence
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit, Problem
 from tests.helpers.effort import effort
 
-OF_JSON = (grammar.read, grammar.read_fenced, grammar.refuse_member)
+OF_JSON = (grammar.read, grammar.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
 
 
@@ -29,8 +28,8 @@ def read(text: str, default_path: str | None = None) -> list[Piece]:
         forms = [form for form in FORMATS.begins(doc.lines[i]).reads if form in OF_JSON]
         piece = forms[0](doc, i) if forms else None
         if piece is None:
-            if mark := fence(doc.lines[i]):
-                doc.open_fences.read(i, mark)
+            if doc.fences.at(i):
+                doc.fences.read(i)
             i += 1
             continue
         assert piece.edits

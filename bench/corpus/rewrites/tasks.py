@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations
 from pathlib import PurePosixPath
 
 import yaml
@@ -119,13 +118,6 @@ def applied(files: Mapping[str, str], changes: Iterable[Change]) -> dict[str, st
     return result
 
 
-def losses(files: Mapping[str, str], changes: Sequence[Change]) -> Iterator[dict[str, str]]:
-    """The results that leave some of the changes out, but not all."""
-    for count in range(1, len(changes)):
-        for some in combinations(changes, count):
-            yield applied(files, some)
-
-
 def tasks_of(cases: Iterable[Case]) -> list[Task]:
     """The different tasks of a corpus's certain cases, in its order: whole cases first, then one
     change of several, then two and three neighbours of them."""
@@ -218,11 +210,6 @@ def can_be_parsed(suffix: str, text: str) -> bool:
     except (ValueError, SyntaxError, yaml.YAMLError):
         return False
     return True
-
-
-def is_judged(text: str) -> bool:
-    """Whether a text is no template, which no parser can judge."""
-    return not re.search(r"\{\{|\{%|<%", text)
 
 
 _PARSERS: Mapping[str, Callable[[str], object]] = {

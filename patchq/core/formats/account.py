@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
-from patchq.core.formats.marks.lines import TAG_NAMES, Fence, fence
-from patchq.core.formats.marks.paths import KnownPaths, as_meant, is_path
+from patchq.core.formats.format import Document
+from patchq.core.formats.marks.fences import TAG_NAMES, Fence, fence
+from patchq.core.formats.marks.lines import next_line
+from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.ops import Rename
 from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
 from patchq.core.text.fence_language import SHELLS, language_of
@@ -64,27 +66,29 @@ _WHAT: dict[ShownKind, str] = {
 # ---------------------------------------------------------------- what is shown
 
 
-def shown(
-    lines: Sequence[str], prose: Sequence[int], places: Sequence[range], known: KnownPaths
-) -> Iterator[ShownPlace]:
+def shown(doc: Document, prose: bytearray, places: Sequence[range]) -> Iterator[ShownPlace]:
     """Yield what the prose of a text shows.
 
     `prose` tells for each line whether it is prose, `places` are the lines (indices) of the edits.
     """
+    lines, known = doc.lines, doc.known
     yield from _partial_tags(lines, prose, places)
     behind = 0
     for i in compress(range(len(lines)), map(_MAY_BEGIN.match, lines)):
         if i < behind or not prose[i]:
             continue
         line, behind = lines[i], i + 1
-        if mark := _fence(line):
-            end = _end(lines, prose, i, mark)
+        mark = _fence(doc, i)
+        if mark and not mark.closing:
+            end = _end(doc, prose, i, mark)
             yield from _fenced(range(i + 1, end), lines, mark, known)
             behind = end + (end < len(lines) and prose[end])
         elif _PROMPT.match(line):
             yield from commands(line, i + 1, known)
-        elif _begins_text(lines, i, known):
-            while behind < len(lines) and _goes_on(lines, prose, behind):
+        elif _begins_text(doc, i):
+            while behind < len(lines) and prose[behind] and lines[behind].strip():
+                if _fence(doc, behind):
+                    break
                 behind += 1
             told = list(range(i, behind))
             if line.lstrip()[0] not in "<{[":  # a path, and more of them perhaps
@@ -93,39 +97,23 @@ def shown(
                 yield ShownPlace("text", _numbered(lines, told))
 
 
-def _goes_on(lines: Sequence[str], prose: Sequence[int], i: int) -> bool:
-    return bool(prose[i]) and not lines[i].isspace() and lines[i] != "" and not _fence(lines[i])
-
-
-def _fence(line: str) -> Fence | None:
-    """Return the line as one that opens a fence, also in a list or a quotation."""
-    if "```" not in line and "~~~" not in line and "<" not in line:
-        return None
+def _fence(doc: Document, i: int) -> Fence | None:
+    """Return line `i` as a fence line, also in a list or a quotation."""
+    line = doc.lines[i]
+    if doc.fences.at(i) or ("```" not in line and "~~~" not in line):
+        return doc.fences.at(i)
     match = _LED.match(line)
-    mark = fence(line[match.end() :] if match else line)
-    return None if mark is None or mark.closing else mark
+    return fence(line[match.end() :]) if match else None
 
 
-def _end(lines: Sequence[str], prose: Sequence[int], start: int, mark: Fence) -> int:
+def _end(doc: Document, prose: bytearray, start: int, mark: Fence) -> int:
     """Return the index of the line that ends a fence, or of the first edit in it."""
-    nested = [mark]
-    for i in range(start + 1, len(lines)):
-        if not prose[i]:
-            return i
-        line = lines[i]
-        if "```" not in line and "~~~" not in line and "<" not in line:
-            continue
-        match = _LED.match(line)
-        other = fence(line[match.end() :] if match else line)
-        if other is None:
-            continue
-        if nested[-1].closed_by(other):
-            nested.pop()
-            if not nested:
-                return i
-        elif other.info and other.kind == mark.kind and other.length >= nested[-1].length:
-            nested.append(other)
-    return len(lines)
+    edit = prose.find(0, start)
+    limit = edit if edit >= 0 else len(doc.lines)
+    if doc.fences.at(start):
+        return min(limit, doc.fences.end(start, mark))
+    ends = (i for i in range(start + 1, limit) if (one := _fence(doc, i)) and mark.closed_by(one))
+    return next(ends, limit)
 
 
 def _fenced(
@@ -158,18 +146,17 @@ def _is_ignored(command: str, known: KnownPaths) -> bool:
     return bool(ignored) and not any(is_path(w, known) for w in words if w not in ignored)
 
 
-def _begins_text(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
+def _begins_text(doc: Document, i: int) -> bool:
     """Return whether a text for a program, or for a file, begins on line `i` without a fence."""
+    lines, known = doc.lines, doc.known
     line = lines[i]
     if _JSON.match(line):
         return True
     if line.lstrip()[:1] == "<":
         tokens = _WORDS.split(line)
         return any(known(token) or _FILE.fullmatch(token) for token in tokens if token)
-    if not _is_path(line, known):
-        return False
-    below = next((k for k in range(i + 1, len(lines)) if lines[k].strip()), len(lines))
-    return below == len(lines) or not _fence(lines[below])
+    below = next_line(lines, i) if _is_path(line, known) else i
+    return below > i and (below == len(lines) or not _fence(doc, below))
 
 
 def _is_path(line: str, known: KnownPaths) -> bool:
@@ -180,7 +167,7 @@ def _is_path(line: str, known: KnownPaths) -> bool:
         return False
     words = [word.strip("_") for word in _WORDS.split(line)]
     rest = [word for word in words if word.lower() not in _PLAIN_WORDS]
-    return len(rest) == 1 and known(as_meant(rest[0], known))
+    return len(rest) == 1 and known(known.meant(rest[0]))
 
 
 def _numbered(lines: Sequence[str], which: Iterable[int]) -> tuple[tuple[int, str], ...]:
@@ -188,7 +175,7 @@ def _numbered(lines: Sequence[str], which: Iterable[int]) -> tuple[tuple[int, st
 
 
 def _partial_tags(
-    lines: Sequence[str], prose: Sequence[int], places: Sequence[range]
+    lines: Sequence[str], prose: bytearray, places: Sequence[range]
 ) -> Iterator[ShownPlace]:
     """Yield the tags, each alone on its line, round some of the edits and not all."""
     if len(places) < 2:
@@ -218,7 +205,7 @@ def paths_named(lines: Iterable[str], known: KnownPaths) -> Iterator[str]:
     for line in lines:
         if "." in line or "/" in line or "`" in line:
             for word in set(_WORDS.split(line)):
-                path = as_meant(word.rstrip(".!?"), known) if word else ""
+                path = known.meant(word.rstrip(".!?")) if word else ""
                 if path and known.base.has(path):
                     yield path
 

@@ -1,34 +1,34 @@
 """All formats together: what may begin on a line, by its text alone, and who is asked there.
 
-Most lines are prose, and what stands around them does not make them anything else.  A text has few
-lines in many copies, or many that differ and are longer; so the reader asks once for each different
-line, and only the formats that may begin there, which look around, are asked in each place.
+Most lines are prose, and what stands around them does not make them anything else.  So only the
+formats that may begin on a line, which look around, are asked there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct
 
-from patchq.core.formats.format import Document, Format, Opening, Read, Sign
-from patchq.core.formats.marks.blocks import may_mark
+from patchq.core.formats.format import Format, Opening, Read, Sign
 from patchq.core.formats.marks.carried import prefix_of
-from patchq.core.formats.marks.lines import TAG_NAMES, Fence, fence
+from patchq.core.formats.marks.fences import fence
 from patchq.core.formats.marks.tags import Tag, opens_channel, thought_on
 
-_OWN = ("```", "~~~", "<", "\\[", "◁")
+_OWN = ("```", "~~~", "<", r"\[", "◁")
 """How the lines begin that the reader itself looks for: fences and thinking blocks."""
+_FIRST = re.compile(r"\[\^?\]?(?:\\.|[^]\\])*\]|\\?.")
+"""The letter, or class of letters, that a line's start begins with."""
 _BARE = "`~<{["
 """What a line begins with that carries no prefix."""
-_COMMENTS = "|/;%│┃▏▌"
-"""What else may lead a marker, and nothing else."""
 _TAGGED = "<[◁"
-_SHORT = 40
+_SHORT = 200
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign("an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|file_text)>")
+SignHint = tuple[Sign, str, str | None]
+"""What resembles an edit, what to send instead, and the form's name."""
 
 
 class Beginning(Struct, frozen=True):
@@ -36,75 +36,17 @@ class Beginning(Struct, frozen=True):
 
     reads: tuple[Read, ...] = ()
     """The formats that may begin there, in the order in which they are asked."""
-    mark: Fence | None = None
-    """The line as a fence line."""
+    fences: bool = False
+    """Whether it is a fence line."""
     thought: Tag | None = None
     """The tag with which a thinking block begins or ends there."""
     channel: bool = False
     """Whether a message of a model's raw output begins there."""
-    skips: Callable[[Document, int], bool] | None = None
-    """Whether all that may begin there was read before, in vain."""
     prefix: str | None = None
     """What stands before the beginning of an edit, or of a fence, on the line."""
 
 
 NOTHING = Beginning()
-_LED = re.compile(r"(\[\^?\]?(?:\\.|[^]\\])*\]|\\.|[^][(){}.*+?^$|\\])(?![*?{])[^|]*", re.DOTALL)
-"""A regular expression that begins with one letter or class of letters (1), and has no branches."""
-_LEAD = re.compile(r"(?:\[((?:\\[\"']|[\"'`<>{}\w])+)\]|[`~<>{}\w])(?![*?{+])")
-"""One character, or a class of some (1), that a regular expression begins with."""
-
-
-class Beginnings(dict[str, Beginning]):
-    """What begins on the lines of one text on which something may begin, remembered."""
-
-    def __init__(self, begins: Callable[[str], Beginning]) -> None:
-        super().__init__()
-        self._begins = begins
-
-    def __missing__(self, line: str) -> Beginning:
-        self[line] = begun = self._begins(line)
-        return begun
-
-
-class Signs:
-    """What resembles edits of some formats, the narrower first: signs in certain fences, those at
-    a line's start, those anywhere.  Each has a hint, what to send instead, and its form's name."""
-
-    def __init__(self, formats: Iterable[Format]) -> None:
-        hints = [
-            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}", form.name)
-            for form in formats
-            for sign in form.signs
-        ]
-        self.fenced = [hint for hint in hints if hint[0].languages]
-        others = [hint for hint in hints if not hint[0].languages]
-        tags = (_TAGS, _HINT, None)
-        self.others: list[tuple[Sign, str, str | None]] = sorted(
-            [*others, tags], key=lambda other: other[0].anywhere
-        )
-        self.languages = frozenset().union(*(sign.languages for sign, *_ in self.fenced))
-        anywhere = [sign for sign, *_ in self.others if sign.anywhere]
-        self._starts = re.compile(
-            "|".join(sign.pattern for sign, *_ in self.others if not sign.anywhere)
-        ).match
-        held = [p for sign in anywhere for p in (sign.pattern, sign.behind) if p]
-        self._holds = re.compile("|".join(held) or r"(?!)").search
-        language = rf"\s*(?i:{'|'.join(self.languages) or '(?!)'})"
-        tag = f"<(?:{'|'.join(TAG_NAMES)})>"
-        self._searches = _searches([*held, *(lead + language for lead in ("```", "~~~", tag))])
-
-    def may_stand(self, text: str) -> bool:
-        """Whether a sign may stand anywhere in a text."""
-        found = any(search(text) for search in self._searches)
-        return found or any(map(self._starts, text.split("\n")))
-
-    def mark(self, line: str) -> bool | None:
-        """Whether the line is a fence line or has a sign, wherever it stands; None if it is
-        blank."""
-        if not line.strip():
-            return None
-        return bool(fence(line) or self._starts(line) or self._holds(line))
 
 
 class Catalogue(dict[str, Format]):
@@ -114,77 +56,81 @@ class Catalogue(dict[str, Format]):
         super().__init__((form.name, form) for form in formats)
         forms = self.values()
         openings = dict.fromkeys(opening for form in forms for opening in form.openings)
-        starts = [start for opening in openings for start in opening.starts]
-        self._openings = [
-            (re.compile("|".join(map(_first, opening.starts))).match, opening)
-            for opening in openings
-        ]
-        firsts = dict.fromkeys(map(_first, [*_OWN, *starts]))
-        self.may_begin = re.compile(
-            rf"\s*+(?={'|'.join(firsts)})(?:{'|'.join([*_OWN, *starts])})"
-        ).match
-        """Whether anything may begin on a line."""
-        self._by_letter: dict[str, tuple[Opening, ...]] = {}
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
+        starts = [start for opening in openings for start in opening.starts]
+        firsts, all_starts = _firsts([*_OWN, *starts]), "|".join([*_OWN, *starts])
+        self.may_begin = re.compile(rf"\s*+(?={firsts})(?:{all_starts})").match
+        """Whether anything may begin on a line."""
+        self._openings = [(re.compile(_firsts(o.starts)).match, o) for o in openings]
+        self._by_letter: dict[str, list[Opening]] = {}
         self._fences = sorted(fences, key=lambda opening: opening.turn)
-        self.signs = Signs(forms)
-        self._recent = lru_cache(256)(self._begun)
+        self._recent = lru_cache(1024)(self._begun)
         """Most responses begin their edits with the same few lines."""
         self.owners: dict[Read, str] = {}
         """The format that a reader is of, where it is of one only."""
         for form in forms:
             for read in {*(o.read for o in form.openings), *(f.read for f in form.fences)}:
                 self.owners[read] = "" if read in self.owners else form.name
+        self.signs: list[SignHint] = [
+            (sign, f"write it as `patchq formats {form.name}` shows, or {_HINT}", form.name)
+            for form in forms
+            for sign in form.signs
+        ]
+        self.signs.append((_TAGS, _HINT, None))
+        outside = [sign for sign, *_ in self.signs if not sign.languages]
+        self._languages = frozenset().union(*(sign.languages for sign, *_ in self.signs))
+        self.starts_sign = re.compile("|".join(s.pattern for s in outside if not s.anywhere)).match
+        """Whether a line begins with a sign."""
+        held = "|".join(sign.pattern for sign in outside if sign.anywhere)
+        self._holds = re.compile(held or r"(?!)").search
 
     def named(self, name: str) -> Format | None:
-        """The format of that name, or alias; case and `-` for `_` do not matter."""
-        name = name.replace("-", "_").lower()
-        return next((form for form in self.values() if name in (form.name, *form.aliases)), None)
+        """Return the format of that name; case and `-` for `_` do not matter."""
+        return self.get(name.replace("-", "_").lower())
 
     def begins(self, line: str) -> Beginning:
-        """What may begin on a line; `NOTHING` itself for prose."""
+        """Return what may begin on a line; `NOTHING` itself for prose."""
         return self.begun(line) if self.may_begin(line) else NOTHING
 
     def begun(self, line: str) -> Beginning:
-        """The same for a line on which something may begin at a glance."""
+        """Return the same for a line on which something may begin at a glance."""
         return self._recent(line) if len(line) < _SHORT else self._begun(line)
 
     def _begun(self, line: str) -> Beginning:
-        letter = line.lstrip()[0]
-        if letter in _COMMENTS and not may_mark(line):
-            return NOTHING
         prefix = None if line[0] in _BARE else prefix_of(line)
         if mark := fence(line):
             fences = [f for f in self._fences if f.may_begin is None or f.may_begin(mark)]
-            return Beginning(tuple([f.read for f in fences]), mark, prefix=prefix)
-        found = self._by_letter.get(letter)
-        if found is None:
-            found = tuple(opening for leads, opening in self._openings if leads(letter))
-            self._by_letter[letter] = found
-        reads = tuple([o.read for o in found if o.may_begin is None or o.may_begin(line)])
-        if letter in _TAGGED and (channel := opens_channel(line)):
-            return Beginning(channel=channel)
-        if letter in _TAGGED and (thought := thought_on(line)):
-            return Beginning(thought=thought)
-        skips = found[0].skips if len(found) == 1 and not prefix else None
-        return Beginning(reads, skips=skips, prefix=prefix) if reads or prefix else NOTHING
+            return Beginning(tuple([f.read for f in fences]), fences=True, prefix=prefix)
+        letter = line.lstrip()[0]
+        if letter in _TAGGED:
+            if opens_channel(line):
+                return Beginning(channel=True)
+            if thought := thought_on(line):
+                return Beginning(thought=thought)
+        if letter not in self._by_letter:
+            self._by_letter[letter] = [o for leads, o in self._openings if leads(letter)]
+        found = self._by_letter[letter]
+        reads = [o.read for o in found if o.may_begin is None or o.may_begin(line)]
+        return Beginning(tuple(reads), prefix=prefix) if reads or prefix else NOTHING
+
+    def may_sign(self, text: str, languages: Iterable[str]) -> bool:
+        """Return whether signs may stand elsewhere than at the starts of a text's lines."""
+        fenced = not self._languages.isdisjoint(languages)
+        return fenced or self._holds(text) is not None
+
+    def sign_on(self, line: str, language: str) -> SignHint | None:
+        """Return what resembles an edit on a line, in a fence of the language or anywhere."""
+        fenced = language in self._languages
+        if not (fenced or self.starts_sign(line) or self._holds(line)):
+            return None
+        for hint in self.signs:
+            sign = hint[0]
+            seek = re.search if sign.anywhere else re.match
+            if (not sign.languages or language in sign.languages) and seek(sign.pattern, line):
+                return hint
+        return None
 
 
-def _searches(patterns: Iterable[str]) -> list[Callable[[str], object]]:
-    """What seeks the patterns in a text, those together that begin with the same character: then
-    the text is gone through as fast as for that one."""
-    found: dict[str, list[str]] = {}
-    for pattern in patterns:
-        lead = _LEAD.match(pattern)
-        rest = pattern[lead.end() :] if lead else pattern
-        for letter in (lead[1] or lead[0]).replace("\\", "") if lead else ("",):
-            found.setdefault(letter, []).append(re.escape(letter) + rest)
-    return [re.compile("|".join(alike)).search for alike in found.values()]
-
-
-def _first(start: str) -> str:
-    """The letter, or the class of letters, that a line's start begins with."""
-    match = _LED.fullmatch(start)
-    if match is None:
-        raise ValueError(f"expected a letter or a class of letters to begin with: {start!r}")
-    return match[1]
+def _firsts(starts: Iterable[str]) -> str:
+    """Return the first letters of lines' starts, as one expression."""
+    return "|".join(dict.fromkeys(m[0] for m in map(_FIRST.match, starts) if m))

@@ -28,7 +28,6 @@ import re
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from patchq.core.formats.format import (
     Document,
@@ -39,7 +38,8 @@ from patchq.core.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.core.formats.marks.lines import Fence, fence, joined, next_line
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import next_line
 from patchq.core.formats.marks.parts import (
     LONGER_FENCE,
     Fenced,
@@ -47,19 +47,13 @@ from patchq.core.formats.marks.parts import (
     check_end,
     fenced_at,
     file_line,
-    half_label,
-    is_crowded_label,
+    half_at,
     is_file_end,
     is_markdown,
     may_label,
     path_behind,
 )
-from patchq.core.formats.marks.paths import (
-    Known,
-    as_meant,
-    path_line,
-    path_of_info,
-)
+from patchq.core.formats.marks.paths import KnownPaths, path_line, path_of_info
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 
@@ -87,159 +81,70 @@ lines hold fences themselves, use longer ones. Never leave lines out with `...`.
 SEND_BOTH = (
     "send both halves of the change, `FIND:` and `REPLACE WITH:`, each with a fence under it"
 )
-_IN_A_FENCE = "put the lines of each half into a fence under its label"
-_RULE = re.compile(r"[-=*_ ]{3,}\s*")
+_IN_A_FENCE = "put the lines of each half into a fence right under its label"
 _LISTED = re.compile(r"\s*[-*+>]\s")
 _SECTION = re.compile(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s*:)", re.IGNORECASE)
 
 
-class _Half(Struct, frozen=True):
-    """A half's lines, the index of the last of them, or of the closing fence, and its fence."""
-
-    lines: tuple[str, ...]
-    end: int
-    fenced: Fenced | None
-
-
 def read(doc: Document, i: int) -> Piece | None:
-    """The block whose `FIND:` stands on line `i` (an index), or None."""
-    label = half_label(doc.lines, i)
-    if label is None:
+    """Return the block whose `FIND:` stands on line `i` (an index), or None."""
+    half = half_at(doc, i)
+    if half is None:
         change = change_line(doc.lines[i])
         if change and change.shouted and next_line(doc.lines, i) == len(doc.lines):
             raise UnreadableEdit.cut(i, "the response ends here, where a change begins")
-        if is_crowded_label(doc.lines, i):
-            raise UnreadableEdit(i, "expected nothing behind the label on its line", _IN_A_FENCE)
         return None
-    if label.sure and not label.finds:
+    if half != "FIND":
         raise UnreadableEdit(i, "expected a `FIND:` half before this one, found none", SEND_BOTH)
-    return _block(doc, i) if label.finds and (label.sure or _pairs(doc.lines, i)) else None
-
-
-def _pairs(lines: Sequence[str], i: int) -> bool:
-    """Whether a label of the other half follows the one on line `i` before anything else does."""
-    for j in range(i + 1, len(lines)):
-        if label := half_label(lines, j):
-            return not label.finds
-        if fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
-            return False
-    return False
-
-
-def _block(doc: Document, i: int) -> Piece:
-    lines = doc.lines
     heading = _heading_of(doc, i)
-    old = _old_half(lines, i)
-    label = next_line(lines, old.end)
-    half = half_label(lines, label) if label < len(lines) else None
-    if half is None or half.finds:
-        raise _no_new_half(lines, i, old, label, heading.path)
-    new = _new_half(lines, label)
-    if new.fenced:
-        check_end(lines, new.fenced, heading.path, doc.known)
-    op = _op(doc, i, heading.path, old.lines, new.lines)
-    op = replace(op, quoting=heading.quoting) if isinstance(op, Create) else op
+    old = _fenced_half(doc, i, half)
+    label = next_line(doc.lines, old.end)
+    if label == len(doc.lines):
+        raise UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
+    if half_at(doc, label) != "REPLACE WITH":
+        raise UnreadableEdit(
+            i,
+            f"expected `REPLACE WITH:` after the FIND half that ends on line {old.end + 1}, found "
+            f"{doc.lines[label].strip()[:40]!r} on line {label + 1}",
+            LONGER_FENCE if old.nests or is_markdown(heading.path, old.mark.info) else SEND_BOTH,
+        )
+    new = _fenced_half(doc, label, "REPLACE WITH")
+    check_end(doc, new, heading.path)
+    op = _op(doc, i, heading, old.text if old.lines else "", new.text if new.lines else "")
     at = heading.start + 1, new.end + 1
     edit = Edit("", NAME, at, heading.path, op, heading.description)
-    below = next_line(lines, new.end)
-    end = below if below < len(lines) and is_file_end(lines[below]) else new.end
-    return Piece((edit,), end + 1, heading.top)
+    below = next_line(doc.lines, new.end)
+    closed = below < len(doc.lines) and is_file_end(doc.lines[below])
+    return Piece((edit,), (below if closed else new.end) + 1, heading.top)
 
 
-def _op(
-    doc: Document, i: int, path: str, old: Sequence[str], new: Sequence[str]
-) -> Create | Replace:
-    if not old:
-        if doc.known(path):
-            raise UnreadableEdit(
-                i,
-                f"the FIND half is empty, which creates a file, but {path!r} exists",
-                "quote under FIND: the lines to change, or the one to insert at",
-            )
-        return Create(joined(new))
-    if not any(line.strip() for line in old):
+def _op(doc: Document, i: int, heading: BlockHeading, old: str, new: str) -> Create | Replace:
+    if old.strip():
+        return Replace(old, new)
+    if old:
         raise UnreadableEdit(
             i,
             "the FIND half holds blank lines only",
             "leave its fence empty to create the file, or quote lines with text",
         )
-    return Replace(joined(old), joined(new))
-
-
-# ---------------------------------------------------------------- the two halves
-
-
-def _old_half(lines: Sequence[str], i: int) -> _Half:
-    if half := _fenced_half(lines, i, "FIND"):
-        return half
-    for j in range(i + 1, len(lines)):
-        label = half_label(lines, j)
-        if label and not label.finds:
-            return _Half(_without_edges(lines[i + 1 : j]), j - 1, None)
-        if label or fence(lines[j]) or file_line(lines[j]) or change_line(lines[j]):
-            message = f"expected `REPLACE WITH:` before line {j + 1}, to end this half"
-            raise UnreadableEdit(i, message, _IN_A_FENCE)
-    raise UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
-
-
-def _new_half(lines: Sequence[str], i: int) -> _Half:
-    """Without a fence it is one run of lines and a label behind it: prose may follow any other."""
-    if half := _fenced_half(lines, i, "REPLACE WITH"):
-        return half
-    end = start = next_line(lines, i)
-    while end < len(lines) and lines[end].strip() and not _labels(lines, end):
-        if fence(lines[end]) or _RULE.fullmatch(lines[end]):
-            raise _uncertain(i)
-        end += 1
-    if end == start:
+    if doc.known(heading.path):
         raise UnreadableEdit(
-            i, "expected the lines of the REPLACE half, found the next label", SEND_BOTH
+            i,
+            f"the FIND half is empty, which creates a file, but {heading.path!r} exists",
+            "quote under FIND: the lines to change, or the one to insert at",
         )
-    below = next_line(lines, end - 1)
-    if below == len(lines) or not _labels(lines, below):
-        raise _uncertain(i)
-    return _Half(tuple(lines[start:end]), end - 1, None)
+    return Create(new, quoting=heading.quoting)
 
 
-def _fenced_half(lines: Sequence[str], i: int, name: str) -> _Half | None:
-    """The half in the fence under the label on line `i`, or None if there is no fence."""
-    below = next_line(lines, i)
-    if below == len(lines):
+def _fenced_half(doc: Document, i: int, name: str) -> Fenced:
+    """Return the half in the fence under the label on line `i`; raises `UnreadableEdit`."""
+    below = next_line(doc.lines, i)
+    if below == len(doc.lines):
         raise UnreadableEdit.cut(i, f"the response ends before the {name} half")
-    mark = fence(lines[below])
-    if mark is None:
-        return None
-    if mark.closing:
-        raise UnreadableEdit(i, f"expected the {name} half, found the end of a fence", _IN_A_FENCE)
-    fenced = fenced_at(lines, below, mark)
-    return _Half(fenced.lines, fenced.end, fenced)
-
-
-def _labels(lines: Sequence[str], i: int) -> bool:
-    """Whether line `i` begins a further change."""
-    label, line = half_label(lines, i), lines[i]
-    return bool((label and label.sure) or change_line(line) or file_line(line) or is_file_end(line))
-
-
-def _without_edges(lines: Sequence[str]) -> tuple[str, ...]:
-    filled = [i for i, line in enumerate(lines) if line.strip()]
-    return tuple(lines[filled[0] : filled[-1] + 1]) if filled else ()
-
-
-def _no_new_half(lines: Sequence[str], i: int, old: _Half, found: int, path: str) -> UnreadableEdit:
-    if found == len(lines):
-        return UnreadableEdit.cut(i, "the response ends before the `REPLACE WITH:` half")
-    nests = old.fenced and (old.fenced.nests or is_markdown(path, old.fenced.mark.info))
-    return UnreadableEdit(
-        i,
-        f"expected `REPLACE WITH:` after the FIND half that ends on line {old.end + 1}, found "
-        f"{lines[found].strip()[:40]!r} on line {found + 1}",
-        LONGER_FENCE if nests else SEND_BOTH,
-    )
-
-
-def _uncertain(i: int) -> UnreadableEdit:
-    return UnreadableEdit(i, "it is not certain where the lines of this half end", _IN_A_FENCE)
+    mark = doc.fences.at(below)
+    if mark is None or mark.closing:
+        raise UnreadableEdit(i, f"expected the {name} half in a fence, found none", _IN_A_FENCE)
+    return fenced_at(doc, below, mark)
 
 
 # ---------------------------------------------------------------- what stands above
@@ -282,20 +187,20 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
     if named is None and wrapper:
         named = path_of_info(wrapper.info, doc.known)
     titled = _title(description, doc.known)
-    if named and titled and titled != as_meant(named, doc.known):
+    if named and titled and titled != doc.known.meant(named):
         raise UnreadableEdit(
             i, f"expected one path, found {named!r} and {titled!r}", "name it once"
         )
-    path = as_meant(named or titled or _carried(doc, i, between), doc.known)
+    path = doc.known.meant(named or titled or _carried(doc, i, between))
     labelled = named is not None and file_line(doc.lines[top]) is not None
     stated = labelled or not named or bool(wrapper and ":" in wrapper.info)
     return BlockHeading(path, description or None, start, top, not stated)
 
 
-def _title(description: str | None, known: Known) -> str | None:
+def _title(description: str | None, known: KnownPaths) -> str | None:
     """The path that is the whole description; `flask.run` is one only if the base has it."""
     path = path_line(description, known) if description else None
-    path = as_meant(path, known) if path else None
+    path = known.meant(path) if path else None
     return path if path and known(path) else None
 
 
@@ -330,7 +235,7 @@ def _lines_above(doc: Document, i: int) -> tuple[list[int], Fence | None]:
     wrapper: tuple[int, Fence] | None = None
     for j in range(doc.low, i):
         line = doc.lines[j]
-        mark = fence(line)
+        mark = doc.fences.at(j)
         if mark is None:
             if line.strip():
                 above.append(j)
@@ -352,7 +257,7 @@ FORMAT = Format(
     signs=(
         Sign(
             "a part of a FIND/REPLACE pair",
-            r"(?i:[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$)",
+            r"(?i:[\s#*_>-]*(?:FIND|REPLACE\s+WITH)\s*:[\s*_]*$)|[\s#*_>-]*REPLACE WITH\s*:",
         ),
     ),
 )

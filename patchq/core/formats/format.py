@@ -33,7 +33,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.formats.marks.lines import Fence, OpenFences
+from patchq.core.formats.marks.fences import Fence, Fences
 from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.core.model.values import Edit, Problem, ShownPlace
 
@@ -59,13 +59,14 @@ class Document:
     """The paths of the edits before."""
     low: int = 0
     """The first line (index) behind the last edit: headings are not sought before it."""
-    open_fences: OpenFences = field(default_factory=OpenFences)
-    """All fences outside of edits, as the reader has met them."""
     known: KnownPaths = field(init=False)
     """Whether the base has a path, or an earlier edit makes it."""
     memory: Memory = field(init=False)
+    fences: Fences = field(init=False)
+    """All fence lines, and which are open outside of edits, as far as the reader has come."""
 
     def __post_init__(self, base: Known) -> None:
+        self.fences = Fences(self.lines)
         self.known = KnownPaths.of(base)
         self.memory = Memory(self)
 
@@ -75,11 +76,6 @@ class Document:
         path = self.path or self.default_path
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
-
-    def holds(self, path: str, quote: Sequence[str]) -> bool:
-        """Whether the file of that path has the quoted lines, but for blanks at their edges."""
-        texts: _BareTexts = self.memory[_BareTexts]
-        return texts.hold(path, quote)
 
     def holder(self, paths: Iterable[str], quote: Sequence[str]) -> str | None:
         """The one of several paths whose file holds the quoted lines; None if there are several,
@@ -128,11 +124,10 @@ class Memory(dict[type, Any]):
 
 
 class Stated(Struct, frozen=True):
-    """The ids that an edit's object names; `group` tells the lists of a response apart."""
+    """The ids that an edit's object names."""
 
     cascades: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
-    group: int = 0
 
 
 class FenceUnderPath(Struct, frozen=True):
@@ -228,14 +223,11 @@ class Opening(Struct, frozen=True):
 
     read: Read
     starts: tuple[str, ...]
-    """How such a line begins, blanks aside: regular expressions without branches, each led by one
-    letter or class of letters.  A line that begins as no format's does is prose, and nobody is
-    asked about it; so the more letters, the faster."""
+    """How such a line begins, blanks aside: regular expressions.  A line that begins as no format's
+    does is prose, and nobody is asked about it; so the more letters, the faster."""
     may_begin: Callable[[str], object] | None = None
     """Whether it may begin on a line that starts so, by the line's text alone; it is asked once for
     each different line of a text.  None: always."""
-    skips: Callable[[Document, int], bool] | None = None
-    """Whether line `i` was read before, in vain: asked in each place, before `read`."""
 
 
 class FenceOpening(Struct, frozen=True):
@@ -258,8 +250,6 @@ class Sign(Struct, frozen=True):
     """A regular expression for the line's beginning, blanks included."""
     anywhere: bool = False
     """Whether the pattern may begin anywhere on the line."""
-    behind: str | None = None
-    """A pattern that has to stand before it for the sign to count, on the line or above it."""
     languages: frozenset[str] = frozenset()
     """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
 
@@ -276,8 +266,6 @@ class Format(Struct, frozen=True):
     openings: tuple[Opening, ...] = ()
     fences: tuple[FenceOpening, ...] = ()
     signs: tuple[Sign, ...] = ()
-    aliases: tuple[str, ...] = ()
-    """Further names by which `patchq formats` knows it."""
 
     def instructions_for(self, path: str | None) -> str:
         """The instructions with a path that exists in the place of the example's, which a model

@@ -12,26 +12,20 @@ would be a silent partial apply, so all of it is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import compress
+from operator import itemgetter
 
 from msgspec.structs import replace
 
 from patchq.core.formats import account
-from patchq.core.formats.catalogue import NOTHING, Beginning, Beginnings, Catalogue, Signs
+from patchq.core.formats.catalogue import NOTHING, Catalogue, SignHint
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, UnreadableEdit
 from patchq.core.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.core.formats.marks.carried import CarriedLines
-from patchq.core.formats.marks.lines import (
-    BEGIN_PATCH,
-    Fence,
-    OpenFences,
-    fence,
-    line_above,
-)
+from patchq.core.formats.marks.lines import BEGIN_PATCH, line_above
 from patchq.core.formats.marks.paths import Known, path_line
 from patchq.core.formats.marks.tags import (
     Tag,
@@ -71,7 +65,7 @@ class Reading:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
         first, behind = len(self.edits), self.sections
         for i, stated in part.stated.items():
-            self.stated[first + i] = replace(stated, group=first + stated.group)
+            self.stated[first + i] = stated
         for edit in part.edits:
             section = edit.section and behind + edit.section
             if section > self.sections:
@@ -95,7 +89,7 @@ def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace
 def read(
     text: str, formats: Catalogue, known: Known, header: Header, *, part: bool = False
 ) -> Reading:
-    """The edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
+    """Return the edits of `text` in order, and the prose round them; raises `UnreadableEdit`.
 
     `part` says that other parts of the response may hold edits.
 
@@ -104,9 +98,8 @@ def read(
     """
     if "\r\n" in text and text.lstrip("\n").count("\n") == text.count("\r\n"):
         text = text.replace("\r\n", "\n")
-    begins = Beginnings(formats.begun).__getitem__
     doc = Document(text.split("\n"), known, header.file, header.whole_files)
-    reader = _ResponseReader(doc, formats, begins)
+    reader = _ResponseReader(doc, formats)
     try:
         reader.read()
         return reader.finish(header, part=part)
@@ -115,17 +108,10 @@ def read(
 
 
 class _ResponseReader:
-    def __init__(
-        self,
-        doc: Document,
-        formats: Catalogue,
-        begins: Callable[[str], Beginning],
-    ) -> None:
+    def __init__(self, doc: Document, formats: Catalogue) -> None:
         self.doc = doc
         self.formats = formats
-        self.begins = begins
-        """What begins on a line on which something may begin, remembered."""
-        self.carried = CarriedLines(doc.lines)
+        self.carried = CarriedLines(doc)
         self.found = Reading()
         self.first: int | None = None
         """The line (index) where the first edit begins."""
@@ -133,8 +119,6 @@ class _ResponseReader:
         """The lines (indices) of edits and thoughts, which are no prose."""
         self.kept: set[int] = set()
         """Those of them that are prose all the same."""
-        self.doubt: UnreadableEdit | None = None
-        """What refuses the response, unless what it is about turns out to be a file's text."""
         self.answered = False
         """Whether the final channel of a model's raw output was met."""
         self.under_paths: list[range] = []
@@ -143,124 +127,51 @@ class _ResponseReader:
         """The lines of the edits."""
 
     def read(self) -> None:
-        i = 0
-        while (i := self._next(i)) < len(self.doc.lines):
+        lines, i = self.doc.lines, 0
+        while i < len(lines):
+            rest = range(i, len(lines))
+            for i in compress(rest, map(self.formats.may_begin, map(lines.__getitem__, rest))):
+                if self.formats.begun(lines[i]) is not NOTHING:
+                    break
+            else:
+                break
             i = self._step(i)
         self._check_end()
 
-    def _next(self, i: int) -> int:
-        """The index of the first line from `i` on, where something may begin; the lines' number
-        if there is none."""
-        lines, indices = self.doc.lines, range(i, len(self.doc.lines))
-        for k in compress(indices, map(self.formats.may_begin, map(lines.__getitem__, indices))):
-            begun = self.begins(lines[k])
-            if begun is not NOTHING and not (begun.skips and begun.skips(self.doc, k)):
-                return k
-        return len(lines)
-
     def _step(self, i: int) -> int:
-        """Read what stands on line `i` (an index); the index of the line to go on with."""
-        begun = self.begins(self.doc.lines[i])
+        """Read what stands on line `i` (an index), and return the line to go on with."""
+        begun = self.formats.begun(self.doc.lines[i])
         if begun.prefix and self.carried.take_off(i, begun.prefix):
-            begun = self.begins(self.doc.lines[i])
+            begun = self.formats.begins(self.doc.lines[i])
         if begun.thought:
             return self._thought(i, begun.thought)
         if begun.channel:
             return self._channels(i)
-        if piece := self._piece(i, begun):
-            return self._take(piece, i)
-        if begun.mark:
-            self.doc.open_fences.read(i, begun.mark)
-        return i + 1
-
-    def finish(self, header: Header, *, part: bool) -> Reading:
-        """The reading, once nothing in the prose resembles an edit, or front matter that would be
-        lost; raises `UnreadableEdit`."""
-        if self.doubt is not None:
-            raise self.doubt
-        above = [] if header.blank else self.doc.lines[: self.first or 0]
-        may_be_lost = front_matter.may_be_further_down(above)
-        if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
-            raise UnreadableEdit.of(lost)
-        prose = self._prose()
-        shown = list[ShownPlace]()
-        if part or self.places or self.under_paths:
-            shown += account.shown(self.doc.lines, prose, self.places, self.doc.known)
-        if shown:
-            self.found.shown += shown
-            named = account.paths_named(compress(self.doc.lines, prose), self.doc.known)
-            self.found.named += dict.fromkeys(named)
-        if not self.found.edits:
-            for lines in self.under_paths:
-                prose[lines.start : lines.stop] = bytes(len(lines))
-        text = "\n".join(compress(self.doc.lines, prose))
-        if text and not text.isspace():
-            self._check_prose(text, [*compress(enumerate(self.doc.lines, 1), prose)])
-        self.found.prose = text.strip()
-        return self.found
-
-    def _prose(self) -> bytearray:
-        """For each line whether it is prose."""
-        prose = bytearray(b"\1") * len(self.doc.lines)
-        for lines in self.left_out:
-            prose[lines.start : lines.stop] = bytes(len(lines))
-        for k in self.kept:
-            prose[k] = 1
-        for k in self.doc.open_fences.wrappers:
-            prose[k] = 0
-        return prose
-
-    def _check_prose(self, text: str, prose: Sequence[tuple[int, str]]) -> None:
-        """Refuse lines (number, text) that make `text` where they resemble an edit, also once the
-        escapes on them are undone."""
-        signs = self.formats.signs
-        if signs.may_stand(text) and (problem := unread_edit(prose, signs)):
-            raise UnreadableEdit.of(problem)
-        if self.found.edits and may_tag(text):
-            end = stray_end(prose)
-            if end is not None and self.first is not None and self.first < end:
-                raise stray(end - 1)
-        if "&" not in text and "\\" not in text:
-            return
-        for number, line in prose:
-            plain = unescaped(line)
-            if plain != line and (opening(plain.strip()) or is_suspect(plain) or begins(plain)):
-                raise UnreadableEdit(
-                    number - 1,
-                    f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
-                    "send the edits as they are meant: `<` and `>` as such",
-                )
-
-    def _before_edits(self) -> Iterator[tuple[int, str]]:
-        """The lines (number, text) before the first edit, outside of fences."""
-        fences = OpenFences()
-        for i, line in enumerate(self.doc.lines[: self.first or 0]):
-            if mark := fence(line):
-                fences.read(i, mark)
-            elif not fences.are_open:
-                yield i + 1, line
-
-    def _piece(self, i: int, begun: Beginning) -> Piece | None:
-        """What the first format that begins on line `i` has read there."""
         for read in begun.reads:
             try:
                 if piece := read(self.doc, i):
-                    return piece
+                    return self._take(piece, i)
             except UnreadableEdit as error:
                 raise error.written_as(self.formats.owners[read]) from None
-        return None
+        if begun.fences:
+            self.doc.fences.read(i)
+        return i + 1
 
     def _take(self, piece: Piece, i: int) -> int:
-        """Take in what a format has read on line `i`; the index of the line behind it."""
-        doc = self.doc
-        if piece.under_path:
-            return self._keep_under_path(piece, piece.under_path)
+        """Take in what a format has read on line `i`, and return the line behind it."""
+        doc, top = self.doc, i if piece.top is None else piece.top
+        if under := piece.under_path:  # a file if the response has no other edit
+            for k in (under.at[0] - 1, under.at[1] - 1):
+                if doc.fences.at(k):
+                    doc.fences.read(k)
+            self.under_paths.append(range(top, piece.end))
+            self.found.under_paths.append(under)
+            return piece.end
         for edit in piece.edits:
             if isinstance(edit.op, MAKING):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
             doc.edited.add(edit.path)
-        top = i if piece.top is None else piece.top
         self.first = top if self.first is None else self.first
         self.left_out.append(range(top, piece.end))
         if piece.edits:
@@ -270,29 +181,17 @@ class _ResponseReader:
         doc.low = piece.end
         return piece.end
 
-    def _keep_under_path(self, piece: Piece, under: FenceUnderPath) -> int:
-        """Keep a fence that is a file if the response has no other edit."""
-        start, end = under.at[0] - 1, under.at[1] - 1
-        for k in (start, end):
-            if mark := fence(self.doc.lines[k]):
-                self.doc.open_fences.read(k, mark)
-        self.under_paths.append(range(start if piece.top is None else piece.top, piece.end))
-        self.found.under_paths.append(under)
-        return piece.end
-
     def _thought(self, i: int, tag: Tag) -> int:
         """Leave out the thinking block whose tag stands on line `i`."""
         if tag.closes:
-            self.doubt = self.doubt or stray(i)
-            return i + 1
-        end = blank_thought(self.doc.lines, i, tag)
+            raise stray(i)
+        end = blank_thought(self.doc, i, tag)
         if end is None:
-            self.doubt = self.doubt or UnreadableEdit.cut(
+            raise UnreadableEdit.cut(
                 i,
                 "the thinking block that opens here is not closed before the response ends",
                 "send the answer alone, without the thinking before it",
             )
-            return len(self.doc.lines)
         self.left_out.append(range(i, end))
         return end
 
@@ -305,108 +204,123 @@ class _ResponseReader:
                 "send the final message alone",
             )
         self.answered = True
-        end = blank_channels(self.doc.lines, i)
+        end = blank_channels(self.doc, i)
         self.left_out.append(range(i, end))
         return end
 
     def _check_end(self) -> None:
         """Refuse a response that ends where a block begins: it was cut."""
-        lines, low = self.doc.lines, self.doc.low
-        end = line_above(lines, len(lines), low)
-        if end < low:
+        doc = self.doc
+        end = line_above(doc.lines, len(doc.lines), doc.low)
+        if end < doc.low:
             return
-        line, mark = lines[end], fence(lines[end])
-        above = line_above(lines, end, low)
-        headed = above >= low and self._is_heading(lines[above])
-        if mark is None:
-            # A path that is one of several, line by line, is an item of a list.
-            begins = bool(self.found.edits) and not headed and self._is_heading(line)
-            cut = is_cut(line, headed) or begins
+        above, mark = line_above(doc.lines, end, doc.low), doc.fences.at(end)
+        headed = above >= doc.low and self._is_heading(doc.lines[above])
+        if mark is not None:
+            cut = doc.fences.opened(end) and (bool(mark.info) or headed)
         else:
-            cut = self.doc.open_fences.opened(end) and (bool(mark.info) or headed)
+            # A path that is one of several, line by line, is an item of a list.
+            begins = bool(self.found.edits) and not headed and self._is_heading(doc.lines[end])
+            cut = is_cut(doc.lines[end], headed) or begins
         if cut:
             raise UnreadableEdit.cut(end, "the response ends here, where a block begins")
 
     def _is_heading(self, line: str) -> bool:
-        """Whether the line is a path and nothing else, and no item of a list."""
-        listed = _LISTED.match(line)
-        return not listed and path_line(line, self.doc.known) is not None
+        """Return whether the line is a path and nothing else, and no item of a list."""
+        return not _LISTED.match(line) and path_line(line, self.doc.known) is not None
 
+    # ------------------------------------------------------------ the prose
 
-# ---------------------------------------------------------------- a last look at the prose
+    def finish(self, header: Header, *, part: bool) -> Reading:
+        """Return the reading, once nothing in the prose resembles an edit or front matter.
+
+        Raises `UnreadableEdit`.
+        """
+        doc, found = self.doc, self.found
+        above = [] if header.blank else doc.lines[: self.first or 0]
+        may_be_lost = front_matter.may_be_further_down(above)
+        if may_be_lost and (lost := front_matter.further_down(self._before_edits())):
+            raise UnreadableEdit.of(lost)
+        prose = self._prose()
+        shown = part or self.places or self.under_paths
+        if shown and (places := [*account.shown(doc, prose, self.places)]):
+            found.shown += places
+            found.named += dict.fromkeys(account.paths_named(compress(doc.lines, prose), doc.known))
+        if not found.edits:
+            for lines in self.under_paths:
+                prose[lines.start : lines.stop] = bytes(len(lines))
+        numbered = [*compress(enumerate(doc.lines), prose)]
+        found.prose = "\n".join([line for _, line in numbered]).strip()
+        if found.prose:
+            self._check_prose(numbered, found.prose)
+        return found
+
+    def _prose(self) -> bytearray:
+        """Return for each line whether it is prose."""
+        prose = bytearray(b"\1") * len(self.doc.lines)
+        for lines in self.left_out:
+            prose[lines.start : lines.stop] = bytes(len(lines))
+        for k in self.kept:
+            prose[k] = 1
+        for k in self.doc.fences.wrappers:
+            prose[k] = 0
+        return prose
+
+    def _before_edits(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines (number, text) before the first edit, outside of fences."""
+        fences = self.doc.fences.innermost()
+        for i, line in enumerate(self.doc.lines[: self.first or 0]):
+            if fences[i] is None and not self.doc.fences.at(i):
+                yield i + 1, line
+
+    def _check_prose(self, prose: Sequence[tuple[int, str]], text: str) -> None:
+        """Refuse a response of which the prose resembles an edit, also once it is unescaped."""
+        if first := next(self._signs(prose, text), None):
+            i, (sign, hint, form) = first
+            message = f"this looks like {sign.what}, but cannot be read as one"
+            raise UnreadableEdit(i, message, hint).written_as(form)
+        end = stray_end(prose) if self.found.edits and may_tag(text) else None
+        if end is not None and self.first is not None and self.first <= end:
+            raise stray(end)
+        if "&" not in text and "\\" not in text:
+            return
+        for i, line in prose:
+            plain = unescaped(line)
+            if plain != line and (opening(plain.strip()) or is_suspect(plain) or begins(plain)):
+                raise UnreadableEdit(
+                    i,
+                    f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
+                    "send the edits as they are meant: `<` and `>` as such",
+                )
+
+    def _signs(self, prose: Sequence[tuple[int, str]], text: str) -> Iterator[tuple[int, SignHint]]:
+        """Yield the lines of prose (indices) that resemble an edit, and what they resemble."""
+        fences, formats = self.doc.fences, self.formats
+        round_lines = fences.innermost()
+        languages = {mark: mark.info.split(" ")[0].lower() for mark in {*round_lines} if mark}
+        may: Iterable[tuple[int, str]] = prose
+        if not formats.may_sign(text, languages.values()):
+            may = compress(prose, map(formats.starts_sign, map(itemgetter(1), prose)))
+        for i, line in may:
+            mark = round_lines[i]
+            hint = formats.sign_on(line, languages[mark] if mark else "")
+            if hint and not fences.at(i):
+                yield i, hint
 
 
 _ENTITY = re.compile(r"&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e);|\\([<>])", re.IGNORECASE)
-_SIGNS = {"lt": "<", "<": "<", "60": "<", "3c": "<"}
+_LESS = ("lt", "<", "60", "3c")
 
 
 def unescaped(line: str) -> str:
     """Return the line with the entities for `<` and `>`, and backslashes before them, undone."""
-    return _ENTITY.sub(_sign, line) if "&" in line or "\\" in line else line
-
-
-def _sign(match: re.Match[str]) -> str:
-    return _SIGNS.get((match[1] or match[2]).lower().lstrip("#x0"), ">")
+    if "&" not in line and "\\" not in line:
+        return line
+    return _ENTITY.sub(
+        lambda m: "<" if (m[1] or m[2]).lower().lstrip("#x0") in _LESS else ">", line
+    )
 
 
 def begins(line: str) -> bool:
     """Return whether a V4A patch begins on the line."""
     return line.lstrip().startswith(BEGIN_PATCH)
-
-
-def unread_edit(prose: Iterable[tuple[int, str]], signs: Signs) -> Problem | None:
-    """The first line of the prose (number, text) that resembles an edit, as a problem."""
-    reader = _ProseReader(signs)
-    reader.read(prose)
-    return reader.found
-
-
-class _ProseReader:
-    """Reads prose line by line; `found` is the first line that is none, with what it is."""
-
-    def __init__(self, signs: Signs) -> None:
-        self.signs = signs
-        self.found: Problem | None = None
-        self.fences = OpenFences()
-        self.language = ""
-        """The language of the open fence, where it may be one of signs."""
-        self.met: set[str] = set()
-        """What signs have to stand behind, as far as it was met."""
-        self.number = 0
-
-    def read(self, prose: Iterable[tuple[int, str]]) -> None:
-        """Take in the lines up to the first that is none of prose."""
-        mark_of = cache(self.signs.mark)
-        for number, line in prose:
-            self.number = number
-            marked = mark_of(line)
-            if marked is None:
-                continue
-            if marked and (mark := fence(line)):
-                self._fence(mark)
-            elif marked or self.language:
-                self._line(line, marked)
-            if self.found:
-                return
-
-    def _find(self, number: int, what: str, hint: str, format: str | None = None) -> None:
-        if self.found is None or number < (self.found.line or 0):
-            message = f"line {number}, column 1: this looks like {what}, but cannot be read as one"
-            self.found = Problem(
-                "response.unreadable_edit", message, hint, line=number, format=format
-            )
-
-    def _fence(self, mark: Fence) -> None:
-        language = mark.info.split(" ")[0].lower() if self.fences.read(self.number, mark) else ""
-        self.language = language if language in self.signs.languages else ""
-
-    def _line(self, line: str, marked: bool) -> None:
-        for sign, hint, form in self.signs.fenced if self.language else ():
-            if self.language in sign.languages and re.match(sign.pattern, line):
-                self._find(self.number, sign.what, hint, form)
-        for sign, hint, own in self.signs.others if marked else ():
-            if sign.behind and re.search(sign.behind, line):
-                self.met.add(sign.behind)
-            seek = re.search if sign.anywhere else re.match
-            if (not sign.behind or sign.behind in self.met) and seek(sign.pattern, line):
-                self._find(self.number, sign.what, hint, own)

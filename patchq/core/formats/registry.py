@@ -5,8 +5,6 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
 from patchq.core.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
@@ -22,9 +20,6 @@ from patchq.core.formats.names import settled
 from patchq.core.formats.reader import Reading
 from patchq.core.formats.relations import related
 from patchq.core.model.values import Header, Parsed, Problem
-from patchq.core.text.quote import clip
-
-_MOST_NAMED = 3
 
 FORMATS = Catalogue(
     (
@@ -90,24 +85,7 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
         whole.add(found, lines)
         prose += [found.prose] if isinstance(found, Reading) else []
     whole.prose = "\n\n".join(filter(None, prose))
-    whole.warnings += _not_told(answer, first_line)
     return whole
-
-
-def _not_told(answer: ApiAnswer, first_line: int) -> Iterator[Problem]:
-    """Yield the warning that other agents of a session may have changed files, too."""
-    if not answer.out_of_sight:
-        return
-    named = list(dict.fromkeys(f"`{clip(name, 60)}`" for _, name in answer.out_of_sight))
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    yield Problem(
-        "response.incomplete",
-        f"other agents, {', '.join(named[:_MOST_NAMED])}{more}, worked for the session; what they "
-        "changed, if anything, is not in its stream",
-        "if they changed files, hand in the work tree: `patchq submit --worktree DIR`",
-        line=answer.out_of_sight[0][0] + first_line - 1,
-        severity="warning",
-    )
 
 
 def _part_read(

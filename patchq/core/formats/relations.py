@@ -2,8 +2,8 @@
 
 `cascades` names the edits that depend on this one, `dependsOn` those that this one depends on: an
 edit is cancelled when one that it depends on is applied.  A contextual edit with the id of an
-indexed one is its backup.  Lists that begin to count anew may use an id again, as long as nothing
-refers to it.
+indexed one is its backup.  An id may be used again, as lists do that begin to count anew, as long
+as nothing refers to it.
 """
 
 from __future__ import annotations
@@ -65,27 +65,23 @@ def related(
 
 
 def _with_own_ids(edits: Sequence[Edit], stated: Mapping[int, Stated]) -> list[Edit]:
-    """The edits; one whose id another list has used, and nothing refers to, loses it."""
-    first: dict[tuple[str, str], int] = {}
+    """The edits; one whose id an earlier one has, and nothing refers to, loses it."""
+    named = {id for one in stated.values() for id in (*one.cascades, *one.depends_on)}
+    own: list[Edit] = []
+    met: set[tuple[str, str]] = set()
     forms: dict[str, set[str]] = {}
-    named = {
-        id for relation in stated.values() for id in (*relation.cascades, *relation.depends_on)
-    }
     for edit in edits:
         forms.setdefault(edit.id, set()).add(edit.format)
-    own = list(edits)
-    for i, edit in enumerate(edits):
-        before = first.setdefault((edit.format, edit.id), i)
-        if not edit.id or before == i:
-            continue
-        group, other = stated.get(i, Stated()).group, stated.get(before, Stated()).group
-        if group == other or edit.id in named or len(forms[edit.id]) > 1:
+    for edit in edits:
+        again = edit.id and (edit.format, edit.id) in met
+        if again and (edit.id in named or len(forms[edit.id]) > 1):
             raise UnreadableEdit(
                 edit.at[0] - 1,
                 f"expected an id of its own for every edit, found {edit.id!r} twice",
                 "give every edit another id",
             )
-        own[i] = replace(edit, id="")
+        met.add((edit.format, edit.id))
+        own.append(replace(edit, id="") if again else edit)
     return own
 
 

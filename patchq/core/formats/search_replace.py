@@ -26,7 +26,7 @@ of the files has the lines that the block quotes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -42,15 +42,14 @@ from patchq.core.formats.marks.blocks import (
     opening,
     several_dividers,
 )
-from patchq.core.formats.marks.lines import Fence, FenceLines, fence, joined, line_above, next_line
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import joined, line_above, next_line
 from patchq.core.formats.marks.paths import (
     Known,
-    as_meant,
     path_line,
     path_of_info,
     word_line,
 )
-from patchq.core.formats.marks.runs import alike_behind
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
 from patchq.core.text.grammars import is_code
@@ -94,7 +93,6 @@ class Blocks:
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc
-        self.fence_lines: FenceLines | None = None
         self.own: tuple[int, Fence] | None = None
         """The fence that the last block stands in, as long as it is open, and its line."""
         self.end = 0
@@ -104,7 +102,7 @@ class Blocks:
         """The block that opens with `marker` on line `start` (an index)."""
         if self.doc.low != self.end:  # an edit of another form stands between
             self.own = None
-        above = _look_above(self.doc.lines, start, self.doc.low, self.doc.open_fences.opened)
+        above = _look_above(self.doc, start)
         further = self.own is not None
         if above.fences:
             self.own = above.fences[0]
@@ -118,38 +116,21 @@ class Blocks:
             raise several_dividers(self.doc.lines, start, (divider, block.spare))
         at = block.start + 1, block.end + 1
         edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
-        self.doc.open_fences.hold_block()
+        self.doc.fences.hold_block()
         self.end = self._behind(block.end)
-        if self.own is None and isinstance(edit.op, Replace) and heading.is_bare(self.doc, start):
-            return self._run(edit, marker, heading)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
-
-    def _run(self, first: Edit, marker: BlockMarker, heading: Heading) -> Piece:
-        """A block under a bare path, with those behind it that are written alike."""
-        lines, path = self.doc.lines, first.path
-        edits, kept = [first], list(heading.kept)
-        for named, start, divider, end in alike_behind(lines, self.end, path, marker):
-            old = lines[start + 1 : divider]
-            if not old or old[0][:1] == ":" or not any(map(str.strip, old)):
-                break
-            op = Replace(joined(old), joined(lines[divider + 1 : end]))
-            edits.append(Edit("", NAME, (start + 1, end + 1), path, op))
-            kept += range(self.end, named)
-            self.end = end + 1
-        return Piece(tuple(edits), self.end, heading.top, kept=tuple(kept))
 
     def _inner(self) -> FenceSkip | None:
         """Finds the fences inside the block's own, if that one is longer than usual."""
         if self.own is None or self.own[1].length < 4:
             return None
-        self.fence_lines = self.fence_lines or FenceLines(self.doc.lines)
-        return partial(self.fence_lines.end_of_inner, outer=self.own[1])
+        return partial(self.doc.fences.end_of_inner, outer=self.own[1])
 
     def _check_between(self, start: int, heading: Heading) -> None:
         """Between two blocks of one fence stand blank lines and the path of the second."""
         for i in range(self.doc.low, start):
             line = self.doc.lines[i]
-            if line.strip() and i not in heading.named_on and not fence(line):
+            if line.strip() and i not in heading.named_on and not self.doc.fences.at(i):
                 raise _text_behind(i)
 
     def _path(self, heading: Heading, block: Block) -> str:
@@ -179,13 +160,13 @@ class Blocks:
                 return end + 1
             if not line.strip():
                 continue
-            mark = fence(line)
+            mark = self.doc.fences.at(i)
             if mark and own.closed_by(mark):
                 below = next_line(self.doc.lines, i)
                 next_opens = below < len(self.doc.lines) and opening(self.doc.lines[below])
                 if text < 0:
                     self.own = None
-                    self.doc.open_fences.close(at)
+                    self.doc.fences.close(at, i)
                     # It may also be the fence of a block that follows at once.
                     return i if next_opens else i + 1
                 if not next_opens:
@@ -275,10 +256,6 @@ class Heading(Struct, frozen=True):
     stated: bool = False
     """Whether the fence's info names it behind a colon, which nobody does who means another."""
 
-    def is_bare(self, doc: Document, start: int) -> bool:
-        """Whether it is a mere path, right above line `start` (an index)."""
-        return self.top == start - 1 and doc.lines[self.top] == self.path
-
 
 def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     """The heading of the block, with `above` over it.
@@ -289,11 +266,11 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     lines, known = doc.lines, doc.known
     alone = above.inner if not above.fences else None
     if alone is not None and (path := path_line(lines[alone], known)):
-        return Heading(as_meant(path, known), alone, frozenset((alone,)))
+        return Heading(known.meant(path), alone, frozenset((alone,)))
     over = above.lines
     whole = [(i, path_line(lines[i], known)) for i in over]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
-    named = [(i, as_meant(path, known)) for i, path in (*whole, *infos) if path]
+    named = [(i, known.meant(path)) for i, path in (*whole, *infos) if path]
     if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]
@@ -323,27 +300,25 @@ def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> 
     )
 
 
-def _look_above(
-    lines: Sequence[str], start: int, low: int, opened: Callable[[int], bool]
-) -> LinesAbove:
-    """What stands above line `start`, down to line `low`.
+def _look_above(doc: Document, start: int) -> LinesAbove:
+    """Return what stands above line `start`, down to the last edit.
 
-    `opened` tells whether a fence line was read as one that opens.  A fence line right above the
-    marker opens, whatever was left open before it; one above another line only if it was read so.
+    A fence line right above the marker opens, whatever was left open before it; one above another
+    line only if it was read so.
     """
+    lines, low, fences = doc.lines, doc.low, list[tuple[int, Fence]]()
     i = line_above(lines, start, low)
     if i < low:
         return LinesAbove()
-    inner = None if fence(lines[i]) else i
+    inner = None if doc.fences.at(i) else i
     if inner is not None:
         i = line_above(lines, i, low)
-    fences: list[tuple[int, Fence]] = []
-    while len(fences) < 2 and i >= low and (mark := fence(lines[i])):
-        if mark.closing or ((inner is not None or fences) and not opened(i)):
+    while len(fences) < 2 and i >= low and (mark := doc.fences.at(i)):
+        if mark.closing or ((inner is not None or fences) and not doc.fences.opened(i)):
             break
         fences.append((i, mark))
         i = line_above(lines, i, low)
-    outer = i if fences and i >= low and not fence(lines[i]) else None
+    outer = i if fences and i >= low and not doc.fences.at(i) else None
     return LinesAbove(inner, tuple(fences), outer)
 
 

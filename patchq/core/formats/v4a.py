@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from patchq.core.formats.format import Document, Format, Opening, Piece, Sign, UnreadableEdit
 from patchq.core.formats.marks.lines import halves, is_blank, joined, line_above, next_line
-from patchq.core.formats.marks.paths import as_meant, undress
+from patchq.core.formats.marks.paths import undress
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
 from patchq.core.model.values import Edit
 
@@ -201,7 +201,7 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
 def _path(doc: Document, marker: _PatchMarker, index: int) -> str:
     path = marker.path
     dressed = not doc.known(path) and path[:1] in "`*_\"'"
-    path = as_meant(undress(path)[0] if dressed else path, doc.known)
+    path = doc.known.meant(undress(path)[0] if dressed else path)
     if not path:
         raise UnreadableEdit(
             index,

@@ -25,13 +25,12 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import is_suspect, may_mark, opening
+from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import (
     BEGIN_PATCH,
     DIFF_ENDINGS,
     DIFF_LANGUAGES,
     GIT,
-    Fence,
-    fence,
     joined,
     line_above,
     next_line,
@@ -41,10 +40,9 @@ from patchq.core.formats.marks.parts import (
     FileLine,
     change_line,
     check_end,
-    end_of_fence,
     fenced_at,
     file_line,
-    half_label,
+    half_at,
     is_document,
     is_file_end,
     is_markdown,
@@ -52,7 +50,6 @@ from patchq.core.formats.marks.parts import (
 )
 from patchq.core.formats.marks.paths import (
     KnownPaths,
-    as_meant,
     is_path,
     path_line,
     path_of_info,
@@ -78,7 +75,6 @@ _DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
 _NAMED = re.compile(r"[\w+#.-]*:[ \t]*\S")
 _CITES = re.compile(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
 """Infos with a colon that cite lines of a file, or belong to a review's suggestion."""
-_CROWDED = re.compile(r"[\w+#.-]*:[ \t]*(\S+)[ \t]+\S")
 _UNSPACED = re.compile(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
 """Signs of a sentence in a language that sets no blanks between words."""
 _ALONE = re.compile(r"\s*(`?)([^\s`]+?)\1:?\s*")
@@ -96,7 +92,7 @@ def read(doc: Document, i: int) -> Piece | None:
             "expected a `FILE:` line before this end of a file",
             "send `FILE: path`, the file's lines without a fence, `END FILE`",
         )
-    mark = fence(line)
+    mark = doc.fences.at(i)
     path = _path_in_info(doc, i, mark) if mark and is_named(mark) else None
     text = _file_in_fence(doc, i, mark, path) if mark and path else None
     return _piece(path, i, text.end, text.text) if path and text else None
@@ -113,13 +109,8 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
         return None
     named = path_of_info(mark.info, doc.known)
     if named is None:
-        crowded = _CROWDED.match(mark.info)
-        if crowded and is_path(crowded[1], doc.known):
-            raise UnreadableEdit(
-                i, "expected nothing behind the path in the fence's info", in_info(crowded[1])
-            )
         return None
-    path = as_meant(named, doc.known)
+    path = doc.known.meant(named)
     above = _path_above(doc, i, mark)
     if above and above != path:
         raise UnreadableEdit(
@@ -130,24 +121,19 @@ def _path_in_info(doc: Document, i: int, mark: Fence) -> str | None:
     return path
 
 
-def in_info(path: str) -> str:
-    """Return what to send for a fence that is to write the file of that path."""
-    return f"put the path into the info of the file's fence: {named_fence(path)}"
-
-
 # ---------------------------------------------------------------- under a path
 
 
 def read_under_path(doc: Document, i: int) -> Piece | None:
     """Read the fence of line `i` under a line that is a path; `decided` tells what it is."""
-    mark = fence(doc.lines[i])
+    mark = doc.fences.at(i)
     path = _path_above(doc, i, mark) if mark else None
-    if mark is None or path is None or not doc.open_fences.opens(mark):
+    if mark is None or path is None or not doc.fences.opens(mark):
         return None
     top = line_above(doc.lines, i, doc.low)
     if not may_hold(language_of(mark.info), path) or _is_inside(doc, top):
         return None
-    end, text, flaw = end_of_fence(doc.lines, i, mark), "", None
+    end, text, flaw = doc.fences.end(i, mark), "", None
     try:
         found = _file_in_fence(doc, i, mark, path, stated=False)
         if found is None:
@@ -168,7 +154,7 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
     alone = _ALONE.fullmatch(doc.lines[above]) if above >= doc.low else None
     if alone is None or "://" in alone[2]:
         return None
-    path = as_meant(alone[2].removesuffix(":"), doc.known)
+    path = doc.known.meant(alone[2].removesuffix(":"))
     word = "/" not in path and "." not in path
     named = doc.known(path) or path.lower() == language_of(mark.info) if word else None
     token = named is None and is_path(path, doc.known)
@@ -177,11 +163,11 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
 
 def _is_inside(doc: Document, top: int) -> bool:
     """Return whether line `top` stands in a fence that holds more than files and their paths."""
-    outer = doc.open_fences.outermost
+    outer = doc.fences.outermost
     if outer is None or outer >= top:
         return False
     above = line_above(doc.lines, top, 0)
-    return next_line(doc.lines, -1) != outer or fence(doc.lines[above]) is None
+    return next_line(doc.lines, -1) != outer or doc.fences.at(above) is None
 
 
 def decided(
@@ -248,7 +234,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     below = next_line(lines, i)
     if below == len(lines):
         raise UnreadableEdit.cut(i, "the response ends here, where a file begins", _SEND_AGAIN)
-    mark = fence(lines[below])
+    mark = doc.fences.at(below)
     fenced = mark is not None and not mark.closing
     if label.dressed and not fenced:
         return None
@@ -262,7 +248,7 @@ def _labelled(doc: Document, i: int, label: FileLine) -> Piece | None:
     if mark is None or mark.closing:
         return _unfenced(doc, i, path)
     inner = path_of_info(mark.info, doc.known)
-    if inner and as_meant(inner, doc.known) != path:
+    if inner and doc.known.meant(inner) != path:
         raise UnreadableEdit(
             below,
             f"expected one path for the fence, found two: {path!r} and {inner!r}",
@@ -285,8 +271,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
     lines = doc.lines
     end, fences = i + 1, False
     while end < len(lines) and not is_file_end(lines[end]) and not file_line(lines[end]):
-        half = half_label(lines, end)
-        if half and half.sure:
+        if half_at(doc, end):
             return None
         if is_marker(lines[end]):
             raise UnreadableEdit(
@@ -294,7 +279,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
                 f"{lines[end].strip()[:40]!r} stands in what should be the text of {path!r}",
                 "put the text into a fence whose info names the file, or send blocks alone",
             )
-        fences = fences or fence(lines[end]) is not None
+        fences = fences or doc.fences.at(end) is not None
         end += 1
     if end == len(lines):
         raise UnreadableEdit(
@@ -338,10 +323,10 @@ def _file_in_fence(
     """
     if _says_diff(mark, path) or begins_edit(doc, i, path):
         return None
-    text = fenced_at(doc.lines, i, mark)
+    text = fenced_at(doc, i, mark)
     if may_mark(text.text) and not (stated and is_document(path)):
         _check_markers(text, path)
-    check_end(doc.lines, text, path, doc.known)
+    check_end(doc, text, path)
     return text
 
 
@@ -360,7 +345,7 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
     """Return whether the first line with text behind line `i` begins an edit of another format."""
     lines, below = doc.lines, next_line(doc.lines, i)
     line = lines[below] if below < len(lines) else ""
-    if (fence(line) and not is_document(path)) or (
+    if (doc.fences.at(below) and not is_document(path)) or (
         path in line and path_line(line, doc.known) == path
     ):
         below = next_line(lines, below)
@@ -371,9 +356,8 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
         return True
     if change_line(line):
         below = next_line(lines, below)
-    half = half_label(lines, below) if below < len(lines) else None
     is_diff = not path.endswith(DIFF_ENDINGS) and _DIFF.match(line)
-    return bool((half and half.sure) or is_diff)
+    return bool(is_diff or (below < len(lines) and half_at(doc, below)))
 
 
 def is_marker(line: str) -> bool:

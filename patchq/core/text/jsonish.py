@@ -20,6 +20,7 @@ _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z]+")
+_CUT_WORD = re.compile(r"[\w.+-]+\s*\Z")
 _WORDS = {"true": True, "false": False, "null": None}
 _MAX_DIGITS = 400
 _BLANK = frozenset(" \t\r\n/")
@@ -181,7 +182,8 @@ class _Reader:
         word = _WORD.match(self.text, start)
         if word and word[0] in _WORDS:
             return _WORDS[word[0]], word.end()
-        raise JsonError(self.text, start, "expected a JSON value")
+        at = len(self.text) if _CUT_WORD.match(self.text, start) else start
+        raise JsonError(self.text, at, "expected a JSON value")
 
     _READERS: ClassVar[dict[str, Callable[[_Reader, int], tuple[Any, int]]]] = {
         "{": _object,

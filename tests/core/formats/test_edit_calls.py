@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.format import UnreadableEdit
-from patchq.core.formats.json import edit_calls
-from patchq.core.formats.json.members import JsonPlace
+from patchq.core.formats.envelope.api_json import ToolCall
+from patchq.core.formats.format import Document, UnreadableEdit
+from patchq.core.formats.json import read_call
+from patchq.core.formats.json.forms import CALL_INSTRUCTIONS
 from patchq.core.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.core.text import jsonish
 from tests.helpers.json_reading import edits, refusal, refused, said
@@ -241,14 +242,16 @@ def test_message_names_what_is_expected() -> None:
 
 
 def test_a_call_takes_the_lines_of_the_call() -> None:
+    doc = Document([], {"a.py"}.__contains__)
     arguments = jsonish.parse(json.dumps(call(), indent=2))
-    (edit,) = edit_calls.of_call("Edit", arguments, JsonPlace(fixed=(7, 8))) or []
-    assert (edit.path, edit.op, edit.at) == ("a.py", ONCE, (7, 8))
-    assert edit_calls.of_call("view", jsonish.parse('{"path": "a.py"}'), JsonPlace()) is None
+    piece = read_call(doc, ToolCall("Edit", arguments, (7, 8)))
+    assert piece is not None
+    assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", ONCE, (7, 8))]
+    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "a.py"}'), (1, 1))) is None
     with pytest.raises(UnreadableEdit) as caught:
-        edit_calls.of_call("Edit", jsonish.parse("{}"), JsonPlace(fixed=(7, 8)))
+        read_call(doc, ToolCall("Edit", jsonish.parse("{}"), (7, 8)))
     assert caught.value.problem.line == 7
 
 
 def test_instructions_show_what_is_read() -> None:
-    assert [type(op) for _, op in said(edit_calls.INSTRUCTIONS)] == [ReplaceText]
+    assert [type(op) for _, op in said(CALL_INSTRUCTIONS)] == [ReplaceText]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.json import edit_script
+from patchq.core.formats.json.forms import SCRIPT_INSTRUCTIONS
 from patchq.core.model.ops import Anchored
 from tests.helpers.json_reading import edits, refusal, refused, said
 
@@ -164,7 +164,7 @@ def test_line_is_that_of_the_edit() -> None:
 
 
 def test_instructions_show_what_is_read() -> None:
-    assert said(edit_script.INSTRUCTIONS) == [
+    assert said(SCRIPT_INSTRUCTIONS) == [
         (
             "path/to/file.py",
             Anchored("insert_after", "line_pattern", "import os", None, "import re\n"),

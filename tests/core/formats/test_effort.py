@@ -55,38 +55,6 @@ def test_reading_is_linear(head: str, unit: str) -> None:
     assert work(800) < 5 * work(200) + 2_000
 
 
-@pytest.mark.parametrize(
-    ("unit", "most"),
-    [
-        ("{\n", 6), ("{}\n", 20), ('{"a": 1}\n', 20), ("{ key: 1 }\n", 8), ("[\n", 7),
-        ("**\n", 6), ("re\n", 6), ("- a\n", 6), ("```\n", 45), ("```\n{}\n", 80),
-        ("```diff\n", 80), ("```diff\nx\n", 130), ("Find\n", 35), ("From: a\n", 32),
-        ("From: a\nSubject: x\n", 36), ('{"\n[]\n~~~~\n', 120), ("x\nFILE: a\n", 120),
-        ('{"path": "a.py", "old_str": "x", "new_str": "y"}\n', 370),
-    ],
-)  # fmt: skip
-def test_equal_short_lines_cost_a_few_calls_each(unit: str, most: int) -> None:
-    def work(count: int) -> int:
-        return effort(lambda: formats.parse(unit * count, {"src/a.py"}.__contains__))
-
-    assert work(2_000) - work(1_000) < 1_000 * most
-
-
-@pytest.mark.parametrize(
-    ("unit", "most"),
-    [
-        ("x{}\n", 15), ("*{}\n", 42), ("```x{}\n", 76), ('{{"a": {}}}\n', 130), ("[{}\n", 82),
-        ("```diff\n[{}\n", 225),
-    ],
-)  # fmt: skip
-def test_short_lines_that_differ_cost_some_calls_each(unit: str, most: int) -> None:
-    def work(count: int) -> int:
-        text = "".join(unit.format(i) for i in range(10_000, 10_000 + count))
-        return effort(lambda: formats.parse(text, {"src/a.py"}.__contains__))
-
-    assert work(2_000) - work(1_000) < 1_000 * most
-
-
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_that_may_begin_an_edit_is_no_prose(line: str) -> None:
     assert FORMATS.begins(line) is not NOTHING

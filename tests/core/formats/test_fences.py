@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats.marks.lines import Fence, FenceLines, OpenFences, fence
+from patchq.core.formats.marks.fences import Fence, Fences, fence
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,27 @@ def test_closed_by(opening: str, other: str, expected: bool) -> None:
     ],
 )
 def test_open_fences(lines: list[str], opened: list[int]) -> None:
-    fences = OpenFences()
-    for i, line in enumerate(lines):
-        mark = fence(line)
-        assert mark is not None
-        assert fences.read(i, mark) is (i in opened)
+    fences = Fences(lines)
+    for i in range(len(lines)):
+        fences.read(i)
     assert [i for i in range(len(lines)) if fences.opened(i)] == opened
 
 
 def test_only_fences_round_a_block_are_wrappers() -> None:
-    fences = OpenFences()
-    for i in range(2):
-        fences.read(i, Fence("`", 3))
-    fences.read(2, Fence("`", 4))
-    fences.hold_block()
-    fences.read(3, Fence("`", 4))
+    fences = Fences(["```", "```", "````", "````"])
+    for i in range(4):
+        fences.read(i)
+        if i == 2:
+            fences.hold_block()
     assert fences.wrappers == {2, 3}
+
+
+def test_lines_that_change_are_looked_at_again() -> None:
+    lines = ["```", "> ```", "> x", "> ```", "```"]
+    fences = Fences(lines)
+    lines[1:4] = ["~~~", "x", "~~~"]
+    fences.look_again(1, 4)
+    assert [i for i, _ in fences.behind(-1)] == [0, 1, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -92,4 +97,4 @@ def test_only_fences_round_a_block_are_wrappers() -> None:
     ],
 )
 def test_end_of_inner_fence(lines: list[str], end: int | None) -> None:
-    assert FenceLines(lines).end_of_inner(0, Fence("`", 4)) == end
+    assert Fences(lines).end_of_inner(0, Fence("`", 4)) == end

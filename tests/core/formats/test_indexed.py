@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from patchq.core.formats.format import Format
-from patchq.core.formats.json.text_edits import CONTEXTUAL_FORMAT, INDEXED_FORMAT
+from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import InContext, InParagraph, Occurrences, Op
 from tests.helpers.json_reading import edits, read, refusal, refused, said
 
@@ -256,7 +256,7 @@ def test_message_names_what_is_expected() -> None:
     assert "column 1: expected `contains('…')`" in message
 
 
-@pytest.mark.parametrize("form", [INDEXED_FORMAT, CONTEXTUAL_FORMAT])
+@pytest.mark.parametrize("form", [FORMATS["indexed"], FORMATS["contextual"]])
 def test_instructions_show_what_is_read(form: Format) -> None:
     text = form.instructions
     (edit,) = edits(text[: text.index("\n}") + 3])

@@ -132,7 +132,7 @@ def test_values_that_are_no_edits_stay_prose() -> None:
         pytest.param(f"[\n...\n{EDIT}\n]", UNREADABLE, 4, id="elided list"),
         pytest.param("{'path': 'a.py', 'old_str': 'x', 'new_str': 'y'}", UNREADABLE, 1,
                      id="single quotes"),
-        pytest.param("{'path': 'a.py',\n 'old_str': 'x'}", UNREADABLE, 2,
+        pytest.param("{'path': 'a.py',\n 'old_str': 'x'}", UNREADABLE, 1,
                      id="single quotes on lines"),
         pytest.param("{\n  path: 'a.py',\n  old_str: 'x',\n}", UNREADABLE, 2, id="no quotes"),
         pytest.param(EDIT.replace('"path"', "“path”").replace('"old_str"', "“old_str”"),

@@ -127,9 +127,6 @@ def test_unknown_id_in_cascades_is_a_warning() -> None:
             [indexed(change("a", cascades=["b"])), indexed(change("b", cascades=["c"])),
              indexed(change("c", cascades=["a"]))],
             DEPENDENCY, 1, id="circle, by cascades"),
-        pytest.param([indexed(change("a"), change("a"))], UNREADABLE, 1, id="an id twice"),
-        pytest.param([contextual(context("a"), context("a"))], UNREADABLE, 1,
-                     id="a contextual id twice"),
         pytest.param(
             [indexed(change("a")), indexed(change("a")), indexed(change("b", dependsOn="a"))],
             UNREADABLE, 2, id="an id that two lists use, and a third names"),

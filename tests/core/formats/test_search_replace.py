@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats import parse, search_replace
+from patchq.core.formats import parse
 from patchq.core.formats.search_replace import INSTRUCTIONS
 from patchq.core.model.ops import Create, Op, Rename, Replace
-from patchq.core.model.values import Header
 from tests.helpers.blocks import (
     BLOCK,
     CREATION,
@@ -50,12 +49,11 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("path-label", f"Path: src/a.py\n{BLOCK}", A),
         case("filename-label", f"Filename: `src/a.py`\n{BLOCK}", A),
         case("trailing-colon", f"src/a.py:\n{BLOCK}", A),
-        case("note", f"src/new.py (new file)\n{CREATION}", ("src/new.py", NEW)),
         case("dot", f"./src/a.py\n{BLOCK}", A),
         case("diff-prefix", f"b/src/a.py\n{BLOCK}", A),
         case("known-blank", f"docs/my file.md\n{BLOCK}", ("docs/my file.md", OLD_NEW)),
         case("backslash", f"src\\a.py\n{BLOCK}", A),
-        case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src\\z.py", OLD_NEW)),
+        case("unknown-backslash", f"src\\z.py\n{BLOCK}", ("src/z.py", OLD_NEW)),
         case("absolute-is-left-to-the-rules", f"/srv/a.py\n{BLOCK}", ("/srv/a.py", OLD_NEW)),
         case("known-word", f"Makefile:\n{BLOCK}", ("Makefile", OLD_NEW)),
         case("known-word-dressed", f"### `CHANGES`\n{BLOCK}", ("CHANGES", OLD_NEW)),
@@ -273,39 +271,3 @@ def test_response_without_edits(text: str) -> None:
 def test_instructions_show_a_block_that_can_be_read() -> None:
     example = INSTRUCTIONS[: INSTRUCTIONS.index("The path stands")]
     assert [path for path, _ in said(example)] == ["path/to/file.py"]
-
-
-# ---------------------------------------------------------------- blocks that are written alike
-
-BETWEEN = ["", "\n", " \n\n", "text\n", "> q\n", "```\n", "<think>\n", "-----\n", "=====\n"]
-NAMED = ["src/b.py\n", "`src/a.py`\n", "<<<<<<< SEARCH\n"]
-PATHS = ["src/a.py\n", "`src/a.py`\n", "src/b.py\n", "src/a.py\n\n", "new.py\n", ""]
-HALVES = ["a\n", "", "\n", "```\n", "======\n", "-----x\n", ":start_line:1\n-------\na\n"]
-MARKS = [(7, "SEARCH"), (6, "SEARCH"), (7, "ORIGINAL"), (7, "SEARCH "), (7, "DELETE")]
-SAME = ("", "src/a.py\n", (7, "SEARCH"), "a\n")
-ENDS = {"SEARCH": "REPLACE", "ORIGINAL": "UPDATED", "SEARCH ": "REPLACE", "DELETE": "DELETE"}
-
-
-@pytest.mark.parametrize("near", ["\n", ""])
-@pytest.mark.parametrize(
-    "odd",
-    [
-        *((between, *SAME[1:]) for between in (*BETWEEN, *NAMED)),
-        *((*SAME[:1], path, *SAME[2:]) for path in PATHS),
-        *((*SAME[:2], mark, *SAME[3:]) for mark in MARKS),
-        *((*SAME[:3], half) for half in HALVES),
-    ],
-)
-def test_blocks_that_are_alike_are_read_as_each_by_itself(
-    odd: tuple[str, str, tuple[int, str], str], near: str
-) -> None:
-    parts = ["Before.\n"]
-    for between, path, (n, begin), old in (SAME, SAME, odd, SAME, odd, odd, SAME):
-        marks = f"{'<' * n} {begin}\n", f"{'=' * n}\n", f"{'>' * n} {ENDS[begin]}\n"
-        parts += [near, between, path, marks[0], old, marks[1], "b\n", marks[2]]
-    known = {"src/a.py", "src/b.py"}.__contains__
-    text = "".join([*parts, "After.\n"])
-    together = parse(text, known, Header(), 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_replace, "alike_behind", lambda *args: iter(()))
-        assert parse(text, known, Header(), 1) == together

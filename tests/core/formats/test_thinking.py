@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.tags import blank_channels, blank_thought, opens_channel, thought_on
 
 
@@ -25,11 +25,11 @@ from patchq.core.formats.marks.tags import blank_channels, blank_thought, opens_
     ],
 )
 def test_blank_thought(text: str, end: int | None, left: str) -> None:
-    lines = text.split("\n")
-    tag = thought_on(lines[0])
+    doc = Document(text.split("\n"), {"a.py"}.__contains__)
+    tag = thought_on(doc.lines[0])
     assert tag is not None
-    assert blank_thought(lines, 0, tag) == end
-    assert lines == left.split("\n")
+    assert blank_thought(doc, 0, tag) == end
+    assert doc.lines == left.split("\n")
 
 
 WORDS = ("think", "Thinking", "THOUGHT", "reasoning", "reflection", "scratchpad", "analysis")
@@ -77,10 +77,10 @@ def test_what_only_looks_like_a_thought(line: str) -> None:
     ],
 )  # fmt: skip
 def test_only_the_final_channel_is_the_answer(text: str, left: str) -> None:
-    lines = text.split("\n")
-    assert opens_channel(lines[0])
-    blank_channels(lines, 0)
-    assert lines == left.split("\n")
+    doc = Document(text.split("\n"), {"a.py"}.__contains__)
+    assert opens_channel(doc.lines[0])
+    blank_channels(doc, 0)
+    assert doc.lines == left.split("\n")
 
 
 @pytest.mark.parametrize(
@@ -94,5 +94,5 @@ def test_only_the_final_channel_is_the_answer(text: str, left: str) -> None:
 )  # fmt: skip
 def test_channels_that_give_no_answer(text: str, code: str) -> None:
     with pytest.raises(UnreadableEdit) as caught:
-        blank_channels(text.split("\n"), 0)
+        blank_channels(Document(text.split("\n"), {"a.py"}.__contains__), 0)
     assert caught.value.problem.code == code

@@ -73,6 +73,9 @@ def bytes_of(data: bytes, before: bytes = b"", ids: str | None = None) -> str:
     return git("a/x b/x", f"index {ids}", HEADER) + encode(data) + encode(before)
 
 
+RENAME = git("a/src/b.py b/n.py", "similarity index 100%", "rename from src/b.py", "rename to n.py")
+MODE = git("a/src/b.py b/src/b.py", "old mode 100644", "new mode 100755")
+EMPTY = git("a/n b/n", "new file mode 100644", "index 0000000..e69de29")
 PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
     "bare": (HEADS + HUNK, [EDIT]),
     "fenced": (fence(HEADS + HUNK), [EDIT]),
@@ -227,6 +230,27 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         [("a.py", PatchHunk("one\r\ntwo\r\nthree\r\n", "one\r\nTWO\r\nthree\r\n", line=1))],
     ),
     "a mail": (MAIL, [EDIT]),
+    "a mail whose last file is renamed": (
+        MAIL.replace("-- \n", f"{RENAME}-- \n"),
+        [EDIT, ("src/b.py", Rename("n.py"))],
+    ),
+    "a mail whose last file changes its mode": (
+        MAIL.replace("-- \n", f"{MODE}-- \n"),
+        [EDIT, ("src/b.py", SetMode(executable=True))],
+    ),
+    "a mail whose last file is empty": (
+        MAIL.replace("-- \n", f"{EMPTY}-- \n"),
+        [EDIT, ("n", Create(""))],
+    ),
+    "a file behind another without hunks": (
+        RENAME + EMPTY + MODE + HEADS + HUNK,
+        [
+            ("src/b.py", Rename("n.py")),
+            ("n", Create("")),
+            ("src/b.py", SetMode(executable=True)),
+            EDIT,
+        ],
+    ),
     "a file that holds a diff": (fence("", "diff x.patch"), []),
     "a fence without a diff": (fence("nothing\n---\n"), []),
     "another form in the fence": (fence("*** Begin Patch\n-a\n*** End Patch\n"), []),

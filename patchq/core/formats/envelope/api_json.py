@@ -73,9 +73,6 @@ class ApiAnswer(Struct, frozen=True):
     cwd: str | None = None
     """The directory that the agent was in."""
     unreadable: Unopened | None = None
-    out_of_sight: tuple[tuple[int, str], ...] = ()
-    """Other agents that worked for this one, with the lines of the calls, whose own calls are not
-    told."""
 
 
 def open_api(values: Iterable[Node], *, listed: bool) -> ApiAnswer | None:

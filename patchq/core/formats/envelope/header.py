@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 
-from patchq.core.formats.envelope.front_matter import HINT_PROSE, MAX_BYTES, Split
-from patchq.core.formats.envelope.keys import KEYS, near
+from patchq.core.formats.envelope.front_matter import HINT_PROSE, KEYS, MAX_BYTES, Split
 from patchq.core.model.names import nearest
 from patchq.core.model.values import Header, Problem
 from patchq.core.text import yamlio
@@ -145,7 +144,7 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
 
 
 def _unknown(key: yamlio.Scalar) -> Problem:
-    likely = near(key.text) or nearest(key.text, KEYS)
+    likely = nearest(key.text, KEYS)
     hint = f"Did you mean `{likely}`?" if likely else _HINT_KEYS
     message = f"The front matter has no key {yamlio.describe(key)}."
     return Problem("frontmatter.unknown_key", message, f"{hint} {HINT_PROSE}", line=key.line)

@@ -26,8 +26,6 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
         if isinstance(read, tuple):
             return read
         header, text, first_line = read, found.body, found.body_line
-    if not header.blank and (lost := front_matter.unmarked(text, first_line)):
-        return (lost,)
     if not text.strip():
         hint = "Send the edits in one of the formats that `patchq formats` lists."
         return (Problem("response.no_edits", "The response holds no text.", hint),)

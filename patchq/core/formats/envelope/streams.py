@@ -49,11 +49,7 @@ _CODEX = (
     "this is what `codex exec --json` prints, which names the changed files without their text",
     _BY_TREE,
 )
-_AGENTS = frozenset({"Agent", "Task"})
-"""The tools by which an agent of Claude Code has another one work."""
-_LOOKERS = frozenset({"Explore", "Plan"})
-"""Those of the others that only look."""
-_TALK = _AGENTS | {"ExitPlanMode", "SendMessage", "LSP"}
+_TALK = frozenset({"Agent", "Task", "ExitPlanMode", "SendMessage", "LSP"})
 """Tools of Claude Code that change no file, whatever their words look like."""
 _FAILED_WORDS = "<tool_use_error>"
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
@@ -89,10 +85,6 @@ class _Stream:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     made: dict[str, bool] = field(default_factory=dict)
     """Whether the call of that id was made, as its result says."""
-    parents: set[str] = field(default_factory=set)
-    """The ids of calls whose agents' own events are here, too."""
-    denied: set[str] = field(default_factory=set)
-    """The ids of calls that nobody let the agent make."""
     said: set[tuple[str, str]] = field(default_factory=set)
     """The texts that were met, with their messages' ids."""
     cwd: str | None = None
@@ -120,8 +112,6 @@ class _Stream:
             return self._other(event, kind)
         self.session = True
         message, parent = event.get("message"), event.text("parent_tool_use_id")
-        if parent:
-            self.parents.add(parent)
         if kind == "system":
             self.cwd = event.text("cwd") or self.cwd
             self.model = self.model or event.text("model")
@@ -134,7 +124,7 @@ class _Stream:
             changed = told.get("userModified") if told is not None else None
             if changed is not None and changed.value is True:
                 return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
-            return self._results(message, told)
+            self._results(message)
         elif message is not None:
             return self._message(message, of_another=parent is not None)
         return None
@@ -186,8 +176,8 @@ class _Stream:
             return _unreadable(node, f"two different calls have the id {key!r}", WHOLE)
         return None
 
-    def _results(self, message: Node, told: Node | None) -> Unopened | None:
-        """What became of calls; `told` is what the tool itself says of the only one."""
+    def _results(self, message: Node) -> None:
+        """Take in what became of calls."""
         items = [
             (key, item)
             for item in items_of(message.get("content"))
@@ -197,17 +187,9 @@ class _Stream:
             error = item.get("is_error")
             failed = (error is not None and bool(error.value)) or _says_error(item)
             self.made[key] = self.made.get(key, True) and not failed
-        if told is not None and len(items) == 1 and self.made[key := items[0][0]]:
-            call = self.calls.get(key)
-            if call is not None and (what := _done_otherwise(call, told)):
-                why = f"what was done is not what this call says: its `{what}` was another"
-                return _unreadable(items[0][1], why, _BY_TREE)
-        return None
 
     def _deny(self, event: Node) -> None:
-        key = event.text("tool_use_id") or ""
-        self.denied.add(key)
-        self.made[key] = False
+        self.made[event.text("tool_use_id") or ""] = False
 
     def _result(self, event: Node) -> None:
         """The end of a turn; its text repeats the last message."""
@@ -248,19 +230,7 @@ class _Stream:
         parts = [told for part in self.parts if (told := self._told(part))]
         cwd = self.cwd if self.session else None
         parts = [part for part in parts if not (self.session and _is_talk(part))]
-        return ApiAnswer(
-            tuple(joined(parts)), self.cut, self.model, cwd, out_of_sight=self._out_of_sight()
-        )
-
-    def _out_of_sight(self) -> tuple[tuple[int, str], ...]:
-        """The other agents that may have changed files, and whose own calls are not here."""
-        return tuple(
-            (call.at[0], call.arguments.text("subagent_type", "description") or call.name)
-            for call in self.parts
-            if isinstance(call, ToolCall) and self.session and call.name in _AGENTS
-            if call.id not in self.parents and self.made.get(call.id or "", True)
-            if call.arguments.text("subagent_type") not in _LOOKERS
-        )
+        return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
 
     def _told(self, part: ApiPart) -> ApiPart | None:
         """The part, with what became of a call; None for one that was not made."""
@@ -279,27 +249,6 @@ def _says_error(result: Node) -> bool:
     content = result.get("content")
     words = result.text("content") or next((i.text("text") for i in items_of(content)), None)
     return (words or "").startswith(_FAILED_WORDS)
-
-
-_DONE = {"oldString": "old_string", "newString": "new_string", "content": "content"}
-"""What the results of Claude Code's tools say that was done, and which arguments asked for it."""
-_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
-
-
-def _done_otherwise(call: ToolCall, told: Node) -> str | None:
-    """The argument that somebody, a hook, changed before the call was carried out; the tool itself
-    only straightens quotation marks and takes blanks from the ends of lines."""
-    for done, asked in _DONE.items():
-        was, wanted = told.text(done), call.arguments.text(asked)
-        if was is not None and wanted is not None and _loose(was) != _loose(wanted):
-            return asked
-    was, wanted = told.text("filePath"), call.arguments.text("file_path")
-    other = was and wanted and was.rpartition("/")[2] != wanted.strip().rpartition("/")[2]
-    return "file_path" if other else None
-
-
-def _loose(text: str) -> str:
-    return re.sub(r"[ \t\r]+(?=\n|\Z)", "", text.translate(_QUOTES)).rstrip("\n")
 
 
 def cut(line: int, how: str) -> Unopened:

@@ -1,14 +1,13 @@
-"""Edits in JSON that stands in a response's text: which of its forms an object is.
+"""Edits in JSON: objects, lists of edits, and calls of tools, by the table in `shapes`.
 
-The keys tell: an item of `edits` with an `anchor` belongs to an edit script, one with a
-`searchPattern` is contextual, one with old and new text a call, one with a `target` indexed.  A
-value that holds an edit's key or a block's marker and yields no edit is refused; any other value is
-prose.
+A value that holds an edit's key or a block's marker and yields no edit is refused; any other value
+is prose.  The arguments of a call say what it does; the tool's name decides only where they do not:
+whether a text is a file's whole content, and whether a call that names a path merely looks at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -23,54 +22,96 @@ from patchq.core.formats.format import (
     UnreadableEdit,
     written_as,
 )
-from patchq.core.formats.json import edit_calls, edit_script
-from patchq.core.formats.json.members import JsonPlace, Members, edits_of, holds_edit, plain_key
-from patchq.core.formats.json.text_edits import (
-    CONTEXTUAL_FORMAT,
-    INDEXED_FORMAT,
+from patchq.core.formats.json.forms import CALLS, FORMS
+from patchq.core.formats.json.members import (
+    PATH,
+    REASON,
+    JsonPlace,
+    Members,
+    edits_of,
+    holds_edit,
+    plain_key,
+)
+from patchq.core.formats.json.patches import PATCHES, commands, patch_of
+from patchq.core.formats.json.shapes import (
+    CALL_HINT,
+    CONTENT,
+    CONTEXT,
+    CREATES,
+    EDITS,
+    NAMELESS,
+    SHAPES,
     TYPES,
-    read_contextual,
-    read_indexed,
+    WRITES,
+    Tool,
+    edit_of,
+    edit_with,
+    is_call,
+    needed,
 )
 from patchq.core.formats.json.values import (
     HINT,
-    BrokenJson,
     JsonNotes,
     JsonRun,
-    bare_run,
     begins,
     check_broken,
-    fenced_run,
     is_member,
-    is_vain,
+    run_at,
     speaks_of_edits,
 )
-from patchq.core.formats.marks.lines import Fence, fence, line_above, next_line
-from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info
+from patchq.core.formats.marks.lines import line_above, next_line
+from patchq.core.formats.marks.paths import is_path, path_line, path_of_info
+from patchq.core.model.ops import Create, DeleteFile, Write
 from patchq.core.model.values import Edit, ShownPlace
-from patchq.core.text.jsonish import Node
+from patchq.core.text.jsonish import JsonError, Node
 
+_CALL = SHAPES[2]
 _TYPES = frozenset({*TYPES, "insert_before", "insert_after", "replace", "delete"})
-_MEANT = edit_calls.READ | edit_calls.PATCHES | {"edits", "contextualedits", "type", "command"}
-"""An object that is an edit, or like one, has one of these members."""
 _LONE = frozenset({"target", "aftertext", "anchor", "searchpattern"})
+_LISTS = {"edits", "contextualedits"}
+_DELETES = frozenset({"delete", "remove", "rm", "unlink"})
+_FILE = frozenset({"file", "path", "fs"})
+_TEXTS = (*CONTENT, "text", "codeedit", "diff", "patch", "source", "newsource")
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The edits of the JSON that begins with a bracket on line `i` (an index); None if there is
-    none, or none with edits.  Raises `UnreadableEdit`."""
-    notes: JsonNotes = doc.memory[JsonNotes]
-    return _edits(notes, i, i, None) if i >= notes.end else None
+    """Return the edits of the JSON that begins with a bracket, or in a fence, on line `i`.
 
-
-def read_fenced(doc: Document, i: int) -> Piece | None:
-    """As `read`, of the JSON in the fence that opens on line `i`."""
+    None if there is none, or none with edits.  Raises `UnreadableEdit`.
+    """
     notes: JsonNotes = doc.memory[JsonNotes]
-    mark = fence(doc.lines[i]) if i >= notes.end else None
-    start = _in_fence(doc, i, mark) if mark else None
-    if start is None or is_vain(doc, start):
+    mark, start = doc.fences.at(i), i
+    if i < notes.end:
         return None
-    return _edits(notes, i, start, mark)
+    if mark:
+        start = next_line(doc.lines, i)
+        if not doc.fences.opens(mark):
+            return None
+        if speaks_of_edits(mark.info):
+            message = "expected JSON below the line that opens its fence, found it beside"
+            raise UnreadableEdit(i, message, HINT)
+        # A fence that names a path holds a file's text.
+        found = start < len(doc.lines) and begins(doc.lines[start])
+        if not found or path_of_info(mark.info, doc.known):
+            return None
+    try:
+        run = run_at(doc, start, mark)
+    except JsonError as broken:
+        check_broken(notes, i, start, broken)
+        return None
+    piece = _piece(doc, i, run)
+    if piece is None:
+        notes.end = run.end
+    elif run.behind is not None:
+        where = " before its fence ends" if mark else ""
+        raise UnreadableEdit(
+            run.behind,
+            f"expected nothing behind the JSON of the edits{where}",
+            "close the fence right behind the JSON, and put all edits into one list",
+        )
+    elif mark:
+        _check_heading(doc, i, piece)
+    return piece
 
 
 def refuse_member(doc: Document, i: int) -> Piece | None:
@@ -82,52 +123,17 @@ def refuse_member(doc: Document, i: int) -> Piece | None:
 
 
 OPENINGS = (
-    Opening(read, (r"[{\[]",), skips=is_vain),
+    Opening(read, (r"[{\[]",)),
     Opening(refuse_member, (r"[\\\"'\u201c\u201d\u2018\u2019]",), is_member),
 )
 JSON_FORMATS = tuple(
-    replace(form, openings=OPENINGS, fences=(FenceOpening(read_fenced),))
-    for form in (edit_script.FORMAT, INDEXED_FORMAT, CONTEXTUAL_FORMAT, edit_calls.FORMAT)
+    replace(form, openings=OPENINGS, fences=(FenceOpening(read),)) for form in FORMS
 )
 """The forms of edits in JSON, which are read together: what an object says tells which it is."""
 
 
-def _edits(notes: JsonNotes, i: int, start: int, mark: Fence | None) -> Piece | None:
-    """The edits of what begins on line `start`: on line `i`, or in the fence that `mark` opens
-    there."""
-    doc = notes.doc
-    if mark:
-        run = fenced_run(doc.lines, start, mark, _may_be_edit)
-    else:
-        run = bare_run(doc.lines, start, _may_be_edit)
-    if isinstance(run, BrokenJson):
-        check_broken(notes, i, start, run)
-        return None
-    piece = _piece(doc, i, run) if run.values else None
-    if piece is None:
-        notes.end = max(notes.end, run.last + 1)
-        if not run.values and run.last == start and _is_alone(doc.lines, start):
-            notes.add_vain(start)
-        return None
-    if run.behind is not None:
-        raise UnreadableEdit(
-            run.behind,
-            "expected nothing behind the JSON of the edits"
-            + (" before its fence ends" if mark else ""),
-            "close the fence right behind the JSON, and put all edits into one list",
-        )
-    if mark:
-        _check_heading(doc, i, piece)
-    return piece
-
-
-def _is_alone(lines: Sequence[str], i: int) -> bool:
-    """Whether the line under line `i` tells that no further value follows."""
-    return i + 1 < len(lines) and bool(lines[i + 1].strip()) and not begins(lines[i + 1])
-
-
 def read_call(doc: Document, call: ToolCall) -> Piece | None:
-    """The edits of a tool call of an API's answer; `doc` tells of paths, its lines do not matter.
+    """Return the edits of a tool call of an API's answer; `doc` tells of paths alone.
 
     None if the call is no edit.  Raises `UnreadableEdit`.
     """
@@ -136,33 +142,13 @@ def read_call(doc: Document, call: ToolCall) -> Piece | None:
     return reader.piece(None, call.at[1])
 
 
-def _in_fence(doc: Document, i: int, mark: Fence) -> int | None:
-    """The line on which JSON begins in the fence that `mark` opens on line `i`, or None."""
-    if not doc.open_fences.opens(mark):
-        return None
-    if speaks_of_edits(mark.info):
-        raise UnreadableEdit(
-            i, "expected JSON below the line that opens its fence, found it beside", HINT
-        )
-    start = next_line(doc.lines, i)
-    found = start < len(doc.lines) and begins(doc.lines[start])
-    # A fence that names a path holds a file's text.
-    return start if found and not path_of_info(mark.info, doc.known) else None
-
-
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     """Refuse a fence under the path of another file than it edits: it may be that file's text."""
     above = line_above(doc.lines, i, doc.low)
-    path = path_line(doc.lines[above], doc.known) if above >= doc.low else None
-    path = path and as_meant(path, doc.known)
-    if (
-        path
-        and piece.edits
-        and not any(
-            f"/{edit.path}".endswith(f"/{path}") or f"/{path}".endswith(f"/{edit.path}")
-            for edit in piece.edits
-        )
-    ):
+    named = path_line(doc.lines[above], doc.known) if above >= doc.low else None
+    path = doc.known.meant(named) if named else ""
+    edited = [f"/{edit.path}" for edit in piece.edits]
+    if path and edited and not any(e.endswith(f"/{path}") or path.endswith(e) for e in edited):
         raise UnreadableEdit(
             i,
             f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, "
@@ -174,8 +160,8 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
 def _piece(doc: Document, i: int, run: JsonRun) -> Piece | None:
     alone = line_above(doc.lines, i, 0) < 0 and next_line(doc.lines, run.end - 1) == len(doc.lines)
     reader = _JsonReader(alone)
-    for start, value in run.values:
-        reader.value(value.node, JsonPlace(start + 1, None, doc.known, doc.default_path))
+    for start, node in run.values:
+        reader.value(node, JsonPlace(start + 1, None, doc.known, doc.default_path))
     return reader.piece(i, run.end)
 
 
@@ -186,7 +172,6 @@ class _JsonReader:
     alone: bool
     edits: list[Edit] = field(default_factory=list)
     stated: dict[int, Stated] = field(default_factory=dict)
-    first_of_object: int = 0
     summary: str | None = None
     shown: list[ShownPlace] = field(default_factory=list)
 
@@ -197,7 +182,7 @@ class _JsonReader:
         return Piece(edits, end, top, self.summary, stated=self.stated, shown=shown)
 
     def value(self, node: Node, place: JsonPlace) -> None:
-        """One value: an object, or a list of them."""
+        """Read one value: an object, or a list of them."""
         if isinstance(node.value, list):
             for item in node.value:
                 if isinstance(item.value, dict):
@@ -205,82 +190,75 @@ class _JsonReader:
                 elif holds_edit(item):
                     raise place.error(item, "expected an object for every edit", HINT)
         elif isinstance(node.value, dict) and node.value:
-            if calls := calls_of(node) or [call for call in (call_of(node),) if call]:
-                for call in calls:
-                    self.call(call, place.inside(node))
-            else:
-                self.object(node, place)
+            calls = calls_of(node) or [call for call in (call_of(node),) if call]
+            for call in calls:
+                self.call(call, place.inside(node))
+            if not calls:
+                self._object(node, place)
 
     def call(self, call: ToolCall, place: JsonPlace) -> None:
-        """A named call with its arguments."""
-        first = len(self.edits)
-        self._call(call, place)
-        for k, edit in enumerate(self.edits[first:], first):
-            if not edit.called:
-                self.edits[k] = edit.but(called=True)
+        """Read a named call with its arguments."""
+        first, arguments = len(self.edits), call.arguments
+        tool = Tool.named(call.name)
+        if isinstance(arguments.value, dict):
+            members = Members(arguments, place)
+            if not (self._patch(arguments, place) or self._lists(members, tool)):
+                with written_as(CALLS):
+                    self._add(members, _called(members, call.name, tool))
+                self.shown += () if self.edits[first:] else commands(arguments, place)
+        elif not self._patch(arguments, place):
+            text = arguments.value if isinstance(arguments.value, str) else ""
+            speaks = speaks_of_edits(text) or holds_edit(arguments)
+            if speaks or tool.words & (EDITS | WRITES | CREATES):
+                message = "expected the call's arguments as a JSON object"
+                error = place.error(arguments, message, CALL_HINT)
+                raise error.written_as(CALLS)
+        self.edits[first:] = [edit.but(called=True) for edit in self.edits[first:]]
 
-    def _call(self, call: ToolCall, place: JsonPlace) -> None:
-        arguments = call.arguments
-        is_object = isinstance(arguments.value, dict)
-        tool = edit_calls.Tool.named(call.name)
-        if self.patch(arguments, place) or (
-            is_object and self.lists(Members(arguments, place), tool)
-        ):
-            return
-        with written_as(edit_calls.NAME):
-            edits = edit_calls.of_call(call.name, arguments, place)
-        if is_object:
-            self.add(edits, arguments, place)
-            self.shown += () if edits else edit_calls.commands(arguments, place)
-
-    def object(self, node: Node, place: JsonPlace) -> None:
-        """An object that is no named call."""
-        keys = {plain_key(key) for key in node.value}
+    def _object(self, node: Node, place: JsonPlace) -> None:
+        """Read an object that is no named call."""
         holds = holds_edit(node)
+        keys = {plain_key(key) for key in node.value}
         if not holds and (len(keys) < len(node.value) or keys.isdisjoint(_MEANT)):
             return
         members = Members(node, place)
-        if self.lists(members) or self.patch(node, place):
+        if self._lists(members, NAMELESS) or self._patch(node, place):
             return
-        if edit_calls.is_call(members):
-            with written_as(edit_calls.NAME):
-                edits = edit_calls.of_call(None, node, place)
-            self.add(edits, node, place)
-        elif edit_calls.is_whole_file(members):
+        if is_call(members):
+            self._add(members, edit_of(members, shape=_CALL))
+        elif _is_whole_file(members):
             if not self.alone:
                 raise members.error(
                     "this may be a whole file; expected the name of the tool that writes it",
                     'send `{"name": "write_file", "arguments": {…}}`, or the file in a fence with '
                     "its path in the info",
                 )
-            self.add([edit_calls.whole_file(members)], node, place)
+            op = Write(needed(members, "the file's text", *CONTENT))
+            self._add(members, edit_with(members, op, _CALL))
         elif holds or _resembles(members):
             raise members.error("expected an edit in a form that is known", HINT)
 
-    def lists(self, members: Members, tool: edit_calls.Tool = edit_calls.NAMELESS) -> bool:
-        """Read the lists of edits that an object, or a call of `tool`, holds; False if it holds
-        none."""
-        several = edits_of(members)
-        contexts = members.get("contextualedits")
+    def _lists(self, members: Members, tool: Tool) -> bool:
+        """Read the lists of edits that an object, or a call of `tool`, holds; False if none."""
+        several, contexts = edits_of(members), members.get("contextualedits")
         if several is None and contexts is None:
             return False
-        if edit_calls.is_call(members) or (several is None and members.get("edits")):
+        if is_call(members) or (several is None and members.get("edits")):
             raise members.error("expected the edits in one form, found several", HINT)
-        for key in members.keys() - {"edits", "contextualedits"}:
+        for key in members.keys() - _LISTS:
             message = f"expected no edit in {members.written[key]!r}"
             members.check(HINT, (holds_edit(members[key]), message))
+        if contexts is not None and not isinstance(contexts.value, list):
+            raise members.error("expected a list as `contextualEdits`", HINT)
         default = members.path() if members.names_path() else None
-        self.first_of_object = before = len(self.edits)
-        if several is not None:
-            items, place = several
-            for item in items:
-                self.add([_item(item, place, default, tool)], item, place)
-        if contexts is not None:
-            if not isinstance(contexts.value, list):
-                raise members.error("expected a list as `contextualEdits`", HINT)
-            for item in contexts.value:
-                _check_object(item, members.place)
-                self.add([_contextual(item, members.place, default)], item, members.place)
+        before, (items, place) = len(self.edits), several or ([], members.place)
+        further = contexts.value if contexts is not None else []
+        rows = [*((node, place, None) for node in items)]
+        for node, where, shape in (*rows, *((node, members.place, CONTEXT) for node in further)):
+            if not isinstance(node.value, dict):
+                raise where.error(node, "expected an object for every edit", HINT)
+            item = Members(node, where)
+            self._add(item, edit_of(item, tool, default, shape))
         if len(self.edits) == before:
             raise members.error("expected at least one edit, found none", HINT)
         summary = members.get("summary")
@@ -288,67 +266,68 @@ class _JsonReader:
             self.summary = "\n\n".join(filter(None, (self.summary, summary.value.strip())))
         return True
 
-    def patch(self, node: Node, place: JsonPlace) -> bool:
+    def _patch(self, node: Node, place: JsonPlace) -> bool:
         """Read the patch that a call's arguments hold; False if they hold none."""
-        edits = edit_calls.patch_of(node, place)
-        self.add(edits, Node({}, node.line, node.last), place)
+        edits = patch_of(node, place)
+        self.edits += edits
         return bool(edits)
 
-    def add(
-        self, edits: list[Edit] | list[Edit | None] | None, node: Node, place: JsonPlace
-    ) -> None:
-        members = Members(node, place)
-        relations = members.texts("cascades"), members.texts("dependson")
-        for edit in filter(None, edits or ()):
-            self.stated[len(self.edits)] = Stated(*relations, self.first_of_object)
-            called = edit.format == edit_calls.NAME
-            self.edits.append(edit.but(called=True) if called else edit)
+    def _add(self, members: Members, edit: Edit | None) -> None:
+        if edit is not None:
+            relations = members.texts("cascades"), members.texts("dependson")
+            if any(relations):
+                self.stated[len(self.edits)] = Stated(*relations)
+            self.edits.append(edit.but(called=True) if edit.format == CALLS else edit)
 
 
-def _item(
-    node: Node, place: JsonPlace, default_path: str | None, tool: edit_calls.Tool
-) -> Edit | None:
-    """One item of `edits`, in the form that its keys tell."""
-    _check_object(node, place)
-    members = Members(node, place)
-    if "anchor" in members:
-        with written_as(edit_script.NAME):
-            return edit_script.read_edit(node, place, default_path)
-    if "searchpattern" in members:
-        return _contextual(node, place, default_path)
-    if edit_calls.is_call(members):
-        with written_as(edit_calls.NAME):
-            return edit_calls.read_edit(node, place, default_path, tool)
-    with written_as(INDEXED_FORMAT.name):
-        return read_indexed(node, place, default_path)
+_MEANT = frozenset(
+    {*_LISTS, *PATCHES, *CONTENT, "insertline", "filetext", "inserttext", "type", "command"}
+)
+"""An object without an edit's key that is like an edit has one of these members."""
 
 
-def _contextual(node: Node, place: JsonPlace, default_path: str | None) -> Edit:
-    with written_as(CONTEXTUAL_FORMAT.name):
-        return read_contextual(node, place, default_path)
+def _called(members: Members, name: str, tool: Tool) -> Edit | None:
+    """Return the edit of a named call that holds no list and no patch; None if it is none."""
+    command = members.get("command")
+    views = command is not None and command.value == "view"
+    if is_call(members):
+        if tool.looks and not views:
+            message = f"{name!r} is the name of a tool that looks, and this is an edit"
+            raise members.error(message, CALL_HINT)
+        return edit_of(members, tool, shape=_CALL)
+    if views or tool.looks:
+        return None
+    words, named = tool.words, members.names_path()
+    texts = {key for key in _TEXTS if key in members}
+    if named and texts and texts <= {*CONTENT} and words & (WRITES | CREATES):
+        text = needed(members, "the file's text", *CONTENT)
+        op = Write(text) if words & WRITES else Create(text)
+        return edit_with(members, op, _CALL)
+    if words & _DELETES and not members.keys() - {*PATH, *REASON} and words <= _DELETES | _FILE:
+        return edit_with(members, DeleteFile(), _CALL)
+    if named or texts or words & EDITS or holds_edit(members.node):
+        raise members.error("this call may change a file and cannot be read", CALL_HINT)
+    return None
 
 
-def _may_be_edit(node: Node) -> bool:
-    """Whether a value is anything but prose to every form: one that is not is read in vain."""
-    if isinstance(node.value, list):
-        return any(map(_may_be_edit, node.value))
-    if not isinstance(node.value, dict):
-        return holds_edit(node)
-    if not node.value or holds_edit(node) or calls_of(node) or call_of(node):
-        return bool(node.value)
-    keys = {plain_key(key) for key in node.value}
-    return len(keys) == len(node.value) and not keys.isdisjoint(_MEANT)
+def _is_whole_file(members: Members) -> bool:
+    """Return whether an object without a tool's name is a path, a text, and no more."""
+    paths = [members[key].value for key in PATH if key in members]
+    texts = [members[key].value for key in CONTENT if key in members]
+    return (
+        len(paths) == len(texts) == 1
+        and isinstance(texts[0], str)
+        and isinstance(paths[0], str)
+        and is_path(paths[0], members.place.known)
+        and not members.keys() - {*PATH, *CONTENT, *REASON}
+    )
 
 
 def _resembles(members: Members) -> bool:
-    """Whether an object without an edit's key is like an edit, or a list of them, all the same."""
+    """Return whether an object without an edit's key is like an edit, or a list of them."""
     kind, edits = members.get("type"), members.get("edits")
     if kind is not None and isinstance(kind.value, str) and not _LONE.isdisjoint(members):
         return kind.value in _TYPES
-    items = edits.value if edits is not None and isinstance(edits.value, list) else []
-    return members.names_path() and any(isinstance(item.value, dict) for item in items)
-
-
-def _check_object(node: Node, place: JsonPlace) -> None:
-    if not isinstance(node.value, dict):
-        raise place.error(node, "expected an object for every edit", HINT)
+    items: Iterable[Node] = edits.value if edits is not None and edits.value else ()
+    listed = isinstance(items, list) and any(isinstance(item.value, dict) for item in items)
+    return members.names_path() and listed

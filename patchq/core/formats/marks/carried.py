@@ -16,8 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from patchq.core.formats.format import Document
 from patchq.core.formats.marks.blocks import ends_block, opening
-from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, fence
+from patchq.core.formats.marks.fences import fence
+from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT
 
 _BULLET = r"[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])"
 _QUOTED = rf"(?:[ \t]*(?:>(?!>)|{_BULLET}))*[ \t]*"
@@ -51,8 +53,8 @@ def _may_carry(line: str) -> bool:
 class CarriedLines:
     """Takes the prefix off lines of one text."""
 
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+    def __init__(self, doc: Document) -> None:
+        self._doc = doc
         self._vain: dict[tuple[str, str], int] = {}
         """For a prefix and what begins behind it, the line up to which its end was sought in
         vain."""
@@ -60,7 +62,7 @@ class CarriedLines:
     def take_off(self, start: int, prefix: str) -> bool:
         """Take the prefix off all lines of what begins behind it on line `start` (an index); False
         if they do not all carry it, and then they stay as they are."""
-        lines = self._lines
+        lines = self._doc.lines
         first = lines[start][len(prefix) :]
         below = lines[start + 1] if start + 1 < len(lines) else ""
         carried = prefix if below.startswith(prefix) else _blanked(prefix)
@@ -85,6 +87,7 @@ class CarriedLines:
             self._vain[key] = i
             return False
         lines[start : start + len(found)] = found
+        self._doc.fences.look_again(start, start + len(found))
         return True
 
 

@@ -1,9 +1,6 @@
 """The parts of a response: the lines that label them, as `FILE:`, `END FILE`, `CHANGE`, `FIND:` and
 `REPLACE WITH:`, and the text that stands in a fence under them.
 
-Case, spacing and dressing of the labels' words are free, so ordinary prose comes close to them:
-`sure` says whether a line can only be a label.
-
 A bare fence line of at least the opening's length closes.  Inside, a fence line with info opens a
 nested fence, which a bare line closes first; a shorter one cannot be mistaken for the outer fence
 and is text.  Nobody can tell a bare line that opens inside from the outer fence's end, so a text
@@ -13,22 +10,14 @@ that may hold fences is only read if no further line could have been that end.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
-from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.blocks import opening
-from patchq.core.formats.marks.lines import (
-    BEGIN_PATCH,
-    GIT,
-    Fence,
-    fence,
-    fences_from,
-    joined,
-    next_line,
-)
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, joined, next_line
 from patchq.core.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
 
 _FILE = re.compile(
@@ -37,12 +26,6 @@ _FILE = re.compile(
     re.DOTALL,
 )
 _FILE_END = re.compile(r" {0,3}(?:#{1,6}[ \t]+)?(?:\*\*)?END FILE(?:[ \t]*:.*|\*\*)?[ \t\r]*")
-_NOTED = re.compile(r"(.+)[ \t]\(([^()]*)\)", re.DOTALL)
-_NOTE = re.compile(
-    r"(?:(?:a|the|new|newly|file|full|whole|complete|entire|existing|create[ds]?|add(?:ed|s)?|"
-    r"modif(?:y|ied)|update[ds]?|change[ds]?|edit(?:ed|s)?|replace[ds]?|rewritten)\b[ \t]*)+",
-    re.IGNORECASE,
-)
 _CHANGE = re.compile(
     r" {0,3}(?:#{1,6}[ \t]*)?(?P<bold>\*\*|__)?(?P<word>CHANGE)(?:"
     r"[ \t]*#?\d+(?:[ \t]*(?:/|of)[ \t]*\d+)?(?:\*\*|__)?[ \t]*"
@@ -53,10 +36,6 @@ _CHANGE = re.compile(
 _HALF = re.compile(
     r"(?:\d{1,3}[.)][ \t]*)?(?:(?P<find>FIND)|REPLACE(?:[\s_-]*WITH)?)[ \t]*(?P<colon>:?)",
     re.IGNORECASE,
-)
-_CROWDED = re.compile(
-    r" {0,3}(?:[-*+>][ \t]+|#{1,6}[ \t]*)?[*_]{0,2}"
-    r"(?:(?P<find>FIND)|REPLACE(?:[ \t_-]*WITH)?)[*_]{0,2}[ \t]*(?:\(|:[*_]{0,2}[ \t]*\S)"
 )
 _MAY_LABEL = re.compile(r"[\s\d.)#*_`>+-]*+[CcFfRr]")
 _LONGEST_HALF = 40
@@ -93,13 +72,6 @@ class ChangeLine(Struct, frozen=True):
     shouted: bool
 
 
-class HalfLabel(Struct, frozen=True):
-    """The label of a block's half; what is not `sure` may be prose."""
-
-    finds: bool
-    sure: bool
-
-
 def file_line(line: str) -> FileLine | None:
     """The line as `FILE: path`, or None."""
     match = _FILE.match(line)
@@ -108,11 +80,9 @@ def file_line(line: str) -> FileLine | None:
 
 def path_behind(label: FileLine, known: Known) -> str | None:
     """The one path that the rest of a `FILE:` line is; None if there is none, or more than it."""
-    rest = label.rest
-    if not known(rest):
-        rest = undress(rest)[0]
-        if (noted := _NOTED.fullmatch(rest)) and not known(rest):  # `path (new file)`
-            rest = undress(noted[1])[0] if _NOTE.fullmatch(noted[2]) else ""
+    rest = label.rest if known(label.rest) else undress(label.rest)[0]
+    if rest.endswith(")") and not known(rest):  # a note is no part of the path
+        return None
     return as_meant(rest, known) or None
 
 
@@ -128,23 +98,24 @@ def _rest(match: re.Match[str]) -> str:
     return match["rest"].strip().removeprefix(bold).removesuffix(bold).strip()
 
 
-def half_label(lines: Sequence[str], index: int) -> HalfLabel | None:
-    """The line at `index` as the label of a half, alone on its line, or None.
+def half_at(doc: Document, i: int) -> str | None:
+    """Return `FIND` or `REPLACE WITH` where line `i` is that label, alone on its line; else None.
 
-    Without its colon it has to stand over a fence, and in capitals, bold or as a heading; without
-    a capital, over a fence (`find:` is also a key in YAML).
+    Over a fence any case will do, without a colon only capitals, bold or a heading.  Elsewhere it
+    is one in capitals with its colon: `find:` is also a key in YAML.
     """
-    match = _half(lines[index])
+    line = doc.lines[i]
+    match = _half(line)
     if match is None:
         return None
-    text, core = lines[index].strip(), match.string
-    shouted = core.isupper()
-    fenced = _stands_over_fence(lines, index)
-    if not fenced and (core.islower() or not match["colon"]):
+    core = match.string
+    below = doc.fences.at(next_line(doc.lines, i))
+    fenced = below is not None and not below.closing
+    dressed = core.isupper() or core != line.strip()
+    sure = (fenced and (match["colon"] or dressed)) or (match["colon"] and core.isupper())
+    if not sure:
         return None
-    if not match["colon"] and not shouted and core == text:
-        return None
-    return HalfLabel(finds=bool(match["find"]), sure=fenced or shouted)
+    return "FIND" if match["find"] else "REPLACE WITH"
 
 
 @lru_cache(256)
@@ -154,52 +125,29 @@ def _dressed_half(text: str) -> re.Match[str] | None:
 
 
 def _half(line: str) -> re.Match[str] | None:
-    """The label of a half that the line is but for its dressing, by its text alone."""
+    """Return the label of a half that the line is but for its dressing, by its text alone."""
     text = line.strip()
     short = 0 < len(text) <= _LONGEST_HALF and not line.startswith(_INDENTED)
     return _dressed_half(text) if short else None
 
 
 def may_label(line: str) -> bool:
-    """Whether the line may be the label of a change or of a half, by its text alone."""
-    return _MAY_LABEL.match(line) is not None and bool(
-        _half(line) or change_line(line) or _CROWDED.match(line)
-    )
-
-
-def is_crowded_label(lines: Sequence[str], index: int) -> bool:
-    """Whether text stands on the line behind what is a label otherwise: in capitals, over a fence
-    or over the label of the other half."""
-    match = _CROWDED.match(lines[index])
-    if match is None:
-        return False
-    below = next_line(lines, index)
-    if below == len(lines) or not match["find"]:
-        return _stands_over_fence(lines, index)
-    other = _CROWDED.match(lines[below])
-    half = half_label(lines, below)
-    pairs = bool((other and not other["find"]) or (half and not half.finds))
-    return pairs or _stands_over_fence(lines, index)
-
-
-def _stands_over_fence(lines: Sequence[str], index: int) -> bool:
-    below = next_line(lines, index)
-    mark = fence(lines[below]) if below < len(lines) else None
-    return mark is not None and not mark.closing
+    """Return whether the line may be the label of a change or a half, by its text alone."""
+    return bool(_MAY_LABEL.match(line) and (_half(line) or change_line(line)))
 
 
 # ---------------------------------------------------------------- texts in fences
 
 
 class Fenced(Struct, frozen=True):
-    """Line indices of a fence's two lines, and the lines between; `nests` says whether some of
-    those are fence lines themselves."""
+    """Line indices of a fence's two lines, and the lines between."""
 
     start: int
     end: int
     mark: Fence
     lines: tuple[str, ...]
     nests: bool
+    """Whether some of the lines between are fence lines themselves."""
 
     @property
     def text(self) -> str:
@@ -218,110 +166,66 @@ def is_document(path: str) -> bool:
     return name.lower().endswith(_PLAIN_ENDINGS) or ("." not in name and name.isupper())
 
 
-def fenced_at(lines: Sequence[str], start: int, mark: Fence) -> Fenced:
-    """The text in the fence that opens with `mark` on line `start` (an index); raises
-    `UnreadableEdit` if it is not closed."""
-    nested = [mark]
-    nests, closed_inner = False, -1
-    for i, line in fences_from(lines, start + 1):
-        if nested[-1].closed_by(line):
-            nested.pop()
-            if not nested:
-                return Fenced(start, i, mark, tuple(lines[start + 1 : i]), nests)
-            closed_inner = i
-        elif line.info and line.kind == mark.kind and line.length >= nested[-1].length:
-            nested.append(line)
-        nests = nests or not line.kind.isalpha()
-    if closed_inner >= 0 and next_line(lines, closed_inner) == len(lines):
-        raise UnreadableEdit(
-            start,
-            "the fence that opens here is not closed: the last fence line closes one inside of it",
-            LONGER_FENCE,
-        )
-    raise UnreadableEdit.cut(
-        start, "the fence that opens here is not closed before the response ends"
-    )
+def fenced_at(doc: Document, start: int, mark: Fence) -> Fenced:
+    """Return the text in the fence that opens with `mark` on line `start` (an index).
+
+    Raises `UnreadableEdit` if it is not closed.
+    """
+    end = doc.fences.end(start, mark)
+    if end == len(doc.lines):
+        message = "the fence that opens here is not closed before the response ends"
+        raise UnreadableEdit.cut(start, message)
+    first = next(((i, m) for i, m in doc.fences.behind(start) if not m.kind.isalpha()), None)
+    nests = first is not None and first[0] < end
+    return Fenced(start, end, mark, tuple(doc.lines[start + 1 : end]), nests)
 
 
-def end_of_fence(lines: Sequence[str], start: int, mark: Fence) -> int:
-    """The index of the first line that may end the fence of line `start`; the lines' number if
-    there is none."""
-    depth = 1
-    for i, line in fences_from(lines, start + 1):
-        if mark.closed_by(line):
-            depth -= 1
-            if not depth:
-                return i
-        elif line.info and line.kind == mark.kind and line.length >= mark.length:
-            depth += 1
-    return len(lines)
-
-
-def check_end(lines: Sequence[str], text: Fenced, path: str, known: Known) -> None:
+def check_end(doc: Document, text: Fenced, path: str) -> None:
     """Raise `UnreadableEdit` if another line may be the fence's end as well.
 
-    In Markdown, and in a text that holds fences, that is every bare one; in another text the next
-    fence line, if the text seems to go on behind the first end.
+    In Markdown, in a text that holds fences, and where text follows the first end at once, that is
+    every bare one before the next path, label, edit, or fence with a path.
     """
-    nests = text.nests or is_markdown(path, text.mark.info)
-    behind = lines[text.end + 1] if text.end + 1 < len(lines) else ""
-    if not nests and (not behind.strip() or fence(behind)):
+    lines, fences, i = doc.lines, doc.fences, text.end + 1
+    goes_on = i < len(lines) and lines[i].strip() and not fences.at(i)
+    nests, shown = text.nests or is_markdown(path, text.mark.info), False
+    if not (nests or goes_on):
         return
-    shown = False  # what stands right under a fence line of a document may be shown in it
-    for i in range(text.end + 1, len(lines)):
-        if mark := fence(lines[i]):
-            if text.mark.closed_by(mark):
-                if _closes_wrapper(lines, i, mark, text):
-                    return
-                raise UnreadableEdit(
-                    text.start,
-                    "expected to know where the fence that opens here ends, found two lines for "
-                    f"it, {text.end + 1} and {i + 1}",
-                    LONGER_FENCE,
-                )
-            below = end_of_fence(lines, i, mark) + 1
-            goes_on = below < len(lines) and fence(lines[below])
-            if not nests or path_of_info(mark.info, known) or (shown and not goes_on):
+    while i < len(lines):
+        mark = fences.at(i)
+        if mark is None and _begins_edit(doc, i):
+            # What stands right under a fence line of a document may be shown in it.
+            shown = shown or (nests and i == text.end + 1 and not is_file_end(lines[i]))
+            if not shown:
                 return
-            shown = shown and bool(goes_on)
-        elif _begins_edit(lines, i) or file_line(lines[i]) or _is_heading(lines, i, known):
-            right_under = i == text.end + 1
-            shown = shown or (right_under and nests and not is_file_end(lines[i]))
-            if not shown and not (right_under and _may_be_inside(lines, i, nests)):
-                return  # what follows the text begins here
+        elif mark is None:
+            pass
+        elif text.mark.closed_by(mark):
+            outer = fences.at(next_line(lines, -1))  # a longer fence round the whole response
+            wraps = outer is not None and outer.length == mark.length > text.mark.length
+            if wraps and next_line(lines, i) == len(lines):
+                return
+            raise UnreadableEdit(
+                text.start,
+                "expected to know where the fence that opens here ends, found two lines for it, "
+                f"{text.end + 1} and {i + 1}",
+                LONGER_FENCE,
+            )
+        elif path_of_info(mark.info, doc.known):
+            return
+        else:
+            i = fences.end(i, mark)
+            if shown and not fences.at(i + 1):
+                return
+        i += 1
 
 
-def _closes_wrapper(lines: Sequence[str], i: int, mark: Fence, text: Fenced) -> bool:
-    """Whether the response's last line, `i`, ends a longer fence that its first line opens."""
-    first = next_line(lines, -1)
-    if first >= text.start or next_line(lines, i) < len(lines):
-        return False
-    outer = fence(lines[first])
-    return (
-        outer is not None
-        and outer.closed_by(mark)
-        and outer.length == mark.length > text.mark.length
-    )
-
-
-def _begins_edit(lines: Sequence[str], i: int) -> bool:
-    """Whether line `i` can stand nowhere but behind the text."""
-    line, half = lines[i], half_label(lines, i)
-    marked = line.startswith((BEGIN_PATCH, GIT)) or is_file_end(line) or opening(line)
-    return bool(marked or (half and half.sure))
-
-
-def _may_be_inside(lines: Sequence[str], i: int, nests: bool) -> bool:
-    """Whether line `i`, right under a fence line, may be the first line of a fence in the text: a
-    path or `FILE:`, but for one over a fence where the text holds none."""
-    if _begins_edit(lines, i):
-        return False
-    below = next_line(lines, i)
-    labels = file_line(lines[i]) and below < len(lines) and fence(lines[below])
-    return nests or not labels
-
-
-def _is_heading(lines: Sequence[str], i: int, known: Known) -> bool:
-    """Whether line `i` is a path with an edit under it."""
-    below = next_line(lines, i) if path_line(lines[i], known) else len(lines)
-    return below < len(lines) and bool(fence(lines[below]) or opening(lines[below]))
+def _begins_edit(doc: Document, i: int) -> bool:
+    """Return whether line `i` can stand nowhere but behind the text."""
+    line = doc.lines[i]
+    if line.startswith((BEGIN_PATCH, GIT)) or is_file_end(line) or opening(line):
+        return True
+    if half_at(doc, i) or file_line(line):
+        return True
+    below = next_line(doc.lines, i) if path_line(line, doc.known) else len(doc.lines)
+    return below < len(doc.lines) and bool(doc.fences.at(below) or opening(doc.lines[below]))

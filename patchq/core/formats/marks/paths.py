@@ -35,9 +35,8 @@ _LABEL = re.compile(
     rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
-_SIGNS = r"\u2190-\u2bff\U0001f000-\U0001faff"
 _BARE = re.compile(
-    rf"(?!(?i:file|path)|\d{{1,3}}[.)])[^\s#/*+><;_`\"'\[{_SIGNS}-](?:.*[^\s>/#:*_`\"'])?",
+    r"(?!(?i:file|path)|\d{1,3}[.)])[^\s#/*+><;_`\"'\[-](?:.*[^\s>/#:*_`\"'])?",
     re.DOTALL,
 )
 """A text without dressing round it, as its ends tell."""
@@ -45,20 +44,18 @@ _LEADING = re.compile(
     r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
 )
 _ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", re.IGNORECASE)
-_LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
-_SYMBOLS = re.compile(rf"[{_SIGNS}\ufe0f]+\s*")
 _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
-_NOTE = re.compile(r"\s\([^()]*\)\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
 _AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")
 """What cites a line behind the path of a file."""
-_TITLE = re.compile(r"\b(?:title|file|file_?name|path)\s?=\s?[\"']?([^\s\"'}]+)")
 _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
 PREFIXES = ("a/", "b/")
 """What a diff puts before the paths of its two sides."""
-_BACKSLASHES = re.compile(r"\\+")
+_BACKSLASHES = re.compile(r"\\+(?!_(?!_))")
+"""Those of Windows, and none by which Markdown escapes a lone `_`."""
+_DRIVE = re.compile(r"[A-Za-z]:")
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
@@ -131,22 +128,14 @@ class KnownPaths:
         if path.startswith("/"):
             return self.base.below(path) or path
         slashed = undotted(_BACKSLASHES.sub("/", path))
-        if slashed == path or slashed.startswith("/") or self._has_backslash(path):
-            return path
-        plain = slashed[2:] if slashed[:2] in PREFIXES else ""
-        there = self._has(slashed) or (plain and self._has(plain))
-        return slashed if there or self._fits(slashed) or self._fits(plain, deep=True) else path
+        whole = slashed.startswith("/") or _DRIVE.match(slashed)
+        return path if slashed == path or whole or self._has_backslash(path) else slashed
 
     def _has_backslash(self, path: str) -> bool:
-        """Whether the base has the path, or the first of its parts with a backslash, by name."""
+        """Return whether the base has the path, or its first part with a backslash, by name."""
         end = path.find("/", path.index("\\"))
         part = path if end < 0 else path[:end]
         return self._has(path) or self.base.has(part) or self.base.has_directory(part)
-
-    def _fits(self, path: str, *, deep: bool = False) -> bool:
-        """Whether the base has the directory of a new file; `deep`: it is not the root."""
-        directory = path.rpartition("/")[0]
-        return self.base.has_directory(directory) if directory else not deep
 
 
 def is_path(token: str, known: Known) -> bool:
@@ -177,10 +166,7 @@ def _undress(text: str) -> tuple[str, bool]:
     for _ in range(_LAYERS):
         before = text
         text = _without(_LEADING, text)
-        text = _without(_SYMBOLS, text)
         text = element[2] if (element := _ELEMENT.fullmatch(text)) else text
-        if (link := _LINK.fullmatch(text)) and undotted(link[2]) == undotted(link[1].strip("`*")):
-            text = link[1]
         text = _TRAILING.sub("", text).strip()
         text = _without(_LABEL, text)
         if text.endswith(":") and len(text) > 1:
@@ -212,10 +198,8 @@ def path_line(line: str, known: Known) -> str | None:
 
 def _path_on(line: str, known: Known) -> str | None:
     text = undress(line)[0]
-    if not is_path(text, known):  # `path (new file)`
-        text = undress(_NOTE.sub("", text))[0] if _NOTE.search(text) else ""
-        if not is_path(text, known):
-            return None
+    if not is_path(text, known):
+        return None
     rooted = f"/{text}"  # what leads a comment may also lead an absolute path
     return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
 
@@ -258,35 +242,17 @@ def undotted(path: str) -> str:
 def as_meant(path: str, known: Known) -> str:
     """The path as git has it; one that names nothing stays as it is, but for `./`.  A diff's `a/`
     or `b/` is taken off if only so the base has it."""
-    return _asked(known).meant(path)
-
-
-def as_spelled(path: str, known: Known) -> str:
-    """The same for a path that has no prefix of a diff."""
-    return _asked(known).spelled(path)
-
-
-def has_directory(path: str, known: Known) -> bool:
-    """Whether the base has a directory of that path."""
-    return _asked(known).base.has_directory(path)
-
-
-def _asked(known: Known) -> KnownPaths:
-    return known if isinstance(known, KnownPaths) else KnownPaths.of(known)
+    return (known if isinstance(known, KnownPaths) else KnownPaths.of(known)).meant(path)
 
 
 def path_of_info(info: str, known: Known) -> str | None:
     """The path in a fence's info: `python path`, `python:path`, or a path alone.
 
-    A language's name alone never is one.  An attribute (`title="path"`) is one only if the base has
-    it: it may as well be a heading.
+    A language's name alone never is one.
     """
     info = info.strip().removesuffix(":")
     if not info or info.isalnum():
         return None
-    if "=" in info and (titles := set(_TITLE.findall(info))):
-        path = titles.pop()
-        return path if not titles and known(path) else None
     label, colon, rest = info.partition(":")
     if colon and _LANGUAGE.fullmatch(label) and (rest := undress(rest)[0]):
         return rest if known(rest) or not _IMPOSSIBLE.search(rest) else None

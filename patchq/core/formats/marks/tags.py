@@ -19,20 +19,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from patchq.core.formats.format import UnreadableEdit
+from patchq.core.formats.format import Document, UnreadableEdit
 
 _THOUGHTS = (
     "think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis",
 )  # fmt: skip
-_WRAPPERS = frozenset(
-    {"details", "summary", "answer", "edits", "changes", "response", "file"}
-    | {"source", "code", "pre", "codeblock", "sourcecode"}
-    | {"replace_in_file", "apply_diff", "diff"}
-)
-"""Tags that hold an answer or parts of it, those that are fences, and calls that hold blocks."""
-
-_BARE_FINAL = "assistantfinal"
-"""What is left of the tokens before a final channel, where they were dropped."""
 _NAME = r"[^\W\d_][\w.:-]{0,60}"
 _TAG = re.compile(
     rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
@@ -50,14 +41,6 @@ _SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
 """How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
 _THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
 _SPAN = re.compile(r"`[^`]*`")
-_PAIR = re.compile(rf"<({_NAME})(?:\s[^<>`\n]{{0,200}}(?<!/))?>(?:[^<>`\[\]◁▷\n]|<>)*</\1>")
-"""A tag and its other half, with nothing between them on their line but other such pairs."""
-_LEFT = re.compile(r"<(?!>)|\]|▷|-->")
-"""Where a tag may stand once pairs are taken off."""
-_TAGGED = re.compile(r"[<\]▷]|-->|&lt;")
-"""What stands on every line with a tag."""
-_DEPTH = 3
-
 _CHANNEL = re.compile(
     r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
     r"<\|channel\|>[ \t]*(?P<name>\w+)(?P<to>[^<\n]*)(?:<\|constrain\|>[^<\n]*)?<\|message\|>"
@@ -109,10 +92,9 @@ def tags_on(line: str) -> Iterator[Tag]:
 
 
 def may_tag(text: str) -> bool:
-    """Whether a tag may close anywhere in a text."""
+    """Return whether a tag may close anywhere in a text."""
     angle = "<" in text and ("</" in text or "<|" in text)
-    square = "[" in text and "[/" in text
-    return angle or square or "◁/" in text
+    return angle or "[/" in text or "◁/" in text
 
 
 def thought_on(line: str) -> Tag | None:
@@ -129,13 +111,13 @@ def opens_channel(line: str) -> bool:
     return "<|channel|>" in line and _CHANNEL.match(line) is not None
 
 
-def blank_thought(lines: list[str], start: int, opened: Tag) -> int | None:
+def blank_thought(doc: Document, start: int, opened: Tag) -> int | None:
     """Blank the thinking block that opens on line `start` (an index) with the tag `opened`.
 
     Returns the index of the line on which it ends, which keeps what stands behind the closing tag;
     None if the block is never closed, and then nothing is blanked.
     """
-    depth, at = 1, opened.end
+    lines, depth, at = doc.lines, 1, opened.end
     for i in range(start, len(lines)):
         for tag in tags_on(lines[i]):
             if tag.start < at or tag.pairs_as != opened.pairs_as:
@@ -146,17 +128,19 @@ def blank_thought(lines: list[str], start: int, opened: Tag) -> int | None:
                 depth += 1
             if not depth:
                 lines[start : i + 1] = [""] * (i - start) + [lines[i][tag.end :]]
+                doc.fences.look_again(start, i + 1)
                 return i
         at = 0
     return None
 
 
-def blank_channels(lines: list[str], start: int) -> int:
+def blank_channels(doc: Document, start: int) -> int:
     """Blank what a model's raw output says from line `start` on, up to its final channel.
 
     Returns the index of the line on which the final channel's text begins.  Raises
     `UnreadableEdit`.
     """
+    lines = doc.lines
     text = "\n".join(lines[start:])
     header = _CHANNEL.match(text)
     while header is not None and header["name"].lower() != "final":
@@ -176,11 +160,12 @@ def blank_channels(lines: list[str], start: int) -> int:
     lines[start : end + 1] = [""] * (end - start) + [lines[end][rest:]]
     last = next((i for i in reversed(range(end, len(lines))) if lines[i].strip()), end)
     lines[last] = _LAST.sub("", lines[last])
+    doc.fences.look_again(start, len(lines))
     return end
 
 
 def stray_end(prose: Iterable[tuple[int, str]]) -> int | None:
-    """Return the line (number) on which thinking ends that begins nowhere in the prose."""
+    """Return the line (index) on which thinking ends that begins nowhere in the prose."""
     opened: dict[tuple[str, str], int] = {}
     for number, line in prose:
         for tag in tags_on(line):

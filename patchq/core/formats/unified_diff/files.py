@@ -1,36 +1,37 @@
 """The files of a unified diff, and the edits that their hunks stand for: one edit for each hunk.
 
-Only a new or deleted file's hunks are one edit together.
-
-Models miscount, so a hunk's counts are hints: they are believed only if they lead to a place where
-a hunk can end.  Otherwise the hunk goes on as long as its lines begin with a space, `+`, `-` or are
-blank.
-
-A removed `-- x` and an added `++ y` look like the next file's header.  They are one if both name
-the same file; else they are lines of the hunk where the counts hold, and a header where `@@`
-follows.
+Only a new or deleted file's hunks are one edit together.  A file has git's own headers, `---` and
+`+++` lines, or both.  What a diff can say and nobody here can do (submodules, copies, binary files
+without their bytes) refuses it.  So does a symbolic link whose target is told as lines; one that is
+told by its bytes, with both ids, is what the doors for commits make.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from msgspec import Struct
-
-from patchq.core.formats.marks.lines import Signed, halves, is_blank, joined
-from patchq.core.formats.marks.paths import Known
-from patchq.core.formats.unified_diff.headers import (
-    HUNK,
-    LINK,
+from patchq.core.formats.marks.lines import GIT, halves, is_blank, joined
+from patchq.core.formats.unified_diff.hunks import (
+    NOWHERE,
+    DiffHunk,
     DiffRegion,
-    Headers,
-    headers_at,
+    Sides,
+    bare,
+    begins_file,
+    filled,
+    git_sides,
+    hunk_at,
     is_hunk,
     is_pair,
-    names_one_file,
+    named,
+    side,
+    sign_of,
+    unquoted,
 )
 from patchq.core.model.ops import (
+    DIFF,
     Create,
     DeleteFile,
     Delta,
@@ -43,160 +44,142 @@ from patchq.core.model.ops import (
 from patchq.core.model.values import Edit, Problem
 from patchq.core.text import binary_patch
 
-_NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
-_NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
-_VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
-_LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
+_EXTENDED = re.compile(
+    r"(old mode|new mode|deleted file mode|new file mode|copy from|copy to|rename from|rename to"
+    r"|similarity index|dissimilarity index|index) (.*)",
+    re.DOTALL,
+)
+_BINARY = re.compile(r"Binary files ")
 _BYTES = re.compile(r"(literal|delta) (\d{1,12})")
 _MOST_BYTES = 256 << 20
 """What the binary files of a diff may hold together: they are written deflated."""
 _IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
-_NO_ID = "0" * 40
-_EXECUTABLE = "100755"
+_NO_ID, _EMPTY_BLOB = "0" * 40, "e69de29"
+_LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
 _MODES = ("100644", _EXECUTABLE)
+_MODE_KEYS = ("old mode", "new mode", "new file mode", "deleted file mode")
 
-NAME = "unified_diff"
+
+# ---------------------------------------------------------------- headers
 
 
-class HunkNumbers(Struct, frozen=True):
-    """A hunk header's numbers."""
+@dataclass(slots=True)
+class FileHeaders:
+    """The headers from line `start` up to line `end` (indices), and the paths they name."""
 
     start: int
-    old: int
-    new: int
+    old: str = ""
+    new: str = ""
+    extended: dict[str, str] = field(default_factory=dict)
+    """What git's own headers say, by their names."""
+    end: int = 0
+    sided: bool = True
+    """Whether `---` and `+++` lines are among them."""
+    creates: bool = False
+    deletes: bool = False
+
+    @property
+    def renames(self) -> bool:
+        return self.old != self.new
+
+    @property
+    def mode(self) -> str | None:
+        """The file mode that the change asks for, if it asks for one."""
+        return self.extended.get("new mode") or self.extended.get("new file mode")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the headers say all, without a hunk."""
+        changes = {"rename to", "new mode", "new file mode"} & self.extended.keys()
+        return self.deletes or bool(changes)
+
+    @property
+    def promises(self) -> bool:
+        """Whether the headers tell of lines that change, so that hunks should follow."""
+        blob = self.extended.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
+        new = "new file mode" in self.extended and not _EMPTY_BLOB.startswith(blob)
+        both = "new mode" in self.extended and "index" in self.extended
+        return new or both or self.extended.get("similarity index", "100%") != "100%"
 
 
-class HunkBody(Struct, frozen=True):
-    """A hunk's lines, and the index behind them; `exact` says that its counts hold."""
-
-    lines: tuple[Signed, ...]
-    end: int
-    exact: bool
-    old_ends: bool
-    """Whether the last old line ends in a newline; `new_ends` says it of the last new line."""
-    new_ends: bool
-
-
-def is_fence(line: str) -> bool:
-    """Whether a line opens or closes a fence; behind a sign it is a line like any other."""
-    return line.startswith(("```", "~~~"))
-
-
-def numbers_of(line: str) -> HunkNumbers | None:
-    """The numbers of a hunk header, if it has some."""
-    match = _NUMBERS.match(line, 2)
-    return match and HunkNumbers(int(match[1]), int(match[2] or 1), int(match[4] or 1))
-
-
-def sign_of(line: str) -> str | None:
-    """A body line's sign; a blank line is context, and `\\` says that the line above has no end."""
-    if line[:1] in ("+", "-", " ") or not line.strip():
-        return line[:1] if line[:1] in ("+", "-") else " "
-    return "\\" if line[0] == "\\" and _NO_NEWLINE.fullmatch(line) else None
-
-
-def _to_blank(lines: Sequence[str], i: int) -> int:
-    """The index of the first blank line from line `i` on, or behind the last."""
-    return next((k for k in range(i, len(lines)) if is_blank(lines[k])), len(lines))
-
-
-def is_signature(lines: Sequence[str], i: int) -> bool:
-    """Whether a mail ends on line `i`: `-- `, and git's version below it."""
-    below = lines[i + 1] if i + 1 < len(lines) else ""
-    return lines[i].rstrip() == "--" and _VERSION.fullmatch(below) is not None
-
-
-def body_at(
-    lines: Sequence[str], start: int, numbers: HunkNumbers | None, known: Known, *, fenced: bool
-) -> HunkBody:
-    """The body that begins on line `start`; `fenced` says that no prose can follow in `lines`."""
-    if numbers is not None:
-        # Behind the text's last newline stands no line.
-        limit = len(lines) - (not fenced and lines[-1] == "")
-        end = _counted(lines, start, limit, numbers, known)
-        if end is not None and _can_end(lines, end, known, fenced):
-            return _body(lines, start, end, end, exact=True)
-    end = start
-    while end < len(lines) and sign_of(lines[end]):
-        # No hunk is empty: a pair on its first lines is a header only if it names a file.
-        begins = _next_begins if end > start else names_one_file
-        if begins(lines, end, known):
-            break
-        end += 1
-    last = end
-    if end == len(lines) or not HUNK.match(lines[end]):
-        while last > start and is_blank(lines[last - 1]):
-            last -= 1
-    return _body(lines, start, last, end if fenced else last, exact=False)
-
-
-def _counted(
-    lines: Sequence[str], start: int, limit: int, numbers: HunkNumbers, known: Known
-) -> int | None:
-    """Where the counts end the hunk, before line `limit`; None if they are wrong."""
-    old, new, i = numbers.old, numbers.new, start
-    while old or new:
-        sign = sign_of(lines[i]) if i < limit else None
-        if sign is None or names_one_file(lines, i, known):
-            return None
-        old -= sign in " -"
-        new -= sign in " +"
+def headers_at(region: DiffRegion, start: int) -> FileHeaders:
+    """Return the headers that begin on line `start`; raises `UnreadableEdit`."""
+    headers, lines, i, git = FileHeaders(start), region.lines, start, None
+    if lines[i].startswith(GIT):
+        git = git_sides(lines[i][len(GIT) :])
         i += 1
-        if min(old, new) < 0:
-            return None
-    while i < len(lines) and sign_of(lines[i]) == "\\":
-        i += 1
-    return i if i > start else None
+        while i < len(lines) and (match := _EXTENDED.fullmatch(lines[i])):
+            headers.extended[match[1]] = match[2].strip()
+            i += 1
+    headers.sided = i < len(lines) and not lines[i].startswith(GIT) and begins_file(lines, i)
+    sides: Sides | None = git
+    headers.end = i
+    if headers.sided:
+        last = i + is_pair(lines, i)
+        old, new = side(lines[i]), side(lines[last])
+        if old is None or new is None or old == new == NOWHERE:
+            raise region.unreadable(i, "expected a path in the diff's header")
+        # FileHeaders that say all may stand above those of another file.
+        others = git is not None and {*map(bare, git)}.isdisjoint((bare(old), bare(new)))
+        headers.sided = not (others and headers.complete)
+        headers.end, sides = (last + 1, (old, new)) if headers.sided else (i, git)
+    if sides is None:
+        raise region.unreadable(start, "the header's paths cannot be told apart")
+    extended = headers.extended
+    headers.creates = "new file mode" in extended or sides[0] == NOWHERE
+    headers.deletes = "deleted file mode" in extended or sides[1] == NOWHERE
+    headers.old, headers.new = _files(region, headers, git, sides)
+    if not headers.old or not headers.new:
+        raise region.unreadable(start, "expected a path in the diff's header")
+    _check(region, headers)
+    return headers
 
 
-def _can_end(lines: Sequence[str], i: int, known: Known, fenced: bool) -> bool:
-    """Whether a hunk can end before line `i`."""
-    below = _next_filled(lines, i)
-    if below == len(lines) or sign_of(lines[below]) is None or _next_begins(lines, below, known):
-        return True
-    return below > i and not fenced and _LISTED.match(lines[below]) is not None
+def _files(region: DiffRegion, headers: FileHeaders, git: Sides | None, sides: Sides) -> Sides:
+    """Return the paths of the file before and after."""
+    known, extended = region.doc.known, headers.extended
+    old, new = named(git, *sides, known)
+    if headers.creates or headers.deletes:
+        return (new, new) if headers.creates else (old, old)
+    if "rename from" in extended and "rename to" in extended:
+        names = (unquoted(extended[key]) or "" for key in ("rename from", "rename to"))
+        old, new = map(known.spelled, names)
+        if git is not None and not f"/{git[1]}".endswith(f"/{new}"):
+            message = f"expected one new name, found {git[1]!r} and {new!r}"
+            raise region.missing(headers.start, message, headers.end)
+    elif old != new and git is None:
+        if known(old) or not known(new):
+            raise region.unreadable(
+                headers.start,
+                f"expected one file, found {old!r} and {new!r}",
+                "name the same file twice; to rename it, begin with `diff --git a/old b/new`, "
+                "`rename from old` and `rename to new`",
+            )
+        old = new
+    return old, new
 
 
-def _next_filled(lines: Sequence[str], i: int) -> int:
-    """The index of the first line from `i` on that holds something, be it a blank."""
-    return next((k for k in range(i, len(lines)) if not is_blank(lines[k])), len(lines))
-
-
-def _next_begins(lines: Sequence[str], i: int, known: Known) -> bool:
-    """Whether the next file's header, or a mail's end, begins on line `i`."""
-    return is_signature(lines, i) or (
-        is_pair(lines, i) and (is_hunk(lines, i + 2) or names_one_file(lines, i, known))
-    )
-
-
-def _body(lines: Sequence[str], start: int, last: int, end: int, *, exact: bool) -> HunkBody:
-    signed: list[Signed] = []
-    ends = {"-": True, "+": True}
-    for line in lines[start:last]:
-        sign = sign_of(line)
-        if sign == "\\":
-            above = signed[-1][0] if signed else " "
-            ends.update((s, False) for s in ("-", "+") if above in (s, " "))
-        else:
-            signed.append((sign or " ", line[1:] if line[:1] in ("+", "-", " ") else line))
-    return HunkBody(tuple(signed), end, exact, ends["-"], ends["+"])
+def _check(region: DiffRegion, headers: FileHeaders) -> None:
+    """Refuse what is no change of text."""
+    extended, end, what = headers.extended, headers.end, None
+    hint = "send a text file's whole text in another form; see `patchq formats`"
+    below = region.lines[end] if end < len(region.lines) else ""
+    modes = {*(extended.get(key) for key in _MODE_KEYS), extended.get("index", "")[-6:]}
+    if _BINARY.match(below) and headers.deletes and below.endswith(f" and {NOWHERE} differ"):
+        headers.end += 1  # that says all
+    elif _BINARY.match(below):
+        what = "a binary file's change without its bytes (`git diff --binary` shows them)"
+    elif "copy to" in extended:
+        what = "a copy"
+    elif _SUBMODULE in modes:
+        what = "a submodule"
+    elif _LINK in modes and below != binary_patch.HEADER:
+        what, hint = "a symbolic link", "hand the commit in: `patchq submit --branch NAME`"
+    if what:
+        raise region.unreadable(headers.start, f"{what} cannot be read", hint)
 
 
 # ---------------------------------------------------------------- files
-
-
-def _id_of(data: bytes, headers: Headers) -> str:
-    """What the `index` line calls these bytes: nothing is left of a file that goes."""
-    return _NO_ID if headers.deletes and not data else binary_patch.blob_id(data)
-
-
-class _Hunk(Struct, frozen=True):
-    """`first` is the index of its first line, the header if it has one; `start` of its body."""
-
-    first: int
-    start: int
-    numbers: HunkNumbers | None
-    body: HunkBody
 
 
 class FileReader:
@@ -206,35 +189,32 @@ class FileReader:
         self.region = region
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
-        self._read: list[_Hunk] = []
+        self.hunks: list[DiffHunk] = []
+        """All of them, of every file."""
         self._unpacked = 0
 
     @property
     def exact(self) -> bool:
         """Whether the last hunk's counts hold, so that nothing of it is missing."""
-        return all(hunk.body.exact for hunk in self._read[-1:])
+        return all(hunk.exact for hunk in self.hunks[-1:])
 
     @property
-    def open_end(self) -> bool:
-        """Whether the last hunk states no counts and ends in context, so that it may be whole."""
-        last = self._read[-1] if self._read else None
-        return last is not None and last.numbers is None and last.body.lines[-1][0] == " "
-
-    @property
-    def others_exact(self) -> bool:
-        """Whether there are other hunks, and the counts of all of them hold."""
-        return len(self._read) > 1 and all(hunk.body.exact for hunk in self._read[:-1])
+    def is_cut(self) -> bool:
+        """Whether the last hunk, at the very end of the response, is not all there."""
+        last, others = self.hunks[-1], self.hunks[:-1]
+        open_end = last.numbers is None and last.lines[-1][0] == " "
+        in_line = self.region.lines[-1] != "" and not open_end
+        return in_line or bool(others and all(hunk.exact for hunk in others))
 
     def file(self, start: int) -> int:
         """Read the file whose headers begin on line `start`; returns the index behind it."""
-        headers = headers_at(self.region, start)
-        if self.region.lines[headers.end : headers.end + 1] == [binary_patch.HEADER]:
+        headers, region = headers_at(self.region, start), self.region
+        if region.lines[headers.end : headers.end + 1] == [binary_patch.HEADER]:
             return self._bytes(headers)
-        hunks, end = self._hunks(headers.end)
-        if not hunks and (not headers.complete or (headers.promises and self.region.ends(end))):
-            raise self.region.missing(
-                headers.end - 1, "expected the hunks of the change, found none", end
-            )
+        hunks, end = self._hunks(headers)
+        if not hunks and (not headers.complete or (headers.promises and region.ends(end))):
+            message = "expected the hunks of the change, found none"
+            raise region.missing(headers.end - 1, message, end)
         self._add(headers, hunks, end)
         return end
 
@@ -242,13 +222,105 @@ class FileReader:
         """Read the hunks from line `start` on, which stand under no header, as those of `path`."""
         if path is None:
             raise self.region.unreadable(start, "expected a file's header before the hunk")
-        hunks, end = self._hunks(start)
-        self._add(Headers(start, path, path), hunks, end)
+        headers = FileHeaders(start, path, path, end=start)
+        hunks, end = self._hunks(headers)
+        self._add(headers, hunks, end)
         return end
 
-    def _bytes(self, headers: Headers) -> int:
-        """Read a file's bytes, `literal` or by `delta`, and what git writes below them for the way
-        back, which says nothing; returns the index behind them."""
+    def _hunks(self, headers: FileHeaders) -> tuple[list[DiffHunk], int]:
+        """Read the hunks below the headers, and return them with the index behind them."""
+        region, lines, end = self.region, self.region.lines, headers.end
+        hunks: list[DiffHunk] = []
+        while (i := filled(lines, end)) < len(lines):
+            signed = headers.sided and not hunks and lines[i][:1] in ("+", "-", " ")
+            if not (is_hunk(lines, i) or signed):
+                break
+            hunk = hunk_at(region, i)
+            if not hunk.lines:
+                message = "expected the hunk's lines behind its header"
+                raise region.missing(min(i, len(lines) - 1), message, hunk.end)
+            hunks.append(hunk)
+            end = hunk.end
+        self.hunks += hunks
+        return hunks, end
+
+    def _add(self, headers: FileHeaders, hunks: Sequence[DiffHunk], end: int) -> None:
+        if headers.creates or headers.deletes or self._adds_a_file(headers, hunks):
+            self._edit(headers, headers.start, end, self._whole(headers, hunks))
+            return
+        if headers.renames:
+            self._edit(headers, headers.start, headers.end, Rename(headers.new))
+        for hunk in hunks:
+            old, new = halves(hunk.lines)
+            op = PatchHunk(
+                old,
+                new,
+                # Where nothing is quoted, a diff states the line before.
+                line=(hunk.numbers[0] + (not old) or None) if hunk.numbers else None,
+                # What differs in the final newline alone changes the file's end.
+                at_end=old == new and hunk.old_ends != hunk.new_ends,
+                final_newline=hunk.new_ends,
+            )
+            section = self.region.offset + headers.start + 1
+            self._edit(headers, hunk.first, hunk.end, op, section)
+        self._set_mode(headers)
+
+    def _adds_a_file(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> bool:
+        """Return whether a file that the base does not have gets its only hunk, from line 0 on."""
+        if headers.renames or len(hunks) != 1 or self.region.doc.known(headers.new):
+            return False
+        numbers = hunks[0].numbers
+        stated = numbers is not None and not numbers[1]
+        return stated and all(sign == "+" for sign, _ in hunks[0].lines)
+
+    def _whole(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> Op:
+        """Return the creation or deletion of a file."""
+        sign, what = ("-", "deleted") if headers.deletes else ("+", "new")
+        for i in (i for hunk in hunks for i in range(hunk.start, hunk.end)):
+            line = self.region.lines[i]
+            if not is_blank(line) and sign_of(line) not in (sign, "\\"):
+                message = f"a {what} file's lines are led by `{sign}`, all of them"
+                raise self.region.unreadable(i, f"{message}; found {line[:60]!r}")
+        lines = [line for hunk in hunks for line in hunk.lines]
+        while lines and lines[-1][0] == " ":  # a blank line behind the file
+            lines.pop()
+        text = joined(text for _, text in lines)
+        if headers.deletes:
+            return DeleteFile(text if hunks else None)
+        self._warn_of_mode(headers)
+        ended = not hunks or hunks[-1].new_ends
+        text = text if ended else text.removesuffix("\n")
+        return Create(text, executable=headers.mode == _EXECUTABLE)
+
+    def _edit(self, headers: FileHeaders, first: int, end: int, op: Op, section: int = 0) -> None:
+        while end > first + 1 and is_blank(self.region.lines[end - 1]):
+            end -= 1
+        at = (self.region.offset + first + 1, self.region.offset + end)
+        self.edits.append(Edit("", DIFF, at, headers.old, op, section=section))
+
+    def _set_mode(self, headers: FileHeaders) -> None:
+        """Add the change of a file's mode, if it is one of the two that a file may have."""
+        if headers.mode in _MODES:
+            op = SetMode(headers.mode == _EXECUTABLE)
+            self._edit(headers, headers.start, headers.end, op)
+        self._warn_of_mode(headers)
+
+    def _warn_of_mode(self, headers: FileHeaders) -> None:
+        line = self.region.offset + headers.start + 1
+        message = f"line {line}, column 1: the mode {headers.mode} of {headers.new} is left out"
+        hint = "a person has to change the file's mode"
+        if headers.mode and headers.mode not in _MODES:
+            path = headers.new
+            warning = Problem("path.review", message, hint, "warning", path=path, line=line)
+            self.warnings.append(warning)
+
+    # ------------------------------------------------------------ bytes
+
+    def _bytes(self, headers: FileHeaders) -> int:
+        """Read a file's bytes, `literal` or by `delta`, and return the index behind them.
+
+        What git writes below them for the way back says nothing.
+        """
         region, lines, first = self.region, self.region.lines, headers.end + 1
         stated = _BYTES.fullmatch(lines[first]) if first < len(lines) else None
         ids = _IDS.fullmatch(headers.extended.get("index", ""))
@@ -264,129 +336,33 @@ class FileReader:
         if self._unpacked > _MOST_BYTES:
             raise region.unreadable(headers.end, f"more than {_MOST_BYTES} bytes of binary files")
         data = binary_patch.decode(lines[first + 1 : end], int(stated[2]))
-        told = data if data is None or stated[1] == "literal" else Delta(data, ids[2])
-        if told is None or (isinstance(told, bytes) and _id_of(told, headers) != ids[2]):
+        found = _NO_ID if headers.deletes and not data else binary_patch.blob_id(data or b"")
+        if data is None or (stated[1] == "literal" and found != ids[2]):
             raise region.missing(headers.end, "these are not the bytes that `index` names", end)
         if end + 1 < len(lines) and _BYTES.fullmatch(lines[end + 1]):
             end = _to_blank(lines, end + 2)
-        self._add_bytes(headers, told, ids, end)
+        self._add_bytes(headers, data if stated[1] == "literal" else Delta(data, ids[2]), ids, end)
         return end
 
     def _add_bytes(
-        self, headers: Headers, told: bytes | Delta, ids: re.Match[str], end: int
+        self, headers: FileHeaders, data: bytes | Delta, ids: re.Match[str], end: int
     ) -> None:
-        """The edits of a file that is told by its bytes."""
-        mode, said = headers.mode or ids[3], headers.extended
-        link, was_link = (one == LINK for one in (mode, said.get("old mode") or ids[3]))
+        """Add the edits of a file that is told by its bytes."""
+        mode, extended = headers.mode or ids[3], headers.extended
+        link, was_link = (one == _LINK for one in (mode, extended.get("old mode") or ids[3]))
         if headers.deletes:
-            op: Op = DeleteFile(before=ids[1], link=said.get("deleted file mode") == LINK)
-            self.edits.append(self._edit(headers, headers.start, end, op))
+            gone = DeleteFile(before=ids[1], link=extended.get("deleted file mode") == _LINK)
+            self._edit(headers, headers.start, end, gone)
             return
         if headers.renames:
-            self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
+            self._edit(headers, headers.start, headers.end, Rename(headers.new))
         before, turned = (None, False) if headers.creates else (ids[1], link != was_link)
-        op = WriteBytes(told, before, headers.mode == _EXECUTABLE, link, turned)
-        self.edits.append(self._edit(headers, headers.start, end, op))
+        op = WriteBytes(data, before, headers.mode == _EXECUTABLE, link, turned)
+        self._edit(headers, headers.start, end, op)
         if not (headers.creates or link or turned):
             self._set_mode(headers)
 
-    # ------------------------------------------------------------ hunks
 
-    def _hunks(self, start: int) -> tuple[list[_Hunk], int]:
-        """The hunks from line `start` on, and the index behind them."""
-        region, lines, hunks, end = self.region, self.region.lines, list[_Hunk](), start
-        while True:
-            i = _next_filled(lines, end)
-            headed = is_hunk(lines, i)
-            begins = headed or (not hunks and i < len(lines) and lines[i][:1] in ("+", "-", " "))
-            if not begins:
-                return hunks, end
-            numbers = numbers_of(lines[i]) if headed else None
-            body = body_at(lines, i + headed, numbers, region.doc.known, fenced=region.fenced)
-            if not body.lines:
-                message = "expected the hunk's lines behind its header"
-                raise region.missing(min(i, len(lines) - 1), message, body.end)
-            hunks.append(_Hunk(i, i + headed, numbers, body))
-            self._read.append(hunks[-1])
-            end = body.end
-
-    # ------------------------------------------------------------ edits
-
-    def _add(self, headers: Headers, hunks: Sequence[_Hunk], end: int) -> None:
-        if whole := self._creation(headers, hunks) or self._deletion(headers, hunks):
-            self.edits.append(self._edit(headers, headers.start, end, whole))
-            return
-        if headers.renames:
-            self.edits.append(self._edit(headers, headers.start, headers.end, Rename(headers.new)))
-        self.edits += self._changes(headers, hunks)
-        self._set_mode(headers)
-
-    def _set_mode(self, headers: Headers) -> None:
-        """The change of a file's mode, if it is one of the two that a file may have."""
-        if headers.mode in _MODES:
-            op = SetMode(headers.mode == _EXECUTABLE)
-            self.edits.append(self._edit(headers, headers.start, headers.end, op))
-        elif headers.mode:
-            self._warn(headers)
-
-    def _edit(self, headers: Headers, first: int, end: int, op: Op, section: int = 0) -> Edit:
-        while end > first + 1 and is_blank(self.region.lines[end - 1]):
-            end -= 1
-        at = (self.region.offset + first + 1, self.region.offset + end)
-        return Edit("", NAME, at, headers.old, op, section=section)
-
-    def _creation(self, headers: Headers, hunks: Sequence[_Hunk]) -> Create | None:
-        """The new file; so is one that the base does not have, if its only hunk states no line."""
-        if not headers.creates:
-            stated = len(hunks) == 1 and hunks[0].numbers is not None and not hunks[0].numbers.old
-            added = stated and all(sign == "+" for sign, _ in hunks[0].body.lines)
-            if not added or headers.renames or self.region.doc.known(headers.new):
-                return None
-        self._only(hunks, "+", "a new file's lines are led by `+`, all of them")
-        lines = [line for hunk in hunks for line in hunk.body.lines]
-        while lines and lines[-1][0] == " ":  # a blank line behind the file
-            lines.pop()
-        text = joined(text for _, text in lines)
-        ended = not hunks or hunks[-1].body.new_ends
-        if headers.mode and headers.mode not in _MODES:
-            self._warn(headers)
-        text = text if ended else text.removesuffix("\n")
-        return Create(text, executable=headers.mode == _EXECUTABLE)
-
-    def _deletion(self, headers: Headers, hunks: Sequence[_Hunk]) -> DeleteFile | None:
-        if not headers.deletes:
-            return None
-        self._only(hunks, "-", "a deleted file's lines are led by `-`, all of them")
-        old = joined(text for hunk in hunks for _, text in hunk.body.lines)
-        return DeleteFile(old if hunks else None)
-
-    def _only(self, hunks: Sequence[_Hunk], sign: str, message: str) -> None:
-        for hunk in hunks:
-            for i in range(hunk.start, hunk.body.end):
-                line = self.region.lines[i]
-                if not is_blank(line) and sign_of(line) not in (sign, "\\"):
-                    raise self.region.unreadable(i, f"{message}; found {line[:60]!r}")
-
-    def _changes(self, headers: Headers, hunks: Sequence[_Hunk]) -> Iterator[Edit]:
-        for hunk in hunks:
-            body = hunk.body
-            old, new = halves(body.lines)
-            op = PatchHunk(
-                old,
-                new,
-                # Where nothing is quoted, a diff states the line before.
-                line=(hunk.numbers.start + (not old) or None) if hunk.numbers else None,
-                # What differs in the final newline alone changes the file's end.
-                at_end=old == new and body.old_ends != body.new_ends,
-                final_newline=body.new_ends,
-            )
-            section = self.region.offset + headers.start + 1
-            yield self._edit(headers, hunk.first, body.end, op, section)
-
-    def _warn(self, headers: Headers) -> None:
-        line = self.region.offset + headers.start + 1
-        message = f"line {line}, column 1: the mode {headers.mode} of {headers.new} is left out"
-        hint = "a person has to change the file's mode"
-        self.warnings.append(
-            Problem("path.review", message, hint, "warning", path=headers.new, line=line)
-        )
+def _to_blank(lines: Sequence[str], i: int) -> int:
+    """Return the index of the first blank line from line `i` on, or behind the last."""
+    return next((k for k in range(i, len(lines)) if is_blank(lines[k])), len(lines))

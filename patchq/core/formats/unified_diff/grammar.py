@@ -21,6 +21,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from patchq.core.formats.format import (
     Document,
     FenceOpening,
@@ -31,36 +33,20 @@ from patchq.core.formats.format import (
     UnreadableEdit,
 )
 from patchq.core.formats.marks.blocks import opening
-from patchq.core.formats.marks.lines import (
-    DIFF_ENDINGS,
-    DIFF_LANGUAGES,
-    GIT,
-    Fence,
-    fence,
-    line_above,
-    next_line,
-)
-from patchq.core.formats.marks.paths import as_meant, path_line, path_of_info
-from patchq.core.formats.unified_diff.files import (
-    NAME,
-    FileReader,
-    is_fence,
-    is_signature,
-    numbers_of,
-)
-from patchq.core.formats.unified_diff.headers import (
+from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.lines import DIFF_ENDINGS, DIFF_LANGUAGES, GIT, line_above, next_line
+from patchq.core.formats.marks.paths import path_line, path_of_info
+from patchq.core.formats.unified_diff.files import FileReader
+from patchq.core.formats.unified_diff.hunks import (
     HINT,
     HUNK,
+    NUMBERS,
     DiffRegion,
     begins_file,
-    mail_at,
-    may_open_mail,
-    names_one_file,
-    opens_mail,
-    refuse_further_mails,
+    is_signature,
 )
 from patchq.core.formats.v4a import opens
-from patchq.core.model.ops import Rename
+from patchq.core.model.ops import DIFF, Rename
 
 INSTRUCTIONS = """\
 Answer with one unified diff in a fence:
@@ -87,17 +73,22 @@ _OTHER = re.compile(
     r"\*{3} \d+(?:,\d+)? \*{4}\s*|@@@+ -\d.*|(?:Binary f|F)iles \S.* differ\s*", re.DOTALL
 )
 """Lines of diffs of another kind: context diffs, those of merges and of binary files."""
-
+_FOREIGN = re.compile(rf"{_OTHER.pattern}|{_INDENTED.pattern}|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*$")
 _LANGUAGE = re.compile(rf"(?:{'|'.join(DIFF_LANGUAGES)})(?![\w+-])", re.IGNORECASE)
-_OF_TEXT = re.compile(r"[^\s<>@*+\dBFd-]|\Z")
-"""A line that is none of any diff, nor of another form."""
-_NORMAL = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*")
-_BETWEEN = re.compile(r"(?:diff -|Index: |={20,}|Only in )")
+_BETWEEN = re.compile(r"(?:\s*$|diff -|Index: |={20,}|Only in )")
+_OPENS = re.compile(r"From [0-9a-f]{40}(?:[0-9a-f]{24})? \w{3} \w{3} ")
+_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9-]*:|[ \t]+\S")
+_SUBJECT_TAGS = re.compile(r"(?:\s*(?:\[[^\]]*\]|[Rr][Ee]:))*\s*")
+_ENCODED = ("base64", "quoted-printable")
+_MAX_HEADERS = 40
+_MAX_ENCODED = 10_000
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """The diff, or the head of a mail with one, that begins on line `i` (an index); see
-    `formats.format`.  A mail's head is a piece without edits."""
+    """Return the diff, or the head of a mail with one, that begins on line `i` (an index).
+
+    A mail's head is a piece without edits.
+    """
     line = doc.lines[i]
     if line[:1] in ("`", "~", " ", "\t", ">"):
         if _INDENTED.match(line):
@@ -116,82 +107,65 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 def may_begin(line: str) -> bool:
-    """Whether a diff without a fence or a mail may begin on the line, by its text alone."""
+    """Return whether a diff without a fence or a mail may begin on the line, by its text alone."""
     if line[:1] in (" ", "\t", ">"):
         return _INDENTED.match(line) is not None
-    if line.startswith("From"):
-        return may_open_mail(line)
-    if line[:1] in ("-", "+"):
-        return line[:4] in ("--- ", "+++ ")
-    starts = line.startswith(GIT) or HUNK.match(line)
-    return bool(starts or _OTHER.fullmatch(line))
+    starts = line.startswith((GIT, "--- ", "+++ ")) or HUNK.match(line)
+    return bool(starts or may_open_mail(line) or _OTHER.fullmatch(line))
 
 
 def _is_hunk(doc: Document, i: int) -> bool:
-    """Whether a hunk's header stands on the line, and no code that happens to begin with `@@`."""
+    """Return whether a hunk's header is on the line, and no code that happens to begin so."""
     line = doc.lines[i]
     if not HUNK.match(line):
         return False
     below = doc.lines[i + 1] if i + 1 < len(doc.lines) else ""
     text = line[2:].strip()
-    return bool(not text or text.endswith("@@") or numbers_of(line) or below[:1] in ("+", "-"))
+    return not text or text.endswith("@@") or bool(NUMBERS.match(line, 2)) or below[:1] in "+-"
 
 
 def _bare(doc: Document, start: int) -> Piece:
-    reader = FileReader(DiffRegion(doc, doc.lines, 0, fenced=False))
-    headed = begins_file(doc.lines, start)
+    lines, reader = doc.lines, FileReader(DiffRegion(doc, doc.lines, 0, fenced=False))
+    headed = begins_file(lines, start)
     i = start if headed else reader.headless(start, _heading(doc, start, None)[0])
-    while (below := next_line(doc.lines, i - 1)) < len(doc.lines) and begins_file(doc.lines, below):
+    while (below := next_line(lines, i - 1)) < len(lines) and begins_file(lines, below):
         i = reader.file(below)
-    if not reader.exact:
-        _check_behind(doc, reader, i)
-    if below < len(doc.lines) and is_signature(doc.lines, below):
+    signed_off = below < len(lines) and is_signature(lines, below)
+    if signed_off:
         i = below + 2
+    elif not reader.exact:
+        _check_behind(doc, reader, i)
     return Piece(tuple(reader.edits), i, _stat_above(doc, start), warnings=tuple(reader.warnings))
-
-
-class _CalmLines:
-    """How far a document was searched for further lines of a diff in vain."""
-
-    def __init__(self, _: Document) -> None:
-        self.ends: dict[bool, int] = {}
-        """The first line (index) behind those without any: none that changes something, and (True)
-        none that is led by a sign."""
 
 
 def _check_behind(doc: Document, reader: FileReader, end: int) -> None:
     """Refuse a diff that was cut, or whose lines go on behind its end."""
-    first, calm = next_line(doc.lines, end - 1), doc.memory[_CalmLines]
-    if first >= len(doc.lines):
-        if (doc.lines[-1] and not reader.open_end) or reader.others_exact:
-            raise UnreadableEdit.cut(
-                end - 1, "the diff ends here with fewer lines than its last hunk states"
-            )
+    lines, first = doc.lines, next_line(doc.lines, end - 1)
+    if first >= len(lines):
+        if reader.is_cut:
+            message = "the diff ends here with fewer lines than its last hunk states"
+            raise UnreadableEdit.cut(end - 1, message)
         return
-    if is_signature(doc.lines, first):
-        return
-    any_sign = first == end  # else only one that changes something goes on
-    for n in range(max(first, calm.ends.get(any_sign, 0)), len(doc.lines)):
-        line = doc.lines[n]
-        if not line.strip() or is_fence(line) or names_one_file(doc.lines, n, doc.known):
-            break
-        calm.ends[any_sign] = n + 1
-        if line[0] in "+-" and (any_sign or _is_change(line)):
+    for n in range(first, len(lines)):
+        line = lines[n]
+        if not line.strip() or doc.fences.at(n) or begins_file(lines, n) or HUNK.match(line):
+            return
+        if line[0] in "+-" and (first == end or _is_change(line)):
             raise UnreadableEdit(
                 first,
-                f"expected a line led by a space, `+` or `-`, found {doc.lines[first][:60]!r}",
+                f"expected a line led by a space, `+` or `-`, found {lines[first][:60]!r}",
                 "lead every line of a hunk by its sign; put a blank line, or the fence's end, "
                 "between a diff and other text",
             )
 
 
 def _is_change(line: str) -> bool:
-    """Whether a line that begins with a sign is an added or removed one, not a list's item."""
+    """Return whether a line with a sign is an added or removed one, not a list's item."""
     return bool(line[1:2].strip(" +-\r") or (line[1:3] == "  " and line.strip()))
 
 
 def _stat_above(doc: Document, start: int) -> int | None:
-    """The index of the `---` line above a mail's diff, if the diffstat stands between them."""
+    """Return the index of the `---` above a mail's diff, if the diffstat stands between them."""
     i = start - 1
     while i >= doc.low and doc.lines[i].strip() != "---":
         if doc.lines[i].strip() and doc.lines[i][:1] != " ":
@@ -205,16 +179,17 @@ def _stat_above(doc: Document, start: int) -> int | None:
 
 
 def _fenced(doc: Document, start: int) -> Piece | None:
-    """The diff in the fence that opens on line `start` (an index); None if none does, or it holds
-    none.  Raises `UnreadableEdit`."""
-    mark = fence(doc.lines[start])
+    """Return the diff in the fence that opens on line `start` (an index); None if it holds none.
+
+    Raises `UnreadableEdit`.
+    """
+    line, mark = doc.lines[start], doc.fences.at(start)
     if mark is None or not is_of_diff(mark):
         return None
     if "." in mark.info and (path_of_info(mark.info, doc.known) or "").endswith(DIFF_ENDINGS):
         return None  # a file that holds a diff
-    line = doc.lines[start]
     indent = line[: len(line) - len(line.lstrip(" "))]
-    end, closed = _end(doc.lines, start, mark, len(indent))
+    end, closed = _end(doc, start, mark, len(indent))
     lines = [line.removeprefix(indent) for line in doc.lines[start + 1 : end]]
     if not _holds_diff(lines):
         return None
@@ -229,63 +204,58 @@ def _fenced(doc: Document, start: int) -> Piece | None:
         raise UnreadableEdit.cut(start, "the fence that opens here is not closed behind its diff")
     named = {edit.path for edit in reader.edits}
     named |= {edit.op.to for edit in reader.edits if isinstance(edit.op, Rename)}
-    return Piece(
-        tuple(reader.edits),
-        end + closed,
-        top if path in named else None,
-        warnings=tuple(reader.warnings),
-    )
+    top = top if path in named else None
+    return Piece(tuple(reader.edits), end + closed, top, warnings=tuple(reader.warnings))
 
 
 def is_of_diff(mark: Fence) -> bool:
-    """Whether a fence line opens a fence of a diff's language."""
+    """Return whether a fence line opens a fence of a diff's language."""
     return not mark.closing and _LANGUAGE.match(mark.info) is not None
 
 
 def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int | None]:
-    """The path for hunks without a header on line `i`, and the index of the line above that names
-    it and holds nothing else."""
+    """Return the path for hunks without a header on line `i`, and the line (index) that names it.
+
+    The line is one above that holds nothing else.
+    """
     if mark and (path := path_of_info(mark.info, doc.known)):
-        return as_meant(path, doc.known), None
+        return doc.known.meant(path), None
     above = line_above(doc.lines, i, doc.low)
-    if mark is None and above >= doc.low and is_fence(doc.lines[above]):
+    if mark is None and above >= doc.low and doc.fences.at(above):
         above = line_above(doc.lines, above, doc.low)
     if above >= doc.low and (path := path_line(doc.lines[above], doc.known)):
-        return as_meant(path, doc.known), above
+        return doc.known.meant(path), above
     return doc.default_path, None
 
 
-def _end(lines: Sequence[str], start: int, mark: Fence, indent: int) -> tuple[int, bool]:
-    """Where the fence's lines end, and whether a fence line closes it there.
+def _end(doc: Document, start: int, mark: Fence, indent: int) -> tuple[int, bool]:
+    """Return where the fence's lines end, and whether a fence line closes it there.
 
     A fence line of a file's text stands behind a sign, so one with info opens another fence.
     """
-    for i in range(start + 1, len(lines)):
-        line = lines[i]
-        if is_fence(line) or (not line[:indent].strip() and is_fence(line[indent:])):
-            other = fence(line)
-            if other and mark.closed_by(other):
-                return i, True
-            if other and other.info:
-                return i, False
-    return len(lines), False
+    for i, other in doc.fences.behind(start):
+        line = doc.lines[i]
+        at_margin = line[:1] in ("`", "~") or line[: indent + 1].lstrip(" ")[:1] in ("`", "~")
+        if at_margin and (mark.closed_by(other) or other.info):
+            return i, mark.closed_by(other)
+    return len(doc.lines), False
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
-    """Whether there are lines of a diff, and no edit of another form before them."""
-    others: set[str] = set()
+    """Return whether there are lines of a diff, and no edit of another form before them."""
     for i, line in enumerate(lines):
-        if line in others or _OF_TEXT.match(line):
+        if line[:1].isalpha() and line[:1] not in "BFId":
             continue
         if opening(line) or opens(line) or opens_mail(line):
             return False
-        if begins_file(lines, i) or HUNK.match(line) or _is_foreign(line):
-            return True
-        if line[:1] not in ("+", "-"):
-            others.add(line)
-        elif line.strip("+- \t\r"):
+        if begins_file(lines, i) or HUNK.match(line) or (_is_of_diff(line) and line.strip("+- \t")):
             return True
     return False
+
+
+def _is_of_diff(line: str) -> bool:
+    """Return whether a line is led by a sign, or of another kind of diff."""
+    return line[:1] in ("+", "-") or _FOREIGN.match(line) is not None
 
 
 def _read(reader: FileReader, path: str | None) -> None:
@@ -296,26 +266,95 @@ def _read(reader: FileReader, path: str | None) -> None:
             i = reader.file(i)
         elif HUNK.match(line) and not reader.edits:
             i = reader.headless(i, path)
-        elif not line.strip() or _BETWEEN.match(line):
-            i += 1
         elif is_signature(lines, i):
             i += 2
-        elif not reader.edits and line[0] not in "+-" and not _is_foreign(line):
+        elif _BETWEEN.match(line) or not (reader.edits or _is_of_diff(line)):
             i += 1
         else:
-            raise reader.region.unreadable(
+            message = f"expected a line of a unified diff, found {line.strip()[:60]!r}"
+            raise reader.region.unreadable(i, message, f"{HINT}, each led by a space, `+` or `-`")
+
+
+# ---------------------------------------------------------------- mails
+
+
+class Mail(Struct, frozen=True):
+    """`author` is `Name <address>`; `end` is the index of the first line behind the headers."""
+
+    author: str | None
+    subject: str | None
+    end: int
+
+
+def opens_mail(line: str) -> bool:
+    """Return whether a line is one that opens a mail."""
+    return _OPENS.match(line) is not None
+
+
+def may_open_mail(line: str) -> bool:
+    """Return whether the line may be the first of a mail's head."""
+    return line.startswith("From: ") or opens_mail(line)
+
+
+def mail_at(lines: Sequence[str], start: int) -> Mail | None:
+    """Return the mail whose headers begin on line `start` (an index), or None.
+
+    Without git's first line (`From <oid> …`) it takes `From:`, `Date:` and `Subject:` to make one.
+    Raises `UnreadableEdit` where its text is encoded.
+    """
+    opened = opens_mail(lines[start])
+    first = start + opened
+    if not may_open_mail(lines[start]):
+        return None
+    end, limit = first, min(len(lines), first + _MAX_HEADERS)
+    while end < limit and _FIELD.match(lines[end]):
+        end += 1
+    head = "\n".join(lines[first:end])
+    if not opened and not all(f"\n{name}:" in head.lower() for name in ("date", "subject")):
+        return None
+    from email import message_from_string  # few responses are mails
+
+    fields = message_from_string(head)
+    if fields.get("content-transfer-encoding", "").lower() in _ENCODED:
+        raise UnreadableEdit(
+            start,
+            "the mail's text is encoded, so its diff cannot be read",
+            "send the output of `git format-patch` itself, not a mail that was on its way",
+        )
+    author = _decoded(fields.get("from", ""))
+    if end + 1 < len(lines) and lines[end + 1].startswith("From: "):  # the sender is not the author
+        author, end = _decoded(lines[end + 1][len("From: ") :]), end + 2
+    subject = _SUBJECT_TAGS.sub("", _decoded(fields.get("subject", "")), count=1)
+    return Mail(author or None, subject or None, min(end + 1, len(lines)))
+
+
+def refuse_further_mails(lines: Sequence[str], start: int, mail: Mail) -> None:
+    """Raise `UnreadableEdit` if another mail begins behind `mail`, which begins on line `start`."""
+    for i in range(mail.end, len(lines)):
+        if opens_mail(lines[i]) or mail_at(lines, i):
+            raise UnreadableEdit(
                 i,
-                f"expected a line of a unified diff, found {line.strip()[:60]!r}",
-                f"{HINT}, each led by a space, `+` or `-`",
+                f"a second mail begins here; the first one begins on line {start + 1}",
+                "send every mail as a response of its own: `git mailsplit -o. FILE` splits them, "
+                "and `depends_on` in the front matter keeps their order",
             )
 
 
-def _is_foreign(line: str) -> bool:
-    return bool(_OTHER.fullmatch(line) or _INDENTED.match(line) or _NORMAL.fullmatch(line))
+def _decoded(value: str) -> str:
+    value = " ".join(value.split())
+    if "=?" not in value or len(value) > _MAX_ENCODED:
+        return value
+    from email.errors import HeaderParseError
+    from email.header import decode_header, make_header
+
+    try:
+        return " ".join(str(make_header(decode_header(value))).split())
+    except (HeaderParseError, LookupError, UnicodeError, ValueError):
+        return value
 
 
 FORMAT = Format(
-    NAME,
+    DIFF,
     INSTRUCTIONS,
     openings=(Opening(read, ("[>@*+-]", "diff", "From", "Binary", "Files"), may_begin),),
     fences=(FenceOpening(read, is_of_diff, turn=0),),

@@ -51,17 +51,6 @@ READ = [
         {"n.md": ":start_line:1\n-------\ny\n"},
     ),
     *(
-        Row(f"a path as {dress}", A, f"{dress}\n```python\n{BARE}```\n", DONE)
-        for dress in (
-            "### 📄 src/a.py",
-            "📁 `src/a.py`",
-            "[src/a.py](src/a.py)",
-            "✅ **src/a.py**",
-            "### [`src/a.py`](./src/a.py)",
-        )
-    ),
-    Row("a link to another file", A, f"[src/a.py](src/b.py)\n{BARE}", codes=("path.not_found",)),
-    *(
         Row(f"a path as {line}", A, f"{line}\n{text}", DONE)
         for line in ("src/a.py:1", "`src/a.py:1-2`")
         for text in (BARE, f"```python\n{BARE}```\n")

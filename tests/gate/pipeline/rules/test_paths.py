@@ -255,10 +255,8 @@ SEVERAL = [
         {"a/src/a.py": "1\n"},
     ),
     Row("root, back", AB, _block(".\\n.py", "", "new\n"), {"n.py": "new\n"}),
-    Row("new directory, back", AB, _block("new\\n.py", "", "x\n"), None, ("path.invalid",)),
-    Row(
-        "prefix of a new directory, back", AB, _block("a\\n.py", "", "x\n"), None, ("path.invalid",)
-    ),
+    Row("new directory, back", AB, _block("new\\n.py", "", "x\n"), {"new/n.py": "x\n"}),
+    Row("an escaped _", AB, _block("my\\_n.py", "", "x\n"), None, ("path.invalid",)),
     Row("denied", AB, _block(".\\.env", "", "x\n"), None, ("path.denied",)),
     Row("denied, absolute", AB, _block(f"{ROOT}/.patchq.yaml", "", "x\n"), None, ("path.denied",)),
     Row("git's own", AB, _block(f"{ROOT}/.git/config", "", "x\n"), None, ("path.invalid",)),
@@ -310,7 +308,6 @@ ELSEWHERE: Mapping[str, Callable[[str], str]] = {
     "climbing": lambda p: f"{ROOT}/../repo/{p}",
     "up": lambda p: f"../{p}",
     "drive": lambda p: "C:\\work\\" + p.replace("/", "\\"),
-    "a directory that is not there": lambda p: "old\\" + p.replace("/", "\\"),
     "two slashes": lambda p: f".//{p}",
 }
 

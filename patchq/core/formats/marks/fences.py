@@ -1,0 +1,163 @@
+"""Fences: the lines that open and close code in Markdown, and the tags that models use instead."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import compress, pairwise
+
+from msgspec import Struct
+
+TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")
+"""The tags that are fences."""
+_SHORT = 120
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_MAY_FENCE = re.compile(r" {0,3}(?:```|~~~)|<").match
+_TAG = re.compile(rf"^<(/?)({'|'.join(TAG_NAMES)})>([^<>]*)$")
+
+
+class Fence(Struct, frozen=True):
+    """One fence line: its kind (the character, or the tag's name), length and info."""
+
+    kind: str
+    length: int
+    info: str = ""
+    closing: bool = False
+    """Whether it can only close (`</source>`)."""
+
+    def closed_by(self, other: Fence) -> bool:
+        """Return whether `other` ends what this one opened."""
+        ends = other.closing if self.kind.isalpha() else other.length >= self.length
+        return ends and other.kind == self.kind and not other.info
+
+
+def fence(line: str) -> Fence | None:
+    """Return the line as a fence, or None."""
+    if "```" not in line and "~~~" not in line and line[:1] != "<":
+        return None
+    return _recent(line) if len(line) < _SHORT else _read(line)
+
+
+def _read(line: str) -> Fence | None:
+    if match := _FENCE.match(line):
+        kind, info = match[1][0], match[2].strip()
+        return None if kind == "`" and "`" in info else Fence(kind, len(match[1]), info)
+    match = _TAG.match(line)
+    return match and Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
+
+
+_recent = lru_cache(256)(_read)
+"""Responses have few different fence lines."""
+
+
+class Fences:
+    """All fence lines of a text, found once, and which of them are open as it is read.
+
+    A bare line of at least the opening's length closes; a line with info opens, also inside.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._marks: dict[int, Fence] = {}
+        self._indices: list[int] = []
+        self._stack: list[int] = []
+        self._opened: set[int] = set()
+        self._holding: set[int] = set()
+        self.wrappers: set[int] = set()
+        """The lines of the fences that were closed round a block."""
+        self._changes: list[tuple[int, Fence | None]] = [(0, None)]
+        """From which line on which fence is the innermost that is open."""
+        self.look_again(0, len(lines))
+
+    def look_again(self, start: int, end: int) -> None:
+        """Take in the lines `start:end`, which have changed."""
+        low, high = bisect_left(self._indices, start), bisect_left(self._indices, end)
+        for i in self._indices[low:high]:
+            del self._marks[i]
+        may = compress(range(start, end), map(_MAY_FENCE, self._lines[start:end]))
+        found = {i: mark for i in may if (mark := fence(self._lines[i]))}
+        self._indices[low:high] = found
+        self._marks |= found
+
+    def at(self, i: int) -> Fence | None:
+        """Return line `i` as a fence, or None."""
+        return self._marks.get(i)
+
+    def behind(self, i: int) -> Iterator[tuple[int, Fence]]:
+        """Yield the fence lines behind line `i`, and their indices."""
+        for k in range(bisect_right(self._indices, i), len(self._indices)):
+            yield self._indices[k], self._marks[self._indices[k]]
+
+    def end(self, start: int, mark: Fence) -> int:
+        """Return the line that ends the fence of line `start`; the lines' number if none does."""
+        nested = [mark]
+        for i, other in self.behind(start):
+            if nested[-1].closed_by(other):
+                nested.pop()
+                if not nested:
+                    return i
+            elif other.info and other.kind == mark.kind and other.length >= nested[-1].length:
+                nested.append(other)
+        return len(self._lines)
+
+    def end_of_inner(self, start: int, outer: Fence) -> int | None:
+        """Return where the fence ends that opens on line `start` inside `outer`, or None.
+
+        One that is not shorter than `outer`, or not closed by the next of its kind, is none.
+        """
+        inner = self.at(start)
+        if inner is None or inner.length >= outer.length or inner.closing:
+            return None
+        for i, other in self.behind(start):
+            if outer.closed_by(other):
+                return None
+            if other.kind == inner.kind:
+                return i if inner.closed_by(other) else None
+        return None
+
+    # ------------------------------------------------------------ as the text is read
+
+    def read(self, i: int) -> None:
+        """Take in line `i`, a fence line outside of every edit."""
+        mark = self._marks[i]
+        if self._stack and self._marks[self._stack[-1]].closed_by(mark):
+            if self._stack[-1] in self._holding:
+                self.wrappers |= {self._stack[-1], i}
+            self.close(self._stack[-1], i)
+        elif self.opens(mark):
+            self._stack.append(i)
+            self._opened.add(i)
+            self._changes.append((i, mark))
+
+    def opens(self, mark: Fence) -> bool:
+        """Return whether the fence line `mark` would open a fence here."""
+        closes = bool(self._stack) and self._marks[self._stack[-1]].closed_by(mark)
+        return not closes and not mark.closing and (bool(mark.info) or not self._stack)
+
+    def opened(self, i: int) -> bool:
+        """Return whether the fence line `i` was read as one that opens."""
+        return i in self._opened
+
+    @property
+    def outermost(self) -> int | None:
+        """The line of the first fence that is open."""
+        return self._stack[0] if self._stack else None
+
+    def hold_block(self) -> None:
+        """Note that a block stands here: in all the fences that are open."""
+        self._holding.update(self._stack)
+
+    def close(self, start: int, i: int) -> None:
+        """End on line `i` the fence that opened on line `start`, and what is open inside of it."""
+        while self._stack and self._stack[-1] >= start:
+            self._stack.pop()
+        self._changes.append((i, self._marks[self._stack[-1]] if self._stack else None))
+
+    def innermost(self) -> list[Fence | None]:
+        """Return for each line the fence that it stands in, as the text was read."""
+        found: list[Fence | None] = []
+        for (start, mark), (end, _) in pairwise([*self._changes, (len(self._lines), None)]):
+            found += [mark] * (end - start)
+        return found
