@@ -99,7 +99,7 @@ def _keep_few() -> None:
     from patchq.gate.git import refs, tidying
 
     refs.MOST_LOOSE = 3
-    tidying.FEW, tidying.MANY, tidying.MOST = 0, 2, 2
+    tidying.MANY = tidying.MOST = 2
 
 
 def _redirect(said: Path) -> None:
@@ -176,11 +176,13 @@ def _no_healing() -> None:
 
     write = Unwritten.write_to
 
-    def sparing(unwritten: Unwritten, objects: Path, flush: Callable[[], None]) -> None:
+    def sparing(
+        unwritten: Unwritten, objects: Path, reader: pygit2.Repository, flush: Callable[[], None]
+    ) -> None:
         on_disk = pygit2.Odb(str(objects))
-        for oid in [oid for oid in unwritten._objects if on_disk.exists(oid)]:
+        for oid in [oid for oid in unwritten._objects if on_disk.exists(pygit2.Oid(hex=oid))]:
             del unwritten._objects[oid]
-        write(unwritten, objects, flush)
+        write(unwritten, objects, reader, flush)
 
     _replace(Unwritten, "write_to", sparing)
 
