@@ -60,8 +60,8 @@ def fork(
     words: Sequence[str], said: Path, without: str = "", files: int = 0, few: bool = False
 ) -> Child:
     """A child that will run `patchq WORDS`, its output appended to the file `said`; `without` one
-    of the `SAFEGUARDS`, with so many open `files` at most, and where `few` refs and packs are too
-    many already."""
+    of the `SAFEGUARDS`, with so many open `files` at most, and where `few` packs are too many
+    already."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid:
@@ -96,9 +96,8 @@ def run(
 
 
 def _keep_few() -> None:
-    from patchq.gate.git import refs, tidying
+    from patchq.gate.git import tidying
 
-    refs.MOST_LOOSE = 3
     tidying.MANY = tidying.MOST = 2
 
 
