@@ -20,7 +20,8 @@ from typing import Any
 
 Report = dict[str, Any]
 Sent = Mapping[tuple[str, str], Hashable | None]
-LITTER = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
+LITTER = re.compile(r".*\.lock|patchq-.*|(?!tmp_(?:pack|idx)_)tmp_.*|pack_.*")
+"""Of what `git repack` leaves in a power cut its own `git prune` takes care."""
 TRAILER = "%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
 
 
