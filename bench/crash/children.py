@@ -175,13 +175,11 @@ def _no_healing() -> None:
 
     write = Unwritten.write_to
 
-    def sparing(
-        unwritten: Unwritten, objects: Path, reader: pygit2.Repository, flush: Callable[[], None]
-    ) -> None:
+    def sparing(unwritten: Unwritten, objects: Path, flush: Callable[[], None]) -> None:
         on_disk = pygit2.Odb(str(objects))
         for oid in [oid for oid in unwritten._objects if on_disk.exists(pygit2.Oid(hex=oid))]:
             del unwritten._objects[oid]
-        write(unwritten, objects, reader, flush)
+        write(unwritten, objects, flush)
 
     _replace(Unwritten, "write_to", sparing)
 

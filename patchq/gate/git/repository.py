@@ -392,7 +392,7 @@ class Repository:
         `flush` makes them, and whatever else it covers, durable before they get their names.
         """
         try:
-            self.unwritten.write_to(self.commondir / "objects", self.raw_repository, flush)
+            self.unwritten.write_to(self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
             raise fault("cannot write objects", error) from None
 

@@ -48,13 +48,12 @@ class Unwritten:
         """Return what a handle asks for them; it can be given to one only."""
         return _InMemory(self._objects)
 
-    def write_to(self, objects: Path, reader: pygit2.Repository, flush: Callable[[], None]) -> None:
+    def write_to(self, objects: Path, flush: Callable[[], None]) -> None:
         """Move everything to the repository's files, `objects` being their directory.
 
-        `reader` finds these objects by their ids.  `flush` is called once, to make the files
-        durable before they get their names.  A pack is kept from `git repack` until the next call:
-        no ref has its commits yet.  Raises OSError or `pygit2.GitError`, and keeps everything in
-        memory, when that fails.
+        `flush` is called once, to make the files durable before they get their names.  A pack is
+        kept from `git repack` until the next call: no ref has its commits yet.  Raises OSError or
+        `pygit2.GitError`, and keeps everything in memory, when that fails.
         """
         self.let_go()
         if not self._objects:
@@ -65,7 +64,7 @@ class Unwritten:
         scratch = own.beside(".d")
         try:
             (scratch / "pack").mkdir(parents=True)
-            names = self._write(objects, reader, scratch)
+            names = self._write(objects, scratch)
             flush()
             for name in names:
                 if name.endswith(".pack"):
@@ -80,7 +79,7 @@ class Unwritten:
         while self._kept:
             _drop(self._kept.pop())
 
-    def _write(self, objects: Path, reader: pygit2.Repository, scratch: Path) -> list[str]:
+    def _write(self, objects: Path, scratch: Path) -> list[str]:
         """Return the files, relative to `scratch`, in the order in which they may be seen.
 
         None comes before what it refers to, as objects are made, and a pack before its index, by
@@ -95,7 +94,11 @@ class Unwritten:
                 loose.write(*content)
                 names.append(name)
         if many:  # second, as libgit2 writes no loose object that is packed beside
-            builder = pygit2.PackBuilder(reader)
+            room, store = pygit2.init_repository(scratch / "room", bare=True), pygit2.Odb()
+            store.add_backend(self.backend(), 1)
+            room.set_odb(store)
+            room.config["pack.windowMemory"] = 1  # each is compared with one other: half the time
+            builder = pygit2.PackBuilder(room)
             builder.set_threads(1)
             for oid in self._objects:
                 builder.add(pygit2.Oid(hex=oid))
