@@ -20,7 +20,8 @@ from typing import Any
 
 Report = dict[str, Any]
 Sent = Mapping[tuple[str, str], Hashable | None]
-LITTER = re.compile(r".*\.lock|patchq-.*|tmp_.*|pack_.*")
+LITTER = re.compile(r".*\.lock|patchq-.*|(?!tmp_(?:pack|idx)_)tmp_.*|pack_.*")
+"""Of what `git repack` leaves in a power cut its own `git prune` takes care."""
 TRAILER = "%(trailers:key=Patchq-Batch,valueonly,separator=%x2C)"
 
 
@@ -110,8 +111,8 @@ def history(repo: Path, target: str, told: Sequence[Report]) -> Iterator[str]:
 
 
 def references(repo: Path, told: Sequence[Report], own: Collection[str]) -> Iterator[str]:
-    """A branch for each proposal, a record for each landed batch, nothing for any other; `own` are
-    the person's branches."""
+    """A branch and a mark for each proposal, nothing for any other; `own` are the person's
+    branches."""
     lines = git(repo, "for-each-ref", "--format=%(refname) %(objectname)").split("\n")
     refs = dict(line.split(" ") for line in lines if line)
     expected = {}
@@ -119,8 +120,6 @@ def references(repo: Path, told: Sequence[Report], own: Collection[str]) -> Iter
         if report["state"] == "proposed":
             expected[f"refs/heads/patchq/{report['id']}"] = report["commit"]
             expected[f"refs/patchq/waiting/{report['id']}"] = report["commit"]
-        elif report["state"] in ("applied", "accepted"):
-            expected[f"refs/patchq/batches/{report['id']}"] = report["commit"]
         elif report["state"] == "superseded":
             expected[f"refs/patchq/discarded/{report['id']}"] = report["commit"]
     aside = {f"refs/heads/{name}" for name in own}

@@ -79,7 +79,7 @@ class Case:
     hook: str = _HOOK
 
     few: ClassVar[bool] = False
-    """Whether so few refs and packs are many."""
+    """Whether two packs are many."""
 
     def prepare(self, repo: Path, said: Path) -> None:
         """Make the repository, with everything ready for the crash."""
@@ -245,8 +245,7 @@ class Many(Case):
 
 
 class Packing(Many):
-    """The same as the third of three such, where one record more than may have a file of its own is
-    packed with the others, and two packs are combined."""
+    """The same as the third of three such, where git combines two packs."""
 
     few: ClassVar[bool] = True
 

@@ -60,8 +60,8 @@ def fork(
     words: Sequence[str], said: Path, without: str = "", files: int = 0, few: bool = False
 ) -> Child:
     """A child that will run `patchq WORDS`, its output appended to the file `said`; `without` one
-    of the `SAFEGUARDS`, with so many open `files` at most, and where `few` refs and packs are too
-    many already."""
+    of the `SAFEGUARDS`, with so many open `files` at most, and where `few` packs are too many
+    already."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid:
@@ -96,10 +96,9 @@ def run(
 
 
 def _keep_few() -> None:
-    from patchq.gate.git import refs, tidying
+    from patchq.gate.git import tidying
 
-    refs.MOST_LOOSE = 3
-    tidying.FEW, tidying.MANY, tidying.MOST = 0, 2, 2
+    tidying.MANY = tidying.MOST = 2
 
 
 def _redirect(said: Path) -> None:
@@ -178,7 +177,7 @@ def _no_healing() -> None:
 
     def sparing(unwritten: Unwritten, objects: Path, flush: Callable[[], None]) -> None:
         on_disk = pygit2.Odb(str(objects))
-        for oid in [oid for oid in unwritten._objects if on_disk.exists(oid)]:
+        for oid in [oid for oid in unwritten._objects if on_disk.exists(pygit2.Oid(hex=oid))]:
             del unwritten._objects[oid]
         write(unwritten, objects, flush)
 

@@ -7,14 +7,23 @@ from argparse import Namespace
 from contextlib import suppress
 
 from patchq.cli import places
-from patchq.gate.errors import Fault
+from patchq.gate.errors import Fault, ObjectDamaged
+from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session, compose
+from patchq.gate.queue import layout
 
 
 def open_session(args: Namespace, *, targeted: bool = True, writes: bool = True) -> Session:
     """The session that the command works in, on what `places.open_context` finds; the end of the
     command closes it."""
     session = compose(places.open_context(args, targeted=targeted, writes=writes))
+    new = session.queue_root / layout.NEW
+    if writes and new.exists():
+        from patchq.gate.service.fsck.entries import remember
+
+        with suppress(ObjectDamaged):  # that is met, and told of, when a batch is decided
+            remember(session, traces.landed_commits(session))
+            new.unlink(missing_ok=True)
     args.opened.callback(_close, session)
     return session
 

@@ -153,8 +153,10 @@ def find(args: Namespace) -> Location:
 def open_queue(args: Namespace, location: Location, config: Config) -> DirectoryQueue:
     """The queue, made if need be; the end of the command closes it."""
     root = location.home / config.queue.path
-    if not root.is_dir():
+    if not (root / layout.PUBLIC[0]).is_dir():
         location.keep_out_of_status(root)
+        sharing.make_directory(root)
+        (root / layout.NEW).touch()
     sharers = location.repo.commondir.stat().st_gid if sharing.is_on() else None
     layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))

@@ -21,8 +21,8 @@ from bench.speed.cost.ground import Ground, Part
 from bench.speed.cost.landing import landing
 from bench.speed.cost.listing import listing
 from bench.speed.cost.memory import memory
+from bench.speed.cost.packs import packs
 from bench.speed.cost.reading import reading
-from bench.speed.cost.refs import refs
 from bench.speed.cost.refusing import refusing
 from bench.speed.cost.starting import oracle, starting
 from bench.speed.cost.waiting import waiting
@@ -34,7 +34,7 @@ PARTS: dict[str, Part] = {
     "landing": landing,
     "listing": listing,
     "memory": memory,
-    "refs": refs,
+    "packs": packs,
     "finished": finished,
     "reading": reading,
     "refusing": refusing,

@@ -207,13 +207,11 @@ def _usual_mode(item: bytes) -> int:
     return kind if kind in (SUBMODULE, LINK) else FILE
 
 
-def graft(
-    trees: Trees, keep: Callable[[bytes, str | None], str], base: str | None, node: Node
-) -> str | None:
+def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: Node) -> str | None:
     """The id of the tree `base` (None: empty) with the changes; None when nothing is left in it.
 
-    `keep` stores a tree's bytes, made of the tree with that id, and gives their own.  What does not
-    change stays byte for byte.  `RepositoryFault` for a new name that no file can have.
+    `keep` stores a tree's bytes and gives their id.  What does not change stays byte for byte.
+    `RepositoryFault` for a new name that no file can have.
     """
     items = dict(trees.items(base))
     moved = False
@@ -234,7 +232,7 @@ def graft(
         return None
     if moved:
         items = dict(sorted(items.items(), key=_place))
-    made = keep(b"".join(items.values()), base)
+    made = keep(b"".join(items.values()))
     trees.keep(made, items)
     return made
 
@@ -334,13 +332,12 @@ def mode_of(change: FileChange) -> int:
 def leaves(
     base: Callable[[str], Leaf | None],
     changes: Iterable[FileChange],
-    blob: Callable[[bytes, str | None], str],
+    blob: Callable[[bytes], str],
 ) -> dict[str, Leaf | None]:
     """What shall stand at each path that the changes name, a rename's old one included.
 
-    `base` looks a path up in the tree that is changed, `blob` stores a content, made of the blob
-    with that id, and gives its own.  `RepositoryFault` if the changes were made for another tree,
-    or meet at one path.
+    `base` looks a path up in the tree that is changed, `blob` stores a content and gives its id.
+    `RepositoryFault` if the changes were made for another tree, or meet at one path.
     """
     changes = tuple(changes)
     gone = {c.path for c in changes if c.after is None}
@@ -362,7 +359,7 @@ def leaves(
             continue
         if found.get(change.path):
             raise RepositoryFault(f"{change.path} is written twice")
-        found[change.path] = mode_of(change), blob(change.after, was[1] if was else None)
+        found[change.path] = mode_of(change), blob(change.after)
     return found
 
 

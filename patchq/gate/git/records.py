@@ -1,8 +1,9 @@
 """The names of patchq's own branches and refs; nowhere else are they spelled.
 
-A batch's branch is `patchq/<id>`.  Beside it, one ref tells what became of the batch: that it waits
-for review (`WAITING`), so that a branch which a person deleted is missed, and told from one
-that was merged first; that it landed (`LANDED`); or that it was discarded (`DISCARDED`).
+A batch's branch is `patchq/<id>`.  Beside it, one ref tells that the batch waits for review
+(`WAITING`), so that a branch which a person deleted is missed, and told from one that was merged
+first; or that it was discarded (`DISCARDED`).  One that landed has no ref: its commit's trailers
+tell that.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from __future__ import annotations
 OWN = "refs/patchq/"
 BRANCHES = "refs/heads/patchq/"
 WAITING = OWN + "waiting/"
-LANDED = OWN + "batches/"
 DISCARDED = OWN + "discarded/"
-"""The id follows behind each of these four."""
+"""The id follows behind each of these three."""
 PUBLISHED = OWN + "published/"
 """Behind it the remote and the id: what `hooks/publish` pushed."""
 REMOTES = "refs/remotes/"
 """Behind it a remote and a branch: what was fetched of it."""
 NOTES = "refs/notes/patchq"
-BY_ID = (BRANCHES, WAITING, LANDED, DISCARDED)
-"""Where an id that was ever given to a commit is found, whatever the queue remembers."""
+BY_ID = (BRANCHES, WAITING, DISCARDED)
+"""Where the id of a batch with a commit that did not land is found."""
 
 
 def branch(id: str) -> str:

@@ -14,28 +14,24 @@ flushed first: one by one, or, for many, `stage` them all and flush once by `fil
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.gate.errors import Busy, DiskFault, ObjectsGone, RepositoryFault
+from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
 from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.reffiles import heads, is_ref_name, loose_names, packed_refs, ref_value
+from patchq.gate.git.reffiles import heads, is_ref_name, packed_refs, ref_names, ref_value
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.sharing import beside, make_directory
 
 _SUFFIX = ".ref"
 _NULL = "0" * 40
-MANY = 16
-"""Records that are made at once go to `packed-refs` at once."""
-MOST_LOOSE = 80
-"""Of patchq's own refs fewer than these have a file of their own."""
-_PACKED = (records.OWN, records.BRANCHES)
 _OURS = ("refs/heads/", records.REMOTES, records.OWN, records.NOTES)
 
 
@@ -103,26 +99,7 @@ def move(
         staged.lock.unlock()
         if staged is not new:
             staged.drop()
-    if ref.startswith(_PACKED):
-        tidy(repo)
     return True
-
-
-def record(
-    repo: Repository,
-    refs: Mapping[str, str | Staged],
-    message: str,
-    identity: Identity,
-    *,
-    wait: float = WAIT_SECONDS,
-) -> None:
-    """Set refs below refs/patchq/ that nobody else writes: one by one, or many in one file."""
-    if len(refs) >= MANY:
-        oids = {name: new if isinstance(new, str) else new.oid for name, new in refs.items()}
-        _pack(repo.commondir, oids, wait)
-        return
-    for name, new in refs.items():
-        move(repo, name, None, new, message, identity, wait=wait)
 
 
 def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) -> bool:
@@ -134,10 +111,8 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
         if ref_value(repo.commondir, ref) != old:
             return False
         # First, as a packed value would come back once the loose one is gone.
-        with packed_refs(repo.commondir) as packed:
-            there = packed.value(os.fsencode(ref))
-        if there:
-            _pack(repo.commondir, {ref: None}, wait)
+        if ref in packed_refs(repo.commondir).values:
+            _unpack(repo.commondir, ref, wait)
         path.unlink(missing_ok=True)
         (repo.commondir / "logs" / ref).unlink(missing_ok=True)
     except OSError as error:
@@ -179,7 +154,7 @@ def _refuse_neighbours(repo: Repository, ref: str) -> None:
     neighbour = next(
         (name for name in above if repo.ref_target(name) or repo.is_symbolic(name)), None
     )
-    if neighbour is None and _has_below(repo.commondir, ref):
+    if neighbour is None and ref_names(repo.commondir, f"{ref}/"):
         neighbour = f"{ref}/…"
     if neighbour:
         raise RepositoryFault(
@@ -220,68 +195,14 @@ def _log(
             files.append(fd, lines.encode("utf-8", "surrogateescape"))
 
 
-def _has_below(commondir: Path, name: str) -> bool:
-    """Whether a ref has `name` as its directory, which keeps `name` from being a ref."""
-    with packed_refs(commondir) as packed:
-        return bool(loose_names(commondir, f"{name}/")) or packed.has_below(os.fsencode(f"{name}/"))
-
-
-def _pack(commondir: Path, changes: Mapping[str, str | None], wait: float) -> None:
-    """Set refs (full name -> id), or remove them, in `packed-refs`, in one step for all; durable
-    after the next barrier.  `errors.Busy` if others hold its lock for `wait` seconds."""
-    new = {os.fsencode(name): oid.encode() if oid else None for name, oid in changes.items()}
+def _unpack(commondir: Path, ref: str, wait: float) -> None:
+    """Leave the ref out of `packed-refs`; durable after the next barrier."""
     lock = LinkLock.write(commondir, _SUFFIX, b"")
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
-        with packed_refs(commondir) as packed:
-            packed.write(lock.fd, new)
+        line = rb"(?m)^[0-9a-fA-F]{40} %b\n(\^.*\n)?" % re.escape(os.fsencode(ref))
+        files.write_all(lock.fd, re.sub(line, b"", files.content(commondir / "packed-refs")))
         lock.flush()
         lock.publish(commondir / "packed-refs")
     finally:
         lock.free()
-
-
-def tidy(repo: Repository) -> None:
-    """Pack patchq's own refs where too many have a file of their own, whatever git is told to do by
-    itself: first the records, which nobody moves any more.
-
-    What fails is tried again with the next ref; nothing depends on it.  A ref that is checked out
-    stays as it is.
-    """
-    loose = [name for prefix in _PACKED for name in loose_names(repo.commondir, prefix)]
-    if len(loose) < MOST_LOOSE:
-        return
-    ends = [name for name in loose if name.startswith((records.LANDED, records.DISCARDED))]
-    checked_out = {head for _, head in heads(repo.commondir)}
-    chosen = ends if 2 * len(ends) >= len(loose) else loose
-    with suppress(Busy, RepositoryFault, OSError):
-        _move_to_packed(repo.commondir, [name for name in chosen if name not in checked_out])
-
-
-def _move_to_packed(commondir: Path, names: Sequence[str]) -> None:
-    """As `git pack-refs` does it: a file goes once the same value is packed durably, under the lock
-    of its ref."""
-    found = {name: ref_value(commondir, name) for name in names}
-    values = {name: oid for name, oid in found.items() if oid and not oid.startswith("ref:")}
-    _pack(commondir, values, 0.0)
-    with files.opened(commondir, os.O_RDONLY) as folder:
-        os.fsync(folder)
-    lock = LinkLock.write(commondir, _SUFFIX, b"")
-    try:
-        for name, oid in values.items():
-            with suppress(Busy):
-                _prune(commondir, name, oid, lock)
-    finally:
-        lock.free()
-
-
-def _prune(commondir: Path, name: str, oid: str, lock: LinkLock) -> None:
-    path = commondir / name
-    lock.hold(path.with_name(f"{path.name}.lock"), 0.0)
-    try:
-        with packed_refs(commondir) as packed:
-            same = packed.value(os.fsencode(name)) == oid.encode()
-        if same and ref_value(commondir, name) == oid:
-            path.unlink(missing_ok=True)
-    finally:
-        lock.unlock()

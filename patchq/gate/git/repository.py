@@ -54,7 +54,7 @@ from patchq.gate.git.objects import (
     nest,
 )
 from patchq.gate.git.opening import open_handle
-from patchq.gate.git.reffiles import any_ref, common_directory, head_target, ref_value, ref_values
+from patchq.gate.git.reffiles import common_directory, head_target, ref_value, ref_values
 from patchq.gate.git.unwritten import Unwritten
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -156,7 +156,7 @@ class Repository:
 
     def has_ref(self, *fullnames: str) -> bool:
         """Whether one of them is there."""
-        return any_ref(self.commondir, fullnames)
+        return any(ref_value(self.commondir, name) for name in fullnames)
 
     def is_symbolic(self, fullname: str) -> bool:
         return (ref_value(self.commondir, fullname) or "").startswith("ref:")

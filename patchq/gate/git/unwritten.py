@@ -14,45 +14,38 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from errno import ENOENT
+from contextlib import contextmanager
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.gate.git import files
 from patchq.gate.git.linklock import LinkLock, leftovers
 from patchq.gate.git.objects import object_id, referred
-from patchq.gate.git.pack import New, pack
 from patchq.gate.git.sharing import make_directory
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""
-MARKS = "info/patchq"
-"""Below `objects/`: an empty file for each pack that patchq wrote, of its name (`tidying`)."""
 _SUFFIX = ".objects"
-_TRIES = 100
+_TRIES = 100  # a `git gc` beside removes directories that are empty for a moment
 
 
 def clean(objects: Path) -> None:
     """Remove what killed writers left."""
     for own in leftovers(objects, _SUFFIX):
         own.find((objects / "pack").glob("*.keep"))
-        drop(own)
+        _drop(own)
 
 
 class Unwritten:
-    """New objects by their ids: kind and content."""
+    """New objects by their ids in hex: kind and content."""
 
     def __init__(self) -> None:
-        self._objects: dict[pygit2.Oid, tuple[int, bytes]] = {}
-        self._origins: dict[str, str] = {}
-        """What an object was made of, both in hex."""
+        self._objects: dict[str, tuple[int, bytes]] = {}
         self._kept: list[LinkLock] = []
 
     def backend(self) -> pygit2.OdbBackend:
-        """What a handle asks for them; it can be given to one only."""
+        """Return what a handle asks for them; it can be given to one only."""
         return _InMemory(self._objects)
 
     def write_to(self, objects: Path, flush: Callable[[], None]) -> None:
@@ -66,69 +59,63 @@ class Unwritten:
         if not self._objects:
             flush()
             return
-        own = new_own(objects)
+        own = LinkLock.write(objects, _SUFFIX, b"")
         self._kept.append(own)
         scratch = own.beside(".d")
         try:
-            scratch.mkdir()
+            (scratch / "pack").mkdir(parents=True)
             names = self._write(objects, scratch)
             flush()
             for name in names:
                 if name.endswith(".pack"):
                     own.hold(objects / name.replace(".pack", ".keep"))
-                    mark(objects, Path(name).stem)
-                publish(scratch / name, objects / name)
+                _publish(scratch / name, objects / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         self._objects.clear()
-        self._origins.clear()
 
     def let_go(self) -> None:
         """Keep nothing from `git repack` any more: refs have what shall stay."""
         while self._kept:
-            drop(self._kept.pop())
+            _drop(self._kept.pop())
 
     def _write(self, objects: Path, scratch: Path) -> list[str]:
-        """The files, relative to `scratch`, in the order in which they may be seen: none before
-        what it refers to, as objects are made, and an index, by which packs are found, last.
+        """Return the files, relative to `scratch`, in the order in which they may be seen.
 
-        Beside a pack, too, what is loose already is replaced: a power cut may have left it empty.
+        None comes before what it refers to, as objects are made, and a pack before its index, by
+        which it is found.  Beside a pack, too, what is loose already is replaced: a power cut may
+        have left it empty.
         """
-        many, loose = len(self._objects) > MOST_LOOSE, pygit2.Odb(str(scratch))
-        names, there = [], frozenset(os.listdir(objects))
+        many, there = len(self._objects) > MOST_LOOSE, frozenset(os.listdir(objects))
+        loose, names = pygit2.Odb(str(scratch)), list[str]()
         for oid, content in self._objects.items():
-            digits = str(oid)
-            name = f"{digits[:2]}/{digits[2:]}"
-            if not many or (digits[:2] in there and os.path.exists(f"{objects}/{name}")):
+            name = f"{oid[:2]}/{oid[2:]}"
+            if not many or (oid[:2] in there and os.path.exists(f"{objects}/{name}")):
                 loose.write(*content)
                 names.append(name)
-        return [*self._packed(scratch), *names] if many else names
+        if many:  # second, as libgit2 writes no loose object that is packed beside
+            room, store = pygit2.init_repository(scratch / "room", bare=True), pygit2.Odb()
+            store.add_backend(self.backend(), 1)
+            room.set_odb(store)
+            room.config["pack.windowMemory"] = 1  # each is compared with one other: half the time
+            builder = pygit2.PackBuilder(room)
+            builder.set_threads(1)
+            for oid in self._objects:
+                builder.add(pygit2.Oid(hex=oid))
+            builder.write(scratch / "pack")
+            packed = sorted(os.listdir(scratch / "pack"), reverse=True)
+            names = [*(f"pack/{name}" for name in packed), *names]
+        return names
 
-    def _packed(self, scratch: Path) -> Iterator[str]:
-        (scratch / "pack").mkdir()
-        ids = ((str(oid), content) for oid, content in self._objects.items())
-        news = {oid: New(*content, self._origins.get(oid)) for oid, content in ids}
-        body, index = pack(news)
-        for suffix, data in (("pack", body), ("idx", index)):
-            name = f"pack/pack-{body[-20:].hex()}.{suffix}"
-            files.write(scratch / name, data, mode=0o444)
-            yield name
-
-    def keep(self, kind: ObjectType, data: bytes, origin: str | None = None) -> str:
-        """Have a new object, made of the one that `origin` (hex) names; its id in hex."""
+    def keep(self, kind: ObjectType, data: bytes) -> str:
+        """Have a new object; return its id in hex."""
         oid = object_id(kind, data)
-        self._objects[pygit2.Oid(hex=oid)] = kind, data
-        if origin is not None:
-            self._origins[oid] = origin
+        self._objects[oid] = kind, data
         return oid
 
     def content(self, oid: str) -> bytes | None:
-        """An object's bytes, if it is in memory: libgit2 would ask for them by way of C."""
-        try:
-            kept = self._objects.get(pygit2.Oid(hex=oid))
-        except ValueError:  # no id
-            return None
-        return kept[1] if kept else None
+        """Return an object's bytes, if it is in memory: libgit2 would ask by way of C."""
+        return self._objects.get(oid, (0, None))[1]
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
@@ -139,86 +126,62 @@ class Unwritten:
         finally:
             for oid in list(self._objects)[known:]:
                 del self._objects[oid]
-                self._origins.pop(str(oid), None)
 
     def needed(self, roots: Iterable[str]) -> dict[str, tuple[int, bytes]]:
-        """The objects in memory that the commits or trees `roots` are or need: kind and content by
-        id (hex)."""
-        front = [pygit2.Oid(hex=root) for root in roots]
-        seen, found = set(front), {}
+        """Return the objects in memory, by their ids, that the commits or trees `roots` need."""
+        front, found = list(roots), dict[str, tuple[int, bytes]]()
         while front:
             oid = front.pop()
-            kept = self._objects.get(oid)
-            if kept is None:
-                continue
-            found[str(oid)] = kept
-            below = {pygit2.Oid(hex=oid) for oid in referred(*kept)} - seen
-            seen |= below
-            front += below
+            if oid in self._objects and oid not in found:
+                found[oid] = self._objects[oid]
+                front += referred(*found[oid])
         return found
 
 
 class _InMemory(pygit2.OdbBackend):
-    """An object database in memory.  libgit2 asks it before the files, for an object's id, or the
-    digits that somebody abbreviated one to; it answers `KeyError` for what it does not have."""
+    """An object database in memory, which libgit2 asks before the files.
 
-    def __init__(self, objects: dict[pygit2.Oid, tuple[int, bytes]]) -> None:
+    It answers `KeyError` for what it does not have.  Nobody abbreviates ids that nobody knows yet.
+    """
+
+    def __init__(self, objects: dict[str, tuple[int, bytes]]) -> None:
         super().__init__()
         self._objects = objects
 
     def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
-        self._objects[oid] = kind, data
+        self._objects[str(oid)] = kind, data
 
-    def read_cb(self, oid: pygit2.Oid) -> tuple[int, bytes]:
-        return self._objects[oid]
+    def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
+        return self._objects[str(oid)]
 
     def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
-        kind, data = self._objects[oid]
-        return kind, len(data)
+        return self.read_cb(oid)[0], len(self.read_cb(oid)[1])
 
     def read_prefix_cb(self, digits: str) -> tuple[int, bytes, pygit2.Oid]:
-        oid = self.exists_prefix_cb(digits)
-        return (*self._objects[oid], oid)
+        return (*self.read_cb(digits), pygit2.Oid(hex=digits))
 
     def exists_cb(self, oid: pygit2.Oid) -> bool:
-        return oid in self._objects
+        return str(oid) in self._objects
 
     def exists_prefix_cb(self, digits: str) -> pygit2.Oid:
-        """Nobody knows these ids yet, so nobody abbreviates them."""
-        oid = pygit2.Oid(hex=digits) if len(digits) == 40 else None
-        if oid not in self._objects:
-            raise KeyError(digits)
-        return oid
+        return self.read_prefix_cb(digits)[2]
 
     def refresh_cb(self) -> None:
         """Nothing changes behind its back."""
 
 
-def new_own(objects: Path) -> LinkLock:
-    """The file that says whose the scratch directory beside it is."""
-    return LinkLock.write(objects, _SUFFIX, b"")
-
-
-def mark(objects: Path, name: str) -> None:
-    """Mark a pack as one of patchq's, before it is there."""
-    make_directory(objects / MARKS)
-    (objects / MARKS / name).touch()
-
-
-def publish(file: Path, place: Path) -> None:
-    """Give a file its name; a `git gc` beside removes directories that are empty for a moment."""
-    for _ in range(_TRIES):
-        with suppress(FileNotFoundError):
+def _publish(file: Path, place: Path) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
             make_directory(place.parent)
             file.replace(place)
             return
-    raise FileNotFoundError(ENOENT, f"{place.parent} is removed again and again", str(place))
+        except FileNotFoundError:
+            if not left:
+                raise
 
 
-def drop(own: LinkLock) -> None:
-    """Remove the own file, unless its directory is still there and says so to the next start."""
+def _drop(own: LinkLock) -> None:
+    """Remove the own file, after the scratch directory that it vouches for."""
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
-    if own.beside(".d").exists():
-        os.close(own.fd)
-    else:
-        own.free()
+    own.free()

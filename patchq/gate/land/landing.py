@@ -84,7 +84,7 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
         }
         landed = _sorted(written, lost, session)
         if rows:
-            _record(made, landed.done, session)
+            _mark(made, landed.done, session)
             _enlist(landed.done, session)
             flush(session)
     landed.unsure.update(path for one in moved for path in one.unsure)
@@ -245,20 +245,15 @@ class _Row(Struct, frozen=True):
         )
 
 
-def _record(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
-    """Remember each batch by a ref of its own."""
-    commits: dict[str, str | Staged] = {}
-    for row in made:
-        for landing in row.landings:
-            prefix = records.WAITING if landing.proposed else records.LANDED
-            commit = row.value if len(row.landings) == 1 else landing.candidate.commit
-            commits[prefix + landing.decision.id] = commit
-    for one in done:  # those that landed as another commit
-        decision, candidate = one.decision, one.decision.candidate
-        prefix = records.WAITING if decision.state == "proposed" else records.LANDED
-        if candidate:
-            commits.setdefault(prefix + decision.id, candidate.commit)
-    refs.record(session.repo, commits, "patchq: record", session.identity())
+def _mark(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
+    """Remember of each proposal that it waits, by a ref of its own."""
+    values: dict[str, Staged] = {row.landings[0].decision.id: row.value for row in made}
+    for decision in (one.decision for one in done):
+        if decision.state == "proposed" and decision.candidate:
+            # One that another process made of the same response has no value here.
+            value = values.get(decision.id, decision.candidate.commit)
+            log, who = f"patchq: {decision.id}: {decision.subject}", session.identity()
+            refs.move(session.repo, records.WAITING + decision.id, None, value, log, who)
 
 
 def move_target(

@@ -55,15 +55,10 @@ def _commit(report: Report) -> str | None:
 
 
 def _put(session: Session, marks: Mapping[str, str | None], known: Mapping[str, str]) -> None:
-    new = dict[str, str | refs.Staged]()
     for id, commit in marks.items():
         name = records.WAITING + id
         now = known.get(name)
         if commit is None and now:
             refs.delete(session.repo, name, now)
         elif commit and commit != now and session.repo.resolve_commit(commit):
-            if now:
-                refs.move(session.repo, name, now, commit, _LOG_LINE, session.identity())
-            else:
-                new[name] = commit
-    refs.record(session.repo, new, _LOG_LINE, session.identity())
+            refs.move(session.repo, name, now, commit, _LOG_LINE, session.identity())

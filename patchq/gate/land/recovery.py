@@ -157,9 +157,10 @@ def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> No
 
 
 def _recorded(intended: Report, commit: str, session: Session) -> Report:
-    """The report as it is now, with the record made that follows the move of its ref."""
+    """The report as it is now, with the mark made that follows the branch of a proposal."""
     if not session.repo.resolve_commit(commit):  # a person removed it, and git collected it
         return replace(intended, commit=commit)
-    log = f"patchq: {intended.id}: recovered"
-    refs.move(session.repo, traces.ref_of(intended), None, commit, log, session.identity())
+    if intended.state == "proposed":
+        log, mark = f"patchq: {intended.id}: recovered", records.WAITING + intended.id
+        refs.move(session.repo, mark, None, commit, log, session.identity())
     return replace(intended, commit=commit, tree=session.repo.tree(commit).root)

@@ -207,9 +207,6 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
                 changed += [updated] if updated else []
             continue
         commit = sighting.commit or report.commit
-        if sighting.state in LANDED:
-            log = f"patchq: {id}: {sighting.note or sighting.state}"
-            refs.move(session.repo, records.LANDED + id, None, commit, log, session.identity())
         tip = session.branches.tip(records.branch(id))
         changes: dict[str, Any] = {"commit": commit, "tree": session.repo.tree(commit).root}
         if commit != report.commit:
@@ -230,8 +227,6 @@ def _squashed_below(session: Session, report: CommittedReport, landed: str) -> I
     if not traces.holds_all(repo, own, landed, target):
         return
     for one in stacks.under(session, report).below:
-        log = f"patchq: {one.id}: landed by hand with {report.id}"
-        refs.move(repo, records.LANDED + one.id, None, landed, log, session.identity())
         note = f"landed by hand with {report.id}, as another commit"
         yield close(
             session,

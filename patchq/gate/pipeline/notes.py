@@ -1,8 +1,8 @@
 """What was decided on batches, as git notes: `refs/notes/patchq`, shown by
 `git log --notes=patchq`.
 
-A record ref and a commit's trailers tell that a batch waits or landed by itself; who decided
-otherwise, and when, they do not.  So a decision adds a block to the note on the batch's commit:
+A mark and a commit's trailers tell that a batch waits or landed by itself; who decided otherwise,
+and when, they do not.  So a decision adds a block to the note on the batch's commit:
 
     Patchq-Batch: fix-login-42
     Patchq-State: accepted

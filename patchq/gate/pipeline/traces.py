@@ -1,4 +1,4 @@
-"""What git remembers of a batch: its refs, the trailers of its commit, the notes on it, reflogs.
+"""What git remembers of a batch: the trailers of its commit, its refs, the notes on it, reflogs.
 
 The report tells of a batch as long as it is there, and up to what a person then did by plain git.
 Whoever needs to know more asks here: recovery after a crash, what reconciles reports with branches,
@@ -34,6 +34,7 @@ from patchq.gate.pipeline.notes import Note
 from patchq.gate.report import diff_size, message, secrecy
 from patchq.gate.report.schema import (
     COMMITTED,
+    LANDED,
     NOTED,
     WAITING,
     CommittedReport,
@@ -51,9 +52,8 @@ _MOST_BASES = 64
 _MOST_CHANGED, _MOST_PATHS = 1024, 500
 """Commits whose changes are remembered, and the files of each; a batch changes fewer."""
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
-# Where a batch is found first, that tells its state; a crash may leave it in two of them.
+# Where a batch is found first, that tells its state; one that landed may have left such a ref.
 _STATES: Mapping[str, State] = {
-    records.LANDED: "applied",
     records.DISCARDED: "discarded",
     records.WAITING: "proposed",
     records.BRANCHES: "proposed",
@@ -61,7 +61,7 @@ _STATES: Mapping[str, State] = {
 
 
 class Trace(Struct, frozen=True):
-    """A batch that git knows: the commit that its ref is on, and the note on that."""
+    """A batch that git knows: its commit, and the note on that."""
 
     id: str
     state: State
@@ -109,39 +109,65 @@ def unknown(context: RepoContext, id: str) -> UsageError:
 def find(context: RepoContext, ids: Collection[str]) -> list[Trace]:
     """The batches among these that git knows, by their ids."""
     noted = {note.batch: note for note in notes.each(context)} if ids else {}
-    traces = (_trace(context.repo, id, noted.get(id)) for id in sorted(ids))
+    landed = landed_commits(context) if ids else {}
+    traces = (_trace(context.repo, id, landed.get(id), noted.get(id)) for id in sorted(ids))
     return [trace for trace in traces if trace]
 
 
-def _trace(repo: Repository, id: str, note: Note | None) -> Trace | None:
+def _trace(repo: Repository, id: str, landed: str | None, note: Note | None) -> Trace | None:
+    decided = note.state if note and note.state in NOTED else None
+    if landed and not repo.ref_target(records.WAITING + id):
+        return Trace(id, decided or "applied", landed, note)
     for prefix, state in _STATES.items():
         commit = repo.ref_target(prefix + id)
         if commit is None or repo.resolve_commit(commit) is None:
             continue
         if prefix == records.BRANCHES and id not in trailers(repo, commit).get("Patchq-Batch", []):
             continue  # a person's own branch
-        ended = note is not None and note.state in NOTED
-        later = note.state if note and ended and state != "proposed" else state
+        later = decided if decided and state != "proposed" else state
         return Trace(id, later, commit, note)
     return None
 
 
+_landed: WeakKeyDictionary[Repository, tuple[dict[str, str], dict[str, str]]] = WeakKeyDictionary()
+"""The tips of the targets up to which the history was read, and what was found."""
+
+
+def landed_commits(context: RepoContext) -> Mapping[str, str]:
+    """Return the newest commit of each batch that trailers in the history of a target name.
+
+    The whole history is read once, and then what is new of it.
+    """
+    repo, before, new = context.repo, None, dict[str, str]()
+    tips, found = _landed.get(repo, ({}, {}))
+    named = ((name, context.branches.tip(name)) for name in targets(context))
+    now = {name: tip for name, tip in named if tip}
+    if any(name not in now or not repo.is_ancestor(tip, now[name]) for name, tip in tips.items()):
+        tips, found = {}, {}
+    for name, tip in now.items():
+        for commit in repo.commits(tip, tips.get(name, before)) if tips.get(name) != tip else ():
+            for id in batches(commit) if "Patchq-Batch:" in commit.message else ():
+                new.setdefault(id, commit.oid)
+        before = tip
+    _landed[repo] = now, {**found, **new} if new else found
+    return _landed[repo][1]
+
+
 def last_state(context: RepoContext, id: str) -> State | None:
     """The state of a batch that landed once, or waited and was discarded; None for any other."""
-    ends = (records.LANDED, records.DISCARDED)
-    place = next((place for place in ends if context.repo.ref_target(place + id)), None)
-    if place is None:
+    past = context.queue.past(id)
+    ended = past.state if past and past.state in LANDED | NOTED else None
+    if not ended and not context.repo.ref_target(records.DISCARDED + id):
         return None
     of = (note.state for note in notes.each(context) if note.batch == id)
     noted = (state for state in of if state in NOTED)
-    state = next(noted, _STATES[place])
+    state = next(noted, ended or "discarded")
     return "discarded" if state == "superseded" else state
 
 
 def is_known(context: RepoContext, id: str) -> bool:
     """Whether a batch with this id got a verdict, or waits for it, or is known to git alone."""
-    there = context.queue.load(id) or context.queue.past(id) or last_state(context, id)
-    return there is not None
+    return bool(context.queue.load(id) or context.queue.past(id) or find(context, {id}))
 
 
 def landed(
@@ -151,16 +177,11 @@ def landed(
     landed as the batch and are in the history of `tip`; else None.
 
     A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
-    which is what their agent asked for.  On a remote another process may have landed it, which has
-    not told of it yet.
+    which is what their agent asked for.
     """
-    commit = context.repo.ref_target(records.LANDED + id)
-    if commit is None and context.branches.remote and tip:
-        commit = _carrier(context.repo, id, sha256, tip)
-    if commit is None or context.repo.resolve_commit(commit) is None:
-        return None
-    named = trailers(context.repo, commit)
-    if f"sha256:{sha256}" not in named.get("Patchq-Source", []):
+    commit = tip and (_carrier(context.repo, id, sha256, tip) or landed_commits(context).get(id))
+    named = trailers(context.repo, commit) if commit else {}
+    if not commit or f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
     bases = [*named.get("Patchq-Base", []), *context.repo.parents(commit), commit]
     report = Delivery(
@@ -171,7 +192,7 @@ def landed(
         source=SourceEntry(name=None, sha256=sha256, bytes=None),
         base=Base(bases[0], None),
     )
-    return report if tip and landing(report, context.repo, tip) else None
+    return report if landing(report, context.repo, tip) else None
 
 
 def targets(context: RepoContext) -> list[str]:
@@ -195,12 +216,6 @@ def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str
 
 
 # ---------------------------------------------------------------- by a report
-
-
-def ref_of(report: Report) -> str:
-    """The ref of patchq's own that a verdict leaves: that it waits, or that it landed."""
-    prefix = records.WAITING if report.state == "proposed" else records.LANDED
-    return prefix + report.id
 
 
 def landing(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
@@ -427,8 +442,8 @@ def moved_to(report: Report, context: RepoContext) -> str | None:
     found = landing(report, repo, tip) if tip else None
     if found and not proposed:
         return found  # rebased or amended, perhaps
-    seen = found or repo.ref_target(ref_of(report)) == commit or _in_a_reflog(repo, own, commit)
-    return commit if seen else None
+    waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
+    return commit if found or waits or _in_a_reflog(repo, own, commit) else None
 
 
 def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:

@@ -16,6 +16,8 @@ REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
 PRIVATE = (KNOWN, "sources")
+NEW = "new"
+"""A file in a queue that does not know yet which ids the repository's history names."""
 
 
 @disk_faults

@@ -89,7 +89,7 @@ def _about(data: bytes, id: str) -> Iterator[list[str]]:
         if at - start == 8:
             end = data.find(b"\n", at)
             yield _fields(data[start : end if end >= 0 else len(data)])
-        at = data.rfind(key, 0, at)
+        at = data.rfind(key, 0, at + 1)  # an id may be the name of a state
 
 
 def _without_useless(data: bytes) -> bytes | None:

@@ -87,8 +87,6 @@ def accept(
                 check_that_it_waits(session, id)
                 goes = BranchMove(records.branch(id), branch, None, log, who)
                 moved = landing.move_target(session, target, tip, value, log, [goes])
-                if moved:
-                    refs.move(session.repo, records.LANDED + id, None, value, log, who)
         finally:
             value.drop()
         if moved:

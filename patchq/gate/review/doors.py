@@ -24,14 +24,14 @@ from msgspec.structs import replace
 from patchq.core.model.values import Problem, Source
 from patchq.gate.config.schema import Stage
 from patchq.gate.errors import UsageError
-from patchq.gate.git import records
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.land import presubmit
-from patchq.gate.pipeline import gate
+from patchq.gate.pipeline import gate, traces
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
+from patchq.gate.report.schema import LANDED
 
 MOST_COMMITS = 1000
 """How many commits one push may bring."""
@@ -114,19 +114,26 @@ def judge_push(
     if len(commits) > MOST_COMMITS:
         message = f"{branch} would get more than {MOST_COMMITS} commits at once"
         return [Refusal(Problem("response.too_large", message, "push them in parts"))]
-    landed = set(session.repo.refs(records.LANDED).values())
+    judged = {commit for commit, *_ in commits if _landed(session, commit)}
     found = [
         Refusal(problem, commit)
         for commit, *parents in commits
-        if commit not in landed
+        if commit not in judged
         for problem in _of_commit(session, git, commit, parents, branch)
     ]
-    if found or not commits or all(commit in landed for commit, *_ in commits):
+    if found or len(judged) == len(commits):
         return found
     first = commits[0][1:]
     parent = old if old.strip("0") else first[0] if first else _nothing(git)
     asked = _asked(session, _PUSH, branch, parent, new, _TREE)
     return [Refusal(problem, new) for problem in asked]
+
+
+def _landed(session: Session, commit: str) -> bool:
+    """True if a report says that a batch landed by this very commit."""
+    named = traces.trailers(session.repo, commit).get("Patchq-Batch", [])
+    reports = filter(None, map(session.queue.load, named))
+    return any(it.state in LANDED and it.commit == commit for it in reports)
 
 
 def _of_commit(

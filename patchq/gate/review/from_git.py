@@ -1,9 +1,9 @@
 """The log without the queue: what refs, trailers and notes say of each batch.
 
-`.patchq/` may be lost; the repository is what is backed up and pushed.  Every batch that ever had a
-commit keeps a ref below `refs/patchq/`, its commit's trailers name response, base and agent, and a
-note says who decided what.  What only the report knew (the edits' places, the hooks, a refusal) is
-not there, and nothing is made up in its place.
+`.patchq/` may be lost; the repository is what is backed up and pushed.  A batch that landed is
+found by its commit's trailers, which name response, base and agent; one that waits or was discarded
+has a ref below `refs/patchq/`; a note says who decided what.  What only the report knew (the edits'
+places, the hooks, a refusal) is not there, and nothing is made up in its place.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
 
 def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The reports of the batches that git knows beside the `known` ones, the newest first."""
-    names = traces.ids(context.repo) - set(known)
+    names = (traces.ids(context.repo) | traces.landed_commits(context).keys()) - set(known)
     return _reports(context, _newest_first(context, traces.find(context, names))) if names else []
 
 

@@ -198,7 +198,7 @@ _HINTS = {
 
 
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
-    """Put down that the batch was reverted; its record stays on the commit by which it landed."""
+    """Put down that the batch was reverted."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
     if session.queue.load(report.id):
         return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)

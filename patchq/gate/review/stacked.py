@@ -127,9 +127,6 @@ def _land(session: Session, courses: Sequence[_Course]) -> bool:
             ]
             if not landing.move_target(session, target, tip, value, last.log, go, through):
                 return False
-            for one in courses:
-                name = records.LANDED + one.report.id
-                refs.move(session.repo, name, None, one.branch, one.log, who)
     finally:
         value.drop()
     flush(session)

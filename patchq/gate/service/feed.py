@@ -85,7 +85,6 @@ def feed(
     finally:
         upkeep.manager.stopping()
         doorbell.close()
-        upkeep.close()
 
 
 def feed_once(

@@ -21,7 +21,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, InDoubt
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.git.repository import Repository
-from patchq.gate.git.tidying import Combining, Tidying
+from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.requests import RequestDesk
@@ -120,7 +120,6 @@ def serve_lanes(
                 rest = min(2 * rest, _LONGEST_REST)
     finally:
         desk.close()
-        upkeep.close()
 
 
 class _Upkeep:
@@ -128,24 +127,21 @@ class _Upkeep:
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
-        self._tidying, self._packs = Tidying(repo), Combining(repo)
+        self._tidying = Tidying(repo)
         self._prunes = monotonic() + _FIRST_PRUNE_SECONDS
 
     def turn(self) -> None:
-        if self._packs.turn():
+        if self._tidying.combine():
             self._repo.renew()
 
     def worked(self) -> None:
         self._tidying.due = True
 
     def idle(self, session: Session) -> None:
-        self._tidying.turn()
+        self._tidying.ask()
         if monotonic() >= self._prunes:
             self._prunes = monotonic() + _PRUNE_SECONDS
             _prune(session)
-
-    def close(self) -> None:
-        self._packs.finish()
 
 
 class _Desk(RequestDesk):

@@ -147,7 +147,6 @@ def serve(
         upkeep.manager.stopping()
         desk.close()
         doorbell.close()
-        upkeep.close()
 
 
 def why_held(session: Session) -> Fault | None:

@@ -27,7 +27,7 @@ from time import monotonic
 
 from patchq.gate.errors import Busy
 from patchq.gate.git import records
-from patchq.gate.git.tidying import Combining, Tidying
+from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
@@ -219,7 +219,7 @@ class Upkeep:
         self.verdicts: Counter[str] = Counter()
         """How many verdicts there were, by their states."""
         self._retention = Retention()
-        self._tidying, self._packs = Tidying(session.repo), Combining(session.repo)
+        self._tidying = Tidying(session.repo)
         self._until_renewal = RENEW
         self._ledger = Ledger(session.queue, session.queue_root)
         self._file: MetricsFile | None = None
@@ -251,13 +251,9 @@ class Upkeep:
 
     def bound(self) -> None:
         """Keep packs and memory few, between two groups."""
-        if self._packs.turn() or self._until_renewal <= 0:
+        if self._tidying.combine() or self._until_renewal <= 0:
             self._until_renewal = RENEW
             self.session.repo.renew()
-
-    def close(self) -> None:
-        """Wait for what runs beside the work."""
-        self._packs.finish()
 
     def idle(self) -> None:
         """Do a piece of what there is to do."""
@@ -266,7 +262,7 @@ class Upkeep:
             over = self._retention.turn(self.session, self._ledger)
             if monotonic() - self._wrote >= _WRITE_SECONDS:
                 self._write()
-        self._tidying.turn()
+        self._tidying.ask()
         self._worked = monotonic()
         self.pause = _LATER if over else _SOON
 
@@ -276,8 +272,7 @@ class Upkeep:
             pass
         self._retention.turn(self.session, self._ledger)
         self._write()
-        self.close()
-        self._tidying.turn()
+        self._tidying.ask()
 
     def _count(self) -> bool:
         """Count some of what was not counted yet; True if nothing is left, or little that nobody

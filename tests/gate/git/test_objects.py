@@ -80,7 +80,7 @@ def test_graft_makes_what_is_declared(old: Files, new: Files) -> None:
     objects: dict[str, bytes] = {}
     kept = Trees(objects.__getitem__)
 
-    def keep(raw: bytes, made_of: str | None) -> str:
+    def keep(raw: bytes) -> str:
         oid = object_id(2, raw)
         objects[oid] = raw
         return oid
@@ -98,7 +98,7 @@ def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
     raw = odd + b"40000 a\0" + b"y" * 20 + b"100644 a0\0" + b"z" * 20
     kept: list[bytes] = []
 
-    def keep(data: bytes, made_of: str | None) -> str:
+    def keep(data: bytes) -> str:
         kept.append(data)
         return ""
 

@@ -64,6 +64,6 @@ def test_the_shipped_hook_records_what_it_pushed_under_that_name() -> None:
 
 def test_what_the_names_are() -> None:
     assert (records.branch("x"), records.BRANCHES + "x") == ("patchq/x", "refs/heads/patchq/x")
-    names = records.WAITING + "x", records.LANDED + "x", records.DISCARDED + "x"
-    assert names == ("refs/patchq/waiting/x", "refs/patchq/batches/x", "refs/patchq/discarded/x")
+    names = records.WAITING + "x", records.DISCARDED + "x"
+    assert names == ("refs/patchq/waiting/x", "refs/patchq/discarded/x")
     assert {name.removesuffix("x") for name in (*names, records.BRANCHES + "x")} == {*records.BY_ID}

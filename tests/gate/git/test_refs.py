@@ -4,7 +4,6 @@ import os
 import random
 import re
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -109,11 +108,11 @@ def test_a_lost_swap_changes_nothing(path: Path, repo: Repository, old: str, new
 def test_create(path: Path, repo: Repository, old: str, new: str) -> None:
     assert create(repo, NEW, new)
     assert not create(repo, NEW, old)
-    assert create(repo, "refs/patchq/batches/b1", old)
+    assert create(repo, "refs/patchq/discarded/b1", old)
     assert git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).split("\n") == [
         f"{MAIN} {old}",
         f"{NEW} {new}",
-        f"refs/patchq/batches/b1 {old}",
+        f"refs/patchq/discarded/b1 {old}",
     ]
     assert git("reflog", "--format=%gs", NEW, cwd=path) == "patchq: b1: new"
     assert not (path / ".git/logs/refs/patchq").exists()
@@ -180,10 +179,10 @@ def test_staged_values_are_flushed_together(
     assert move(repo, old, first)
     assert not move(repo, old, first)
     assert create(repo, NEW, first)
-    assert create(repo, "refs/patchq/batches/b1", second)
+    assert create(repo, "refs/patchq/discarded/b1", second)
     first.drop()
     second.drop()
-    assert repo.refs("refs/") == {MAIN: new, NEW: new, "refs/patchq/batches/b1": old}
+    assert repo.refs("refs/") == {MAIN: new, NEW: new, "refs/patchq/discarded/b1": old}
     assert rest(path) == []
 
 
@@ -194,6 +193,8 @@ def test_what_others_packed_stays_as_git_reads_it(
     """A file without the objects behind tags elsewhere, or in upper case, is one of other tools."""
     git("tag", "-a", "-m", "m", "v1", cwd=path)
     git("update-ref", "refs/other/tagged", "v1", cwd=path)
+    for name in (NEW, f"{NEW}-2", "refs/patchq/waiting/b.1", "refs/patchq/waiting/b11"):
+        git("update-ref", name, old, cwd=path)
     git("pack-refs", "--all", cwd=path)
     packed = path / ".git/packed-refs"
     if header != "git's":
@@ -201,22 +202,20 @@ def test_what_others_packed_stays_as_git_reads_it(
         refs_alone = "".join(line for line in lines if line[0] not in "#^")
         packed.write_text(header + refs_alone.replace(f"{old} ", f"{old.upper()} "))
     before = git("show-ref", "-d", cwd=path).splitlines()
-    mine = {f"refs/patchq/batches/b{n}": old for n in range(refs.MANY)}
-    refs.record(repo, mine, "m", WHO)
-    assert not (path / ".git/refs/patchq/batches").exists(), "not packed: this shows nothing"
-    ours = [f"{oid} {name}" for name, oid in mine.items()]
-    assert sorted(git("show-ref", "-d", cwd=path).splitlines()) == sorted([*before, *ours])
-    assert refs.delete(repo, "refs/patchq/batches/b3", old)
-    assert len(git("show-ref", "-d", cwd=path).splitlines()) == len(before) + len(ours) - 1
+    for name in (NEW, "refs/patchq/waiting/b.1"):
+        assert refs.delete(repo, name, old)
+        before.remove(f"{old} {name}")
+    assert git("show-ref", "-d", cwd=path).splitlines() == before
 
 
 def test_a_line_that_is_no_ref_is_not_lost(path: Path, repo: Repository, old: str) -> None:
+    create(repo, NEW, old)
     git("pack-refs", "--all", cwd=path)
     packed = path / ".git/packed-refs"
     packed.write_text(f"{packed.read_text()}{old} refs/heads/zebra")  # cut off
     before = packed.read_bytes()
     with pytest.raises(RepositoryFault, match="no ref"):
-        refs.record(repo, {f"refs/patchq/batches/b{n}": old for n in range(30)}, "m", WHO)
+        refs.delete(repo, NEW, old)
     assert packed.read_bytes() == before
     assert rest(path) == []
 
@@ -266,7 +265,9 @@ def test_packed_refs_are_read_as_git_reads_them(
 ) -> None:
     """Whatever stands round an entry: other lengths, tags with the commit behind them."""
     names = [f"refs/heads/{'x' * (7 * n % 50)}{n}" for n in range(300)]
-    names += [f"refs/patchq/batches/{n}" for n in range(300)] + ["refs/patchq/waiting/" + "y" * 200]
+    names += [f"refs/patchq/discarded/{n}" for n in range(300)] + [
+        "refs/patchq/waiting/" + "y" * 200
+    ]
     git("tag", "-a", "-m", "peeled", "v1", cwd=path)
     tag = git("rev-parse", "v1", cwd=path)
     lines = [f"create {name} {old}" for name in names]
@@ -284,97 +285,22 @@ def test_packed_refs_are_read_as_git_reads_them(
     there = dict(line.split(" ") for line in shown)
     assert {name: repo.ref_target(name) for name in there} == there
     assert repo.refs("refs/") == there
-    for prefix in ("refs/heads/", "refs/patchq/batches/", "refs/patchq/waiting/", "refs/tags/t1/"):
+    for prefix in (
+        "refs/heads/",
+        "refs/patchq/discarded/",
+        "refs/patchq/waiting/",
+        "refs/tags/t1/",
+    ):
         below = {name: oid for name, oid in there.items() if name.startswith(prefix)}
         assert repo.refs(prefix) == below
-    for name in ("refs/a/a", "refs/heads/main2", "refs/patchq/batches/1000", "refs/zzz/z"):
+    for name in ("refs/a/a", "refs/heads/main2", "refs/patchq/discarded/1000", "refs/zzz/z"):
         assert repo.ref_target(name) is None
-    added = {f"refs/patchq/batches/{n}{n}a": old for n in range(0, 300, 9)}
-    refs.record(repo, added, "m", WHO)
     assert refs.delete(repo, names[5], old)
     assert refs.delete(repo, "refs/heads/xx", old) is False
     del there[names[5]]
     shown = git("for-each-ref", "--format=%(refname) %(objectname)", cwd=path).splitlines()
-    assert dict(line.split(" ") for line in shown) == there | added
+    assert dict(line.split(" ") for line in shown) == there
     assert git("rev-parse", "t77^{commit}", cwd=path) == old
-
-
-def test_few_of_our_own_refs_have_files(path: Path, repo: Repository, old: str) -> None:
-    """Whatever git is told; those that wait are packed only where they are the most, and what a
-    person has checked out, or keeps in other places, stays."""
-    for key in ("gc.auto", "maintenance.auto"):
-        git("config", key, "0", cwd=path)
-    git("branch", "mine", cwd=path)
-    create(repo, NEW, old)
-    git(
-        "worktree",
-        "add",
-        "-q",
-        str(path.parent / "there"),
-        NEW.removeprefix("refs/heads/"),
-        cwd=path,
-    )
-    made, value = {NEW: old}, refs.stage(repo, old)
-    gitdir = path / ".git"
-    for place, count in (("waiting", 30), ("batches", 60), ("waiting", 80)):
-        for n in range(count):
-            name = f"refs/patchq/{place}/{count}-{n}"
-            assert create(repo, name, value)
-            made[name] = old
-            loose = [file for file in (gitdir / "refs").rglob("*") if file.is_file()]
-            assert len(loose) < refs.MOST_LOOSE + 2  # main and mine
-        if place == "batches":
-            assert len(list((gitdir / "refs/patchq/waiting").iterdir())) == 30
-    value.drop()
-    assert (path / ".git" / NEW).exists()
-    assert (path / ".git/refs/heads/mine").exists()
-    assert repo.refs("refs/patchq/") | {NEW: old} == made
-    git("fsck", "--strict", cwd=path)
-    assert rest(path) == []
-
-
-def test_what_moves_while_it_is_packed_is_not_lost(
-    path: Path, repo: Repository, old: str, new: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the packing and the removal of the files somebody moves one ref, deletes another,
-    and holds the lock of a third."""
-    names = [f"refs/patchq/batches/b{n}" for n in range(refs.MOST_LOOSE)]
-    for name in names[:-1]:
-        create(repo, name, old)
-    fsync = os.fsync
-
-    def meanwhile(fd: int) -> None:
-        fsync(fd)
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            git("update-ref", names[3], new, cwd=path)
-            git("update-ref", "-d", names[4], cwd=path)
-            git("update-ref", "-d", names[5], cwd=path)
-            git("update-ref", names[5], old, cwd=path)  # the same value, and nowhere packed
-            (path / ".git" / f"{names[6]}.lock").touch()
-
-    monkeypatch.setattr(os, "fsync", meanwhile)
-    assert create(repo, names[-1], old)
-    (path / ".git" / f"{names[6]}.lock").unlink()
-    values = dict.fromkeys(names, old) | {names[3]: new}
-    del values[names[4]]
-    assert repo.refs("refs/patchq/") == values
-    shown = git("for-each-ref", "--format=%(refname) %(objectname)", "refs/patchq", cwd=path)
-    assert dict(line.split(" ") for line in shown.splitlines()) == values
-    left = {file.name for file in (path / ".git/refs/patchq/batches").iterdir()}
-    assert left == {"b3", "b5", "b6"}
-
-
-def test_packing_that_fails_hinders_nothing(path: Path, repo: Repository, old: str) -> None:
-    lock, value = path / ".git/packed-refs.lock", refs.stage(repo, old)
-    lock.touch()
-    for n in range(refs.MOST_LOOSE + 5):
-        assert create(repo, f"refs/patchq/batches/b{n}", value)
-    value.drop()
-    assert not (path / ".git/packed-refs").exists()
-    lock.unlink()
-    assert rest(path) == []
-    assert create(repo, "refs/patchq/batches/last", old)
-    assert not any((path / ".git/refs/patchq/batches").iterdir())
 
 
 # ---------------------------------------------------------------- what is refused

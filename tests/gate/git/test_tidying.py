@@ -64,10 +64,10 @@ def test_git_is_asked_once_and_only_where_it_may(
     for wanted in ("false", "true"):  # git's own configuration has the last word
         git_repo.raw_repository.config["maintenance.auto"] = wanted
         tidying = Tidying(git_repo)
-        tidying.turn()
+        tidying.ask()
         for _ in range(3):
             tidying.due = True
-            tidying.turn()
+            tidying.ask()
         assert (tidying.process is not None) == (wanted == "true")
     assert tidying.process is not None
     assert tidying.process.wait(60) == 0

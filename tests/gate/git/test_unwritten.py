@@ -60,23 +60,6 @@ def test_objects_are_durable_before_they_have_a_name(path: Path, files: int) -> 
     assert litter(path) == []
 
 
-def test_a_pack_has_differences_of_what_its_objects_were_made_of(path: Path) -> None:
-    repo = Repository.open(path)
-    parent, text = repo.branch_tip("main"), b"".join(b"line %d\n" % n for n in range(40))
-    before = None
-    for n in range(20):
-        after = b"%d\n" % n + text
-        change = FileChange("lib/f.txt", before, after)
-        parent, _ = repo.write_commit(parent, [change], "More\n", WHO, WHO)
-        before = after
-    repo.write_objects()
-    (index,) = (path / ".git/objects/pack").glob("*.idx")
-    listed = git("verify-pack", "-v", str(index), cwd=path).split("\n")
-    blobs = [line.split() for line in listed if " blob " in line]
-    depths = [int(fields[5]) if len(fields) == 7 else 0 for fields in blobs]
-    assert sorted(depths) == list(range(20))
-
-
 def test_with_nothing_to_write_there_is_still_a_flush(path: Path) -> None:
     flushes = []
     Repository.open(path).write_objects(lambda: flushes.append(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.hooks import builtin, install
-from tests.helpers.command import block, patchq, report
+from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 NAMES = list(builtin.GIT_SUMMARIES)
@@ -491,8 +492,8 @@ def test_update_keeps_what_waits_here_from_the_target(
     status, said = tried("push", "origin", "main", cwd=clone)
     assert status == 1
     assert "main would get proposals that nobody has accepted:" in said
-    status, said = tried("push", "origin", "main:refs/patchq/batches/mine", cwd=clone)
-    assert "refs/patchq/batches/mine is patchq's own" in said
+    status, said = tried("push", "origin", "main:refs/patchq/waiting/mine", cwd=clone)
+    assert "refs/patchq/waiting/mine is patchq's own" in said
     git("push", "-q", "origin", "main:side", cwd=clone)
     git("reset", "-q", "--hard", "HEAD^", cwd=clone)
     commit_files(clone, {"c.txt": "x\n"})
@@ -559,6 +560,13 @@ def test_a_push_passes_the_configured_hooks_and_each_of_its_commits_the_gate(rep
     git("branch", "good", start, cwd=repo)
     assert "path.denied: .env" in judged({"d.txt": "x\n"}, merge="bad")
     assert judged({"d.txt": "x\n"}, merge="bad", old=git("rev-parse", "bad", cwd=repo)) == ""
-    git("branch", "-f", "landed", commit_files(repo, {".env": "y\n"}), cwd=repo)
-    git("update-ref", "refs/patchq/batches/b", "landed", cwd=repo)
-    assert "path.denied" not in judged(old=git("rev-parse", "landed^", cwd=repo), merge="landed")
+    patchq("init", cwd=repo)
+    drop(repo / ".patchq", {"b.md": block("new/b.txt", "", "new\n")})
+    patchq("run", cwd=repo)
+    landed = commit_files(repo, {".env": "y\n"}, "Land\n\nPatchq-Batch: b")
+    git("branch", "-f", "landed", landed, cwd=repo)
+    before = git("rev-parse", "landed^", cwd=repo)
+    assert "path.denied" in judged(old=before, merge="landed"), "trailers alone prove nothing"
+    known = {**report(repo / ".patchq", "b"), "state": "applied", "commit": landed}
+    (repo / ".patchq/done/b.report.json").write_text(json.dumps(known))
+    assert "path.denied" not in judged(old=before, merge="landed")

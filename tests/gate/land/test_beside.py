@@ -137,7 +137,6 @@ def test_what_never_finds_the_branch_quiet_lands_once_it_is(session: Session) ->
 
 def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(session: Session) -> None:
     """Another process landed it, by a push that came late, perhaps, or died before it said so."""
-    repo = session.queue_root.parent
     text = "---\nmessage: Add it\n---\n" + block("new.txt", "", "new\n")
     drop(session.queue_root, {"first.md": text, "again.md": text})
     session.branches.refresh()
@@ -145,8 +144,6 @@ def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(session: Session)
     decision = process(claims["first.md"], session, Tips(session))
     assert decision.state == "applied"
     landing.land([decision], session)
-    if session.branches.remote:
-        git("update-ref", "-d", "refs/patchq/batches/first", cwd=repo)
     assert session.queue.load("first") is None
     again = process(claims["again.md"], session, Tips(session))
     assert (again.state, again.duplicate_of) == ("duplicate", "first")

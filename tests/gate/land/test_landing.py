@@ -91,10 +91,7 @@ def test_refs_and_reflog(repo: Path, way: str) -> None:
     assert [ref for ref in refs if commit not in ref] == [
         f"{name} {git('rev-parse', name, cwd=repo)}" for name in noted
     ]
-    assert [ref.split()[0] for ref in refs if commit in ref] == [
-        "refs/heads/main",
-        "refs/patchq/batches/x",
-    ]
+    assert [ref.split()[0] for ref in refs if commit in ref] == ["refs/heads/main"]
     line = git("reflog", "-1", "--format=%H %gs", "main", cwd=repo)
     assert line == f"{commit} patchq: x: Edit a.txt, b.txt (+1)"
     assert git("reflog", "-1", "--format=%H %gs", "HEAD", cwd=repo) == line

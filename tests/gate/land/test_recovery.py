@@ -174,11 +174,6 @@ def test_ref_that_moved_is_told_of(repo: Path, steps: list[Step]) -> None:
     assert batches(repo) == ["x"]
     git("merge-base", "--is-ancestor", told["commit"], TARGET, cwd=repo)
     assert git("rev-parse", f"{told['commit']}^{{tree}}", cwd=repo) == told["tree"]
-    assert git("rev-parse", "refs/patchq/batches/x", cwd=repo)
-
-
-def without_record(repo: Path) -> None:
-    git("update-ref", "-d", "refs/patchq/batches/x", cwd=repo)
 
 
 def reset(repo: Path) -> None:
@@ -212,13 +207,11 @@ def visit(repo: Path) -> None:
     "steps",
     [
         [reset],
-        [without_record, reset],
-        [reset, expire],
-        [without_record, rename],
-        [without_record, push],
-        [without_record, visit],
+        [rename],
+        [push],
+        [visit],
     ],
-    ids=["reset", "reset-by-reflog", "reset-by-record", "renamed", "pushed", "visited"],
+    ids=["reset", "renamed", "pushed", "visited"],
 )
 def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: list[Step]) -> None:
     commit = die_after_the_move(repo)
@@ -227,15 +220,12 @@ def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: lis
     told = recover(repo)
     assert (told["state"], told["commit"]) == ("applied", commit)
     assert batches(repo) == []
-    assert git("rev-parse", "refs/patchq/batches/x", cwd=repo) == commit
 
 
 def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
     session = begin(repo)
     landing.land(decide(session, RESPONSES), session)
     session.queue.close()
-    for id in ("x", "y"):
-        git("update-ref", "-d", f"refs/patchq/batches/{id}", cwd=repo)
     reset(repo)
     assert recover(repo)["state"] == "applied"
     assert report(repo / ".patchq", "y")["state"] == "applied"

@@ -270,7 +270,7 @@ def test_housekeeping_prunes_none(repo: Path) -> None:
         git("hash-object", "-w", "--stdin", cwd=repo, stdin=f"{number}\n")
     tidying = Tidying(Repository.open(repo))
     tidying.due = True
-    tidying.turn()
+    tidying.ask()
     assert tidying.process
     tidying.process.wait(60)
     assert [*(repo / ".git/objects/pack").glob("*.pack")], "git tidied up"

@@ -133,8 +133,7 @@ def test_landing_by_hand_is_noticed(repo: Path, land: Any) -> None:
     assert (told["state"], told["branch"]) == ("accepted", None)
     assert git("merge-base", "--is-ancestor", told["commit"], "main", cwd=repo) == ""
     assert told["tree"] == tip(repo, f"{told['commit']}^{{tree}}")
-    assert refs(repo) == ["refs/patchq/batches/x"]
-    assert tip(repo, "refs/patchq/batches/x") == told["commit"]
+    assert refs(repo) == []
     assert refs(repo, "refs/heads/patchq") == []
     assert "accepted" in (repo / ".patchq/done/x.report.md").read_text()
     assert patchq("status", cwd=repo).out.count("\n") == 3, "nothing waits"
@@ -228,7 +227,7 @@ def test_accept_on_a_moved_target_makes_the_batch_again(repo: Path) -> None:
     assert git("status", "--porcelain", cwd=repo) == ""
     trailers = git("log", "-1", "--format=%(trailers:only,unfold)", cwd=repo).splitlines()
     assert f"Patchq-Base: {base}" in trailers
-    assert refs(repo) == ["refs/patchq/batches/x"]
+    assert refs(repo) == []
 
 
 def test_accept_of_a_touched_file_names_the_commit(repo: Path) -> None:

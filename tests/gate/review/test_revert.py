@@ -97,8 +97,6 @@ def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
     assert (told["state"], told["duplicate_of"], told["commit"]) == ("reverted", "revert-x", commit)
     assert (made["state"], made["target"], made["commit"]) == ("applied", "main", tip(repo))
     assert made["base"] == {"commit": commit, "how": "declared"}
-    assert tip(repo, "refs/patchq/batches/x") == commit
-    assert tip(repo, "refs/patchq/batches/revert-x") == tip(repo)
     assert git("status", "--porcelain", cwd=repo) == ""
     assert "reverted by `revert-x`" in (repo / ".patchq/done/x.report.md").read_text()
 

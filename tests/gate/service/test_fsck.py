@@ -184,7 +184,6 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "id": (drop_line("known/*", "applied"), {"id.free"}),
     "register of verdicts": (drop_line("verdicts", "applied"), {"verdict.unlisted"}),
     "register of sources": (drop_line("sources/*", "applied"), {"source.unlisted"}),
-    "record": (ref("-d", "refs/patchq/batches/applied"), {"record.missing"}),
     "mark": (ref("-d", "refs/patchq/waiting/waits"), {"mark.missing"}),
     "notes": (ref("-d", "refs/notes/patchq"), {"note.missing"}),
     "merged by hand": (
@@ -221,7 +220,6 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         {"ref.broken"},
     ),
     "empty mark": (replaced(".git/refs/patchq/waiting/waits", empty), {"ref.broken"}),
-    "empty record": (replaced(".git/refs/patchq/batches/applied", empty), {"ref.broken"}),
     "empty notes": (replaced(".git/refs/notes/patchq", empty), {"ref.broken"}),
     "branch that names nothing": (
         pack("refs/heads/patchq/waits", f"{NOTHING} refs/heads/patchq/waits"),
@@ -300,11 +298,11 @@ def test_what_stands_in_the_way_is_kept(repo: Path) -> None:
 
 def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) -> None:
     remove("done/applied.report.md")(repo)
-    ref("-d", "refs/patchq/batches/applied")(repo)
-    (repo / ".git/refs/patchq/batches/applied.lock").touch()
+    ref("-d", "refs/patchq/waiting/waits")(repo)
+    (repo / ".git/refs/patchq/waiting/waits.lock").touch()
     found = {each["kind"]: each for each in fsck(repo, "--repair", code=1)}
     assert found["page.missing"]["repaired"]
-    assert "applied.lock" in found["record.missing"]["cure"]
+    assert "waits.lock" in found["mark.missing"]["cure"]
 
 
 def test_what_git_tells_of_a_report(repo: Path) -> None:
@@ -332,15 +330,18 @@ def test_the_queue_is_gone(repo: Path) -> None:
     assert fsck(repo, code=0) == []
 
 
-def test_all_refs_of_patchq_are_gone(repo: Path) -> None:
-    names = git("for-each-ref", "--format=%(refname)", "refs/patchq/batches", cwd=repo).split()
-    for name in names:
-        git("update-ref", "-d", name, cwd=repo)
-    (repo / ".patchq/done/applied.report.json").unlink()
+def test_the_id_of_a_commit_is_never_given_again(repo: Path) -> None:
+    for name in ("known/*", "verdicts"):
+        drop_line(name, "applied")(repo)
+    for path in (repo / ".patchq/done").glob("applied.*"):
+        path.unlink()
+    (found,) = fsck(repo, code=1)
+    assert (found["kind"], found["where"]) == ("id.free", "applied")
     fsck(repo, "--repair", code=0)
-    again = git("for-each-ref", "--format=%(refname)", "refs/patchq/batches", cwd=repo).split()
-    assert again == names
-    assert report(repo / ".patchq", "applied")["state"] == "applied"
+    assert fsck(repo, code=0) == []
+    drop(repo / ".patchq", {"applied.md": block("another.txt", "", "x\n")})
+    patchq("run", cwd=repo)
+    assert report(repo / ".patchq", "applied-2")["edits"][0]["path"] == "another.txt"
 
 
 @pytest.mark.parametrize("how", ["broken", "gone"])
@@ -367,7 +368,6 @@ def lone(repo: Path) -> None:
 
 def prune(repo: Path) -> None:
     """Lose the commit of the batch, which no branch has any more."""
-    git("update-ref", "-d", "refs/patchq/batches/late", cwd=repo)
     git("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all", cwd=repo)
     git("gc", "-q", "--prune=now", cwd=repo)
 
@@ -376,11 +376,9 @@ def test_a_landed_commit_that_was_rewritten_and_pruned(repo: Path) -> None:
     lone(repo)
     git("commit", "-q", "--amend", "--no-edit", "--date=2001-01-01T00:00:00Z", cwd=repo)
     prune(repo)
-    assert {"commit.missing", "record.missing"} <= {each["kind"] for each in fsck(repo, code=1)}
+    assert [each["kind"] for each in fsck(repo, code=1)] == ["commit.missing"]
     fsck(repo, "--repair", code=0)
-    head = git("rev-parse", "HEAD", cwd=repo)
-    assert report(repo / ".patchq", "late")["commit"] == head
-    assert git("rev-parse", "refs/patchq/batches/late", cwd=repo) == head
+    assert report(repo / ".patchq", "late")["commit"] == git("rev-parse", "HEAD", cwd=repo)
 
 
 # ---------------------------------------------------------------- what only a person can mend
@@ -390,11 +388,6 @@ def forget_commit(repo: Path) -> None:
     lone(repo)
     git("update-ref", "refs/heads/main", "main~1", cwd=repo)
     prune(repo)
-
-
-def dangle(repo: Path) -> None:
-    (repo / ".git/refs/patchq/batches").mkdir(parents=True, exist_ok=True)
-    (repo / ".git/refs/patchq/batches/ghost").write_text("1" * 40 + "\n")
 
 
 def empty_claim(repo: Path) -> None:
@@ -414,9 +407,8 @@ LEFT: dict[str, tuple[Callable[[Path], object], str]] = {
         "body.differs",
     ),
     "commit": (forget_commit, "commit.missing"),
-    "record of nothing": (dangle, "record.dangling"),
     "held response": (empty_claim, "claim.empty"),
-    "line that is no ref": (pack("refs/patchq/batches/applied", "garbage"), "ref.packed"),
+    "line that is no ref": (pack("refs/patchq/waiting/waits", "garbage"), "ref.packed"),
     "two reports": (twice, "report.twice"),
 }
 

@@ -111,7 +111,6 @@ def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
     assert files(repo) == ["young.md", "young.report.json", "young.report.md"]
     assert "applied    good" in patchq("log", cwd=repo).out
     assert patchq("show", "good", "--diff", cwd=repo).out.count("+A") == 1
-    assert git("rev-parse", "refs/patchq/batches/good", cwd=repo)
     assert patchq("--json", "fsck", cwd=repo).json()["ok"]
 
 

@@ -3,7 +3,7 @@
 Everything that reads where a target or a proposal ends asks `Branches`, and whatever moves one is a
 `BranchMove` that `land` makes, by compare-and-swap.  `local` moves refs of this repository, each by
 itself, with the work trees that have them checked out; `remote` pushes all that is given at once,
-or nothing.  patchq's own records (`refs/patchq/`) stay in this repository either way.
+or nothing.  patchq's own marks (`refs/patchq/`) stay in this repository either way.
 """
 
 from __future__ import annotations

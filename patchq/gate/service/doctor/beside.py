@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
-from patchq.gate.git import files, records
+from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.reffiles import gaps
 from patchq.gate.git.repository import Repository
@@ -74,7 +74,7 @@ def passed_over(repo: Repository, branch: str) -> Iterator[Finding]:
         there = {id for commit in repo.commits(tip, lost) for id in _batches(commit.message)}
         for commit in repo.commits(lost, tip):
             for id in _batches(commit.message):
-                if id not in there and repo.ref_target(records.LANDED + id):
+                if id not in there:
                     yield Finding(
                         "repository.landed",
                         "todo",

@@ -18,7 +18,7 @@ from patchq.gate.service.fsck.entries import Damage, check_claims, check_refs, c
 
 _ROUNDS = 5
 """What is mended may show more: a report that was rebuilt has a place in every register."""
-_FIRST = ("record.missing", "mark.missing")
+_FIRST = ("mark.missing",)
 """What other damage is mended by."""
 
 

@@ -1,5 +1,5 @@
 """Every batch complete: its files in the queue, its place in every register, and what the
-repository has of it (records, marks, notes and commits) as its report says."""
+repository has of it (marks, notes and commits) as its report says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from patchq.gate.queue.archive import shard
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, REPORT
 from patchq.gate.queue.spool import Folder, extension
-from patchq.gate.report import message, page
+from patchq.gate.report import page
 from patchq.gate.report.schema import (
     LANDED,
     NOTED,
@@ -35,7 +35,7 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 from patchq.gate.review import from_git
-from patchq.gate.service.fsck.entries import Damage, aside, register, set_ref
+from patchq.gate.service.fsck.entries import Damage, aside, register, remember, set_ref
 
 _OLD_SECONDS = 3600.0
 _TEMPORARY = ("active/*.tmp", "*.tmp", "inbox/.*.tmp")
@@ -93,7 +93,7 @@ def check(session: Session, there: Batches) -> Iterator[Damage]:
     if session.config.has_cluster:
         return  # the database and the remote's trailers are the record, and the workers follow them
     yield from _unreported(session, there)
-    yield from _records(session, there)
+    yield from _landed(session, there)
     yield from _notes(session, there)
 
 
@@ -347,51 +347,17 @@ def _unreported(session: Session, there: Batches) -> Iterator[Damage]:
             )
 
 
-def _records(session: Session, there: Batches) -> Iterator[Damage]:
-    """Every landed batch has its record: those that a report names, and those in the history of
-    the targets."""
-    repo, marks, found = (
-        session.repo,
-        _under(session, records.WAITING),
-        _under(session, records.LANDED),
-    )
-    wanted = {
-        id: report.commit
-        for id, report in there.reports.items()
-        if report.state in LANDED and report.commit and repo.resolve_commit(report.commit)
-    }
-    landed = _in_history(session)
-    wanted |= {id: landed[id] for id in landed if id not in marks and id not in wanted}
-    for id, commit in wanted.items():
-        old = found.get(id)
-        if old is None or repo.resolve_commit(old) is None:
-            ref = records.LANDED + id
+def _landed(session: Session, there: Batches) -> Iterator[Damage]:
+    """Every batch in the history of the targets is known here, so no other gets its id."""
+    landed = traces.landed_commits(session)
+    for id in register(there.root).unknown(sorted(landed.keys() - there.reports.keys())):
+        if spool.valid(id):
             yield Damage(
-                "record.missing",
-                ref,
-                f"the record names {old[:12]}, which is not in the repository"
-                if old
-                else f"the batch landed as {commit[:12]}, and no ref records it",
-                mend=partial(set_ref, session, ref, old, commit, f"patchq: {id}: fsck"),
+                "id.free",
+                id,
+                f"it landed as {landed[id][:12]}, and the queue does not know that",
+                mend=partial(remember, session, {id: landed[id]}),
             )
-    for id, old in found.items():
-        if id not in wanted and repo.resolve_commit(old) is None:
-            yield Damage(
-                "record.dangling",
-                records.LANDED + id,
-                f"the record names {old}, which is not in the repository",
-                f"fetch the commit from a clone, or: git update-ref -d {records.LANDED + id}",
-            )
-
-
-def _in_history(session: Session) -> dict[str, str]:
-    """The oldest commit of each batch whose trailers are in the history of a target."""
-    return {
-        id: commit.oid
-        for _, commit in traces.commits(session, traces.targets(session))
-        if "Patchq-Batch:" in commit.message
-        for id in message.trailers(commit.message).get("Patchq-Batch", [])
-    }
 
 
 def _under(session: Session, prefix: str) -> dict[str, str]:
