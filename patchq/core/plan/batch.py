@@ -31,17 +31,18 @@ from patchq.core.model.values import (  # fmt: skip
     Edit,
     EditOutcome,
     EditState,
+    ErrorProblem,
     Hunk,
     Plan,
-    Problem,
     Tree,
+    refusal,
 )
 from patchq.core.plan import conflicts, elision, guards, selection
 from patchq.core.plan.deeds import Deeds
 from patchq.core.plan.files import File, Files, clash, outcome
 from patchq.core.plan.patches import footprints
 from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
-from patchq.core.plan.targets import Refused, Rules, check_text
+from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
 from patchq.core.resolve.effort import Effort
 from patchq.core.resolve.elsewhere import Elsewhere, Sweep
@@ -61,7 +62,7 @@ _MOST_MISSED = 50
 def plan(
     edits: Sequence[Edit],
     tree: Tree,
-    rules: Rules,
+    rules: PlanRules,
     *,
     declared: bool = False,
     diagnosed: bool = True,
@@ -91,7 +92,7 @@ class _Batch:
         self,
         edits: Sequence[Edit],
         tree: Tree,
-        rules: Rules,
+        rules: PlanRules,
         order: Order,
         diagnosed: bool,
         *,
@@ -120,25 +121,26 @@ class _Batch:
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
-        self.unmade: dict[str, str] = {}
-        """The edits that were to make, or to take away, what stands at a path, and were refused."""
+        self.unmade: dict[str, ErrorProblem] = {}
+        """By path: why the edit was refused that was to make, or to take away, its file."""
 
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
-        outcomes, problems = cascade.run()
+        outcomes = cascade.run()
         if self.deeds.overwritten:
             outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
-        problems += conflicts.void(outcomes, changes, problems)
-        problems += conflicts.there_already(outcomes, changes, declared=self.declared)
-        refused = any(p.severity == "error" for p in problems)
-        if refused:
+        errors = list(cascade.errors)
+        errors += [] if errors else conflicts.void(outcomes, changes)
+        errors += conflicts.there_already(outcomes, changes, declared=self.declared)
+        if errors:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
         changed = {path for change in changes for path in change.paths}
         plan = Plan(
-            () if refused else changes,
+            () if errors else changes,
             tuple(outcomes),
-            tuple(problems),
+            tuple(errors),
+            tuple(cascade.warnings),
             tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
@@ -151,22 +153,24 @@ class _Batch:
         return replace(outcome, state="skipped", cancelled_by=by, needs=())
 
     def _followed_up(self, edit: Edit) -> EditOutcome:
-        """As `_edit`; where an edit has no place since one before it could not make its file, the
-        refusal says so."""
+        """Return what becomes of an edit; a refusal names the edit that could not make its file."""
         try:
             return self._edit(edit)
-        except Refused as refused:
+        except EditRefused as refused:
             cause = self.unmade.get(edit.path)
             if isinstance(edit.op, WHOLE):
                 paths = (edit.path, edit.op.to) if isinstance(edit.op, Rename) else (edit.path,)
-                self.unmade.update({path: edit.id for path in paths if path not in self.unmade})
+                error = cause or replace(refused.problem, edit=edit.id)
+                self.unmade.update({path: error for path in paths if path not in self.unmade})
             if cause is None:
                 raise
             raise conflicts.unmade(edit, cause, refused.problem) from None
 
     def _edit(self, edit: Edit) -> EditOutcome:
-        """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
-        once."""
+        """Return what becomes of one edit; one of a whole file counts once.
+
+        Raises `EditRefused`.
+        """
         if not isinstance(edit.op, WHOLE):
             return self._part(edit, edit.op)
         key = edit.path, edit.op
@@ -205,8 +209,7 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-        if problem := elision.stated(edit, self.rules, file.text):
-            raise Refused(problem)
+        elision.check_lines(edit, self.rules, file.text)
         missed = _NOWHERE
         for text, on_base in self._texts(file):
             result = self._match(edit, op, file, text, hints, on_base=on_base)
@@ -232,7 +235,7 @@ class _Batch:
         return self.hints[path]
 
     def _file(self, edit: Edit, op: PartOp) -> File:
-        """The file that an edit means; raises `Refused`."""
+        """The file that an edit means; raises `EditRefused`."""
         files = self.files.named(edit.path)
         if len(files) == 1 or edit.format == DIFF:
             return files[0]
@@ -294,7 +297,7 @@ class _Batch:
                 continue
             try:
                 text = self.files.named(section[0][0].path)[0].text
-            except Refused:
+            except EditRefused:
                 return False
             ops = [op for _, op in section]
             found = hunks.resolve(text, ops, self.rules.rungs)
@@ -331,10 +334,8 @@ class _Batch:
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
         changes = found.hunks
-        if problem := guards.mixed_encoding(edit, text, changes):
-            raise Refused(problem)
-        if problem := elision.left_out(edit, self.rules, text, changes):
-            raise Refused(problem)
+        guards.check_encoding(edit, text, changes)
+        elision.check_changes(edit, self.rules, text, changes)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.edits.append(edit.id)
@@ -368,10 +369,10 @@ class _Batch:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
         return done
 
-    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
+    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> EditRefused:
         self.missed += 1
         if not self.diagnosed:
-            return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
+            return EditRefused(ErrorProblem("match.none", f"edit {edit.id} has no certain place"))
 
         def search(lines: bytes) -> Sweep:
             own = (other.origin or other.path for other in self.files)
@@ -385,7 +386,7 @@ class _Batch:
             search if self.missed <= _MOST_THOROUGH else None,
             earlier=not file.has_base(text),
         )
-        return Refused(refusals.problem(edit, scene, missed))
+        return EditRefused(refusal(refusals.problem(edit, scene, missed)))
 
 
 def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:

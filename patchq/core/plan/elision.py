@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from patchq.core.model.ops import halves
-from patchq.core.model.values import Edit, Hunk, Problem
-from patchq.core.plan.targets import Rules
+from patchq.core.model.values import Edit, ErrorProblem, Hunk
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
@@ -46,33 +46,31 @@ _DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
 _DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
 
 
-def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
-    """Return the problem with a new line that says itself that it stands for others.
+def check_lines(edit: Edit, rules: PlanRules, base: Text | None) -> None:
+    """Raise `EditRefused` for a new line that says itself that it stands for others.
 
-    Of a new file, without a `base`, one of nothing but lines that stand for others, too.
+    In a new file, without a `base`, also for one of nothing but lines that stand for others.
     """
     old, new = halves(edit.op)
     if not rules.elision or not (base is None or _has_dots(new)):
-        return None
+        return
     if base is None and (line := _is_nothing_else(edit.path, new)):
-        return _problem(edit, line)
-    if is_document(edit.path) or not _has_dots(new):
-        return None
-    suspects = (line for line in new.split("\n") if _SAYS.search(line))
-    line = next((line for line in suspects if not _is_known(line, old, base)), None)
-    return None if line is None else _problem(edit, line)
+        raise _refused(edit, line)
+    if not is_document(edit.path) and _has_dots(new):
+        for line in new.split("\n"):
+            if _SAYS.search(line) and not _is_known(line, old, base):
+                raise _refused(edit, line)
 
 
-def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
-    """Return the problem with a new line that stands for lines which the edit takes away."""
+def check_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequence[Hunk]) -> None:
+    """Raise `EditRefused` for a new line that stands for lines which the edit takes away."""
     if not rules.elision or is_document(edit.path):
-        return None
+        return
     old = halves(edit.op)[0]
     for hunk in hunks:
         for line, count in _suspects(edit.path, text, hunk):
             if not _is_known(line, old, text):
-                return _problem(edit, line, f", {count} lines of the file")
-    return None
+                raise _refused(edit, line, f", {count} lines of the file")
 
 
 def is_document(path: str) -> bool:
@@ -119,14 +117,16 @@ def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
                 yield line, gone
 
 
-def _problem(edit: Edit, line: str, what: str = "") -> Problem:
-    return Problem(
-        "edit.elided",
-        f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
-        f"{line.strip()[:99]!r}",
-        "write every line out, or leave unchanged lines out of both halves",
-        edit=edit.id,
-        path=edit.path,
+def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
+    return EditRefused(
+        ErrorProblem(
+            "edit.elided",
+            f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
+            f"{line.strip()[:99]!r}",
+            "write every line out, or leave unchanged lines out of both halves",
+            edit=edit.id,
+            path=edit.path,
+        )
     )
 
 

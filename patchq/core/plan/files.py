@@ -31,15 +31,15 @@ from patchq.core.model.values import (
     EditOutcome,
     EditState,
     Entry,
+    ErrorProblem,
     FileChange,
     Hunk,
     LineHunk,
-    Problem,
     Tree,
 )
 from patchq.core.plan import targets
 from patchq.core.plan.overlay import Overlay
-from patchq.core.plan.targets import Refused, Rules
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.text.line_diff import whole_lines
 from patchq.core.text.lines import Text, content
 
@@ -153,7 +153,7 @@ class Files:
     """The files that a batch speaks of, read from the tree when an edit first names them."""
 
     def __init__(
-        self, edits: Sequence[Edit], tree: Tree, rules: Rules, suggestions: int = 0
+        self, edits: Sequence[Edit], tree: Tree, rules: PlanRules, suggestions: int = 0
     ) -> None:
         self.in_order = bool(edits) and all(edit.called for edit in edits)
         """Whether what is done to whole files is done in the order of the edits."""
@@ -193,7 +193,7 @@ class Files:
 
     def named(self, path: str) -> tuple[File, ...]:
         """The file that an edit names, or both that have the path, the one that leaves it first;
-        raises `Refused`."""
+        raises `EditRefused`."""
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
@@ -206,7 +206,7 @@ class Files:
         return tuple(files) or (self.of_base(path),)
 
     def of_base(self, path: str, *, link: bool = False) -> File:
-        """The file, or the symbolic link, that the base has there; raises `Refused`."""
+        """The file, or the symbolic link, that the base has there; raises `EditRefused`."""
         if path not in self._base or self._base[path].was_link != link:
             data, entry = self._existing(path, link=link)
             bit = entry.executable
@@ -222,7 +222,7 @@ class Files:
         suggests = self._suggestions > 0
         try:
             return targets.existing(self.tree, path, self._rules, suggests=suggests, link=link)
-        except Refused as refused:
+        except EditRefused as refused:
             self._suggestions -= refused.problem.code == "path.not_found"
             raise
 
@@ -252,7 +252,7 @@ class Files:
         return targets.check_new(self.tree, path, self._rules, leaving)
 
     def place(self, file: File, path: str) -> None:
-        """Put a file where it was not; raises `Refused`."""
+        """Put a file where it was not; raises `EditRefused`."""
         if self.tree.entry(path) is None:
             self._new_paths.add(path)
         if self.placed.get(file.path) is file:
@@ -302,12 +302,12 @@ class Files:
                 yield FileChange(origin, file.before, None, file.executable)
 
 
-def clash(edit: Edit, file: File | None, what: str) -> Refused:
+def clash(edit: Edit, file: File | None, what: str) -> EditRefused:
     """The refusal of an edit that wants something else of the file than an earlier one."""
     deeds = file.by if file else {}
     other = next((deeds[deed] for deed in get_args(Deed) if deed in deeds), None)
-    return Refused(
-        Problem(
+    return EditRefused(
+        ErrorProblem(
             "conflict.overlap",
             f"edit {edit.id} ({op_name(edit)} {edit.path}) collides with {what}"
             + (f": edit {other}" if other else ""),

@@ -18,51 +18,56 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
-from patchq.core.model.values import Edit, FileChange, Hunk, Plan, Problem
+from patchq.core.model.values import Edit, ErrorProblem, FileChange, Hunk, Plan
 from patchq.core.plan.syntax import unparsable
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.readings import is_escaped_line, unescape, unescape_text
 from patchq.core.text.fence_language import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
 
-def escaped_file(edit: Edit, op: Create) -> Problem | None:
-    """A new file whose line breaks are all written as escapes, as a problem."""
-    if not is_escaped_line(op.text):
-        return None
-    return Problem(
-        "response.unreadable_edit",
-        f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
-        "write the new file's lines as lines, without backslash escapes",
-        edit=edit.id,
-        line=edit.at[0],
-    )
+def check_lines(edit: Edit, text: str) -> None:
+    """Raise `EditRefused` for a new file whose line breaks are all written as escapes."""
+    if is_escaped_line(text):
+        raise EditRefused(
+            ErrorProblem(
+                "response.unreadable_edit",
+                f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
+                "write the new file's lines as lines, without backslash escapes",
+                edit=edit.id,
+                line=edit.at[0],
+            )
+        )
 
 
-def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
-    """A whole file that would lose most of its lines, or may be a mere excerpt, as a problem."""
+def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
+    """Raise `EditRefused` for a whole file that loses most lines, or may be an excerpt."""
     before = [line.strip() for line in base.contents if line.strip()]
     after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
     if op.quoting and not _keeps(before, after):
-        return Problem(
-            "response.unreadable_edit",
-            f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
-            "send the lines that change as an edit that quotes them; to write the whole file, put "
-            f"its path into the fence's info: {named_fence(edit.path)}",
-            edit=edit.id,
-            path=edit.path,
-            line=edit.at[0],
+        raise EditRefused(
+            ErrorProblem(
+                "response.unreadable_edit",
+                f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
+                "send the lines that change as an edit that quotes them; to write the whole file, "
+                f"put its path into the fence's info: {named_fence(edit.path)}",
+                edit=edit.id,
+                path=edit.path,
+                line=edit.at[0],
+            )
         )
     if len(after) < len(before) * rules.shrink:
-        return Problem(
-            "edit.shrinks",
-            f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of {edit.path}",
-            "send the whole file, or quote the lines to delete",
-            edit=edit.id,
-            path=edit.path,
+        raise EditRefused(
+            ErrorProblem(
+                "edit.shrinks",
+                f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of "
+                f"{edit.path}",
+                "send the whole file, or quote the lines to delete",
+                edit=edit.id,
+                path=edit.path,
+            )
         )
-    return None
 
 
 def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
@@ -77,21 +82,23 @@ def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
     return kept >= 0.9 * len(before) or (ends and others >= (len(before) - 2) / 2)
 
 
-def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
-    """New text beyond ASCII for a file whose bytes are not UTF-8, as a problem."""
+def check_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> None:
+    """Raise `EditRefused` for new text beyond ASCII in a file that is not UTF-8."""
     if all(hunk.new.isascii() for hunk in hunks) or text.is_utf8:
-        return None
+        return
     own = set(text.contents)
     lines = (line.removesuffix(b"\r") for hunk in hunks for line in hunk.new.split(b"\n"))
-    if all(line.isascii() or line in own for line in lines):
-        return None
-    return Problem(
-        "file.encoding",
-        f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII into it",
-        "keep the new lines to ASCII, or leave this file out",
-        edit=edit.id,
-        path=edit.path,
-    )
+    if not all(line.isascii() or line in own for line in lines):
+        raise EditRefused(
+            ErrorProblem(
+                "file.encoding",
+                f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII "
+                "into it",
+                "keep the new lines to ASCII, or leave this file out",
+                edit=edit.id,
+                path=edit.path,
+            )
+        )
 
 
 # ---------------------------------------------------------------- escapes

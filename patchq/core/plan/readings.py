@@ -28,7 +28,7 @@ from patchq.core.model.ops import (
     ReplaceText,
     halves,
 )
-from patchq.core.model.values import Collision, Edit, EditOutcome, Plan, Problem
+from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
 from patchq.core.plan.files import File
 from patchq.core.plan.patches import footprints
 from patchq.core.resolve.ladder import Found, Missed
@@ -87,7 +87,7 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
     outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
     lines = outcome.lines or (1, 1)
     where = f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
-    problem = Problem(
+    problem = ErrorProblem(
         "conflict.order",
         f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "
         f"{where} of {outcome.path}; after {earlier}, it changes what {earlier} writes",
@@ -101,7 +101,8 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
     return Plan(
         (),
         tuple(_idle(outcome, later) for outcome in on_base.edits),
-        (*on_base.problems, problem),
+        (*on_base.errors, problem),
+        on_base.warnings,
     )
 
 

@@ -75,7 +75,7 @@ def infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> 
 
     With the plan there; else both as they are.
     """
-    errors = {problem.code for problem in on_tip.problems if problem.severity == "error"}
+    errors = {error.code for error in on_tip.errors}
     if base.how != "tip" or not errors <= _MISSED:
         return base, on_tip
     repo, tip = session.repo, base.commit

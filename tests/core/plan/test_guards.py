@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Replace
 from patchq.core.model.values import Plan
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from tests.helpers.trees import RULES, edits, planned, told
 
 
-def code(before: str, old: str, new: str, rules: Rules = RULES) -> Plan:
+def code(before: str, old: str, new: str, rules: PlanRules = RULES) -> Plan:
     """The plan of one replacement in a file that is no document."""
     return planned({"f.c": before}, edits(("f.c", Replace(old, new))), rules)
 
