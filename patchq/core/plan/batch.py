@@ -39,8 +39,8 @@ from patchq.core.model.values import (  # fmt: skip
 )
 from patchq.core.plan import conflicts, elision, guards, selection
 from patchq.core.plan.deeds import Deeds
+from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.files import File, Files, clash, outcome
-from patchq.core.plan.patches import footprints
 from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
 from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
@@ -267,7 +267,7 @@ class _Batch:
             raise self._missed(edit, file, text, now)
         if isinstance(now, Missed) or now.already:
             return None
-        writer = file.overlay.last_writer(*text.span(now.start, now.end))
+        writer = file.edited.last_writer(*text.span(now.start, now.end))
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
         literal = edit.called and now.rung == "exact"
         if not (writer or asserts or literal):
@@ -349,7 +349,7 @@ class _Batch:
         if on_base:
             return self._put(edit, file, found, done)
         quoted = Hunk(*text.span(found.start, found.end), b"")
-        needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
+        needs = file.edited.fold(edit.id, edit.format, changes, quoted)
         if file.stated_by is not None and file.stated_by not in needs:
             needs = (file.stated_by, *needs)
         done = replace(done, needs=needs)
@@ -360,9 +360,9 @@ class _Batch:
         if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
         old, new = halves(edit.op)
-        if old == new and (patch := file.overlay.changed(*file.text.span(found.start, found.end))):
+        if old == new and (patch := file.edited.changed(*file.text.span(found.start, found.end))):
             raise conflicts.contradiction(edit, file, found, patch)
-        if other := file.overlay.add(footprints(edit, found, self.meaning[id(edit)])):
+        if other := file.edited.add(changed_ranges(edit, found, self.meaning[id(edit)])):
             raise conflicts.overlap(edit, file, found, other)
         file.said.add(self.meaning[id(edit)])
         if edit.format == INDEXED:

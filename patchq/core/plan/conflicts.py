@@ -12,8 +12,8 @@ from patchq.core.model.values import (
     FileChange,
     WarningProblem,
 )
+from patchq.core.plan.edited_text import ChangedRange, Patch
 from patchq.core.plan.files import File
-from patchq.core.plan.patches import Footprint, Patch
 from patchq.core.plan.targets import EditRefused
 from patchq.core.resolve.ladder import Found
 from patchq.core.text.lines import Text
@@ -106,9 +106,9 @@ def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRef
     )
 
 
-def overlap(edit: Edit, file: File, found: Found, other: Footprint) -> EditRefused:
+def overlap(edit: Edit, file: File, found: Found, other: ChangedRange) -> EditRefused:
     """Two edits of the same bytes."""
-    here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
+    here = _changed_lines(file.text, ChangedRange(edit.id, edit.format, found.hunks))
     there = _changed_lines(file.text, other)
     return EditRefused(
         ErrorProblem(
@@ -139,5 +139,5 @@ def void(outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> list
     ]
 
 
-def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
-    return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))
+def _changed_lines(text: Text, changed: ChangedRange) -> tuple[int, int]:
+    return text.line_at(changed.start), text.line_at(max(changed.start, changed.end - 1))

@@ -11,8 +11,8 @@ from __future__ import annotations
 from patchq.core.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
 from patchq.core.model.values import Collision, Edit, ErrorProblem, Tree
 from patchq.core.plan import elision, guards, targets
+from patchq.core.plan.edited_text import ChangedRange
 from patchq.core.plan.files import File, Files, clash
-from patchq.core.plan.patches import Footprint
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found, Rewrite, resolve
 from patchq.core.resolve.readings import quoted_lines
@@ -245,7 +245,7 @@ class Deeds:
         guards.check_encoding(edit, file.text, hunks)
         elision.check_changes(edit, self._rules, file.text, hunks)
         if hunks:
-            file.overlay.add([Footprint(edit.id, edit.format, hunks)])
+            file.edited.add([ChangedRange(edit.id, edit.format, hunks)])
         return file.after() != file.before
 
     def _overwrite(self, file: File, edit: str, text: Text) -> None:

@@ -40,7 +40,7 @@ _COMMENT = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _LEFT = frozenset(("rest", "remaining", "existing", "unchanged", "same", "omitted", "previous"))
 _MOST_OTHERS = 7
-_SIGNS = (*(word.encode() for word in sorted(_LEFT)), b"...", "\u2026".encode())
+_SIGN = re.compile("|".join((*sorted(_LEFT), r"\.\.\.", "\u2026")).encode(), re.IGNORECASE)
 _DOTS = frozenset(("...", "\u2026", "[...]", "[\u2026]", "(...)"))
 _DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
 _DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
@@ -102,8 +102,7 @@ def _stands_for(path: str, line: str) -> bool:
 
 def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
     """Yield the lines of a replacement that stand for lines that go, and the number of these."""
-    folded = hunk.new.lower()
-    if not any(sign in folded for sign in _SIGNS):
+    if not _SIGN.search(hunk.new):
         return
     old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")

@@ -38,7 +38,7 @@ from patchq.core.model.values import (
     Tree,
 )
 from patchq.core.plan import targets
-from patchq.core.plan.overlay import Overlay
+from patchq.core.plan.edited_text import EditedText
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.text.line_diff import whole_lines
 from patchq.core.text.lines import Text, content
@@ -91,10 +91,10 @@ class File:
     """What edits of the base mean."""
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
     """What indexed edits change of the base, in runs, by their ids."""
-    overlay: Overlay = field(init=False)
+    edited: EditedText = field(init=False)
 
     def __post_init__(self) -> None:
-        self.overlay = Overlay(self.text.whole)
+        self.edited = EditedText(self.text)
 
     @property
     def mode_before(self) -> bool | None:
@@ -123,11 +123,11 @@ class File:
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
-        return self.text if self.overlay.is_bare else self.overlay.now()
+        return self.edited.now()
 
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""
-        self.text, self.overlay = text, Overlay(text.whole)
+        self.text, self.edited = text, EditedText(text)
         self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
         self.by = {deed: by for deed, by in self.by.items() if deed == "renamed"}
 
@@ -137,7 +137,7 @@ class File:
             return None
         if self.stated is not None:
             return self.stated
-        whole = self.overlay.text()
+        whole = self.edited.data()
         if self.final_newline is None:
             return self.text.restored(whole)
         return whole if self.final_newline else content(whole)
@@ -146,7 +146,7 @@ class File:
         """The changed lines of a file that the base has; None where they are not known."""
         if self.before is None or self.origin is None or self.stated is not None:
             return None
-        return whole_lines(self.before, after, self.overlay.hunks())
+        return whole_lines(self.before, after, self.edited.hunks())
 
 
 class Files:
@@ -212,10 +212,10 @@ class Files:
             bit = entry.executable
             text = Text(data)
             text.expect(len(self.by_path.get(path, ())))
-            self._base[path] = File(
+            self._base[path] = file = File(
                 path, text, data, bit, path, was_executable=bit, link=link, was_link=link
             )
-            self._all[id(self._base[path])] = self._base[path]
+            self._all[id(file)] = file
         return self._base[path]
 
     def _existing(self, path: str, *, link: bool) -> tuple[bytes, Entry]:

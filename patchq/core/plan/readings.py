@@ -29,8 +29,8 @@ from patchq.core.model.ops import (
     halves,
 )
 from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
+from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.files import File
-from patchq.core.plan.patches import footprints
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
 
@@ -115,7 +115,7 @@ def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
 
 def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
     """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
-    if file.overlay.is_bare:
+    if file.edited.is_bare:
         return False
     if meaning in file.said or meaning in file.folded:
         return False
@@ -127,16 +127,16 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return edit.called and base.why in ("ambiguous", "count")
     if base.already:
         return False
-    disturbed = file.overlay.disturbs(*file.text.span(base.start, base.end))
+    disturbed = file.edited.disturbs(*file.text.span(base.start, base.end))
     if disturbed and not base.hunks:
         return True
-    if edit.called and file.overlay.collides(footprints(edit, base, meaning)):
+    if edit.called and file.edited.collides(changed_ranges(edit, base, meaning)):
         return True
     if not disturbed and base.rung == "exact" and not _means_all(op):
         return False
     quote = halves(op)[0].encode("utf-8", "surrogateescape")
     lines = isinstance(op, Replace | PatchHunk)
-    return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
+    return base.rung in _REWRITTEN or file.edited.may_hold(quote, lines=lines)
 
 
 def _means_all(op: PartOp) -> bool:
