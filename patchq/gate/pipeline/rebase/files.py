@@ -277,12 +277,7 @@ class _File:
         now = self.move.repo.tree(self.move.tip).read(self.source)
         theirs = line_hunks(change.before, now)
         ours = line_hunks(change.before, change.after)
-        there = [
-            (it.now.lines[0] - 1, it.now.lines[1])
-            for it in self.placed
-            if it.now.state == "already_applied" and it.now.lines
-        ]
-        carried = carry_lines(change.before, change.after, now, ours, theirs, there)
+        carried = carry_lines(change.before, change.after, now, ours, theirs)
         self.beside = any(touch.beside for touch in carried.touches)
         result = {touch.ours for touch in carried.touches if touch.same}
         self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)

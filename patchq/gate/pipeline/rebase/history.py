@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from itertools import islice
 from typing import Literal
 
 from patchq.core.model.report import STANDING, Delivery
-from patchq.core.model.values import Collision, Problem
+from patchq.core.model.values import Collision, FileChange, Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.objects import BLOB, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report.message import subject
 
+_MOST_COMMITS = 300
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
@@ -26,14 +31,14 @@ def standing(report: Delivery, context: RepoContext, tip: str) -> Standing:
     commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:
         return "gone"
-    return "touched" if _touched_paths(repo, commit, tip) else "landed"
+    return "touched" if touched_paths(repo, commit, tip) else "landed"
 
 
 def touched_since(report: Delivery, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
     commit = traces.landing(report, repo, tip)
     assert commit is not None
-    path = _touched_paths(repo, commit, tip)[0]
+    path = touched_paths(repo, commit, tip)[0]
     collision = collides_with(repo, commit, tip, path)
     return Problem(
         "conflict.base",
@@ -45,7 +50,45 @@ def touched_since(report: Delivery, repo: Repository, tip: str) -> Problem:
     )
 
 
-def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
+def digest_of(changes: Iterable[FileChange]) -> str:
+    """Return the sha256 (hex) of the paths of changes, with the blobs before and after."""
+    blobs: dict[str, tuple[str | None, str | None]] = {}
+    for change in changes:
+        before, after = (
+            None if data is None else object_id(BLOB, data)
+            for data in (change.before, change.after)
+        )
+        if change.renamed_from is not None:
+            blobs[change.renamed_from], before = (before, None), None
+        blobs[change.path] = before, after
+    return _digest(blobs)
+
+
+def _digest(blobs: Mapping[str, tuple[str | None, str | None]]) -> str:
+    lines = (f"{path}\0{was}\0{now}\n" for path, (was, now) in sorted(blobs.items()))
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
+    """Return the newest commit since the base that makes the same of the same files.
+
+    A batch's trailer says what its edits made on its own base, wherever it landed.
+    """
+    wanted = digest_of(changes)
+    for commit in islice(repo.touching(tip, base, changes[0].path), _MOST_COMMITS):
+        parents = repo.parents(commit)
+        if f"sha256:{wanted}" in traces.trailers(repo, commit).get("Patchq-Edits", ()):
+            return commit
+        made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
+        blobs = {path: (was and was[1], now and now[1]) for path, (was, now) in made.items()}
+        if blobs.keys() == {path for change in changes for path in change.paths} and (
+            _digest(blobs) == wanted
+        ):
+            return commit
+    return None
+
+
+def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     """The paths of a commit whose changed lines are not on the tip as the commit left them."""
     parents = repo.parents(commit)
     if not parents:
