@@ -41,7 +41,7 @@ from patchq.core.plan import conflicts, elision, guards, selection
 from patchq.core.plan.deeds import Deeds
 from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.files import File, Files, clash, outcome
-from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
+from patchq.core.plan.readings import BatchReading, Order, may_follow, means_all, meant
 from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
 from patchq.core.resolve.effort import Effort
@@ -270,11 +270,17 @@ class _Batch:
             return None
         writer = file.edited.last_writer(*text.span(now.start, now.end))
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
-        literal = edit.called and now.rung == "exact"
+        literal = edit.called and now.rung == "exact" and not self._keeps_places(op, file, base)
         if not (writer or asserts or literal):
             return None
         self.followed[edit.id] = writer or file.edits[-1]
         return now
+
+    def _keeps_places(self, op: PartOp, file: File, base: Found | Missed) -> bool:
+        """Return whether an edit of all places has them on the base as before."""
+        if not means_all(op) or isinstance(base, Missed):
+            return False
+        return not file.edited.disturbs(*file.text.span(base.start, base.end))
 
     def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
         """The base's text, and that which the edits so far leave, each with whether it is the

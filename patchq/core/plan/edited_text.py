@@ -8,7 +8,7 @@ replacements that it touches.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import attrgetter
 
@@ -21,8 +21,6 @@ from patchq.core.text.lines import Text, plain_typography
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
 _EDITS = attrgetter("edits")
-_LONG_LINE = 1000
-"""Of a longer line that is changed inside, it is not remembered what it is now."""
 
 
 class ChangedRange(Struct, frozen=True):
@@ -98,79 +96,6 @@ class Patch(Struct, frozen=True):
         return not (ends_line and self.new.startswith((b"\n", b"\r\n")))
 
 
-Neighbours = Callable[[int, int], Sequence[Patch]]
-"""Gives the patches that overlap or border on the bytes between two offsets of the base."""
-
-
-class WrittenLines:
-    """Such lines of one base; a `Neighbours` is asked where a replacement is a part of a line."""
-
-    def __init__(self, base: Text) -> None:
-        self._base = base
-        self._whole: set[bytes] = set()
-        """Each as a whole, without blanks round it."""
-        self._letters = bytearray()
-        """The same lines, one behind the other."""
-        self._unread: list[Hunk] = []
-        """Replacements of the base whose lines are not among them yet; most are never asked for."""
-        self._mingled = False
-        """Whether two replacements met on one line, or one changed a long one, so that not all
-        such lines are known."""
-
-    def note(self, hunk: Hunk) -> None:
-        """Say that bytes of the base were replaced."""
-        self._unread.append(hunk)
-
-    def fold(self, text: Text, hunk: Hunk, neighbours: Neighbours) -> None:
-        """Say that bytes of `text`, which the replacements so far made, are to be replaced."""
-        self._read(neighbours)
-        if not self._mingled:
-            self._remember(text, hunk.start, hunk.new, hunk.end)
-
-    def may_hold(self, quote: bytes, neighbours: Neighbours, *, lines: bool) -> bool:
-        """Whether a place of the quote, of whole `lines` or of characters, could reach into what
-        was written; no means no."""
-        self._read(neighbours)
-        sought = [line for line in map(_stripped, quote.split(b"\n")) if line]
-        if self._mingled or not sought:
-            return True
-        if lines:
-            return not self._whole.isdisjoint(sought)
-        return any(line in self._letters for line in sought)
-
-    def _read(self, neighbours: Neighbours) -> None:
-        """Note the lines of the replacements that were made since."""
-        for hunk in self._unread:
-            if self._mingled:
-                break
-            first, last = self._remember(self._base, hunk.start, hunk.new, hunk.end)
-            self._mingled |= (first, last) != (hunk.start, hunk.end) and any(
-                other.start < hunk.start or hunk.end < other.end
-                for other in neighbours(first, last)
-            )
-        self._unread.clear()
-
-    def _remember(self, text: Text, start: int, new: bytes, end: int) -> tuple[int, int]:
-        """Note the lines that stand now where the bytes `start:end` of `text` become `new`; returns
-        the bytes of the text that are parts of them."""
-        first, last = start, end
-        if not _begins_line(text, first):
-            near = max(start - _LONG_LINE, 0)
-            first = text.part(near, start).rfind(b"\n") + 1
-            first += near if first else 0
-        if not (_begins_line(text, last) and new.endswith(b"\n")):
-            last = text.part(end, min(end + _LONG_LINE, text.size)).find(b"\n") + 1
-            last = end + last if last else text.size
-        if max(start - first, last - end) > _LONG_LINE:
-            self._mingled = True
-        else:
-            lines = (text.part(first, start) + new + text.part(end, last)).split(b"\n")
-            bare = [_stripped(line) for line in lines]
-            self._whole.update(bare)
-            self._letters += b"\n".join([*bare, b""])
-        return first, last
-
-
 class EditedText:
     """A base text and the replacements that edits have made of it."""
 
@@ -188,7 +113,12 @@ class EditedText:
         """The offsets of the first patches in the text as it stands."""
         self._later: list[Patch] = []
         """The patches that `_now` lacks."""
-        self._written = WrittenLines(self._base)
+        self._new_lines: set[bytes] = set()
+        """The lines that whole-line patches wrote, without blanks round them."""
+        self._unread: list[Hunk] = []
+        """Replacements of the base whose lines are not among them yet; most are never needed."""
+        self._cuts_lines = False
+        """True if a patch is not of whole lines, so that not all new lines are known."""
         self._latest: dict[str, None] = {}
         """The edits that no later one needs."""
 
@@ -254,7 +184,7 @@ class EditedText:
                     at = bisect_right(self._patches, (hunk.start, hunk.end), key=_SPAN)
                 self._put(at, at, patch)
                 self._later.append(patch)
-                self._written.note(hunk)
+                self._unread.append(hunk)
                 self._latest[claim.edit] = None
         return None
 
@@ -355,9 +285,20 @@ class EditedText:
             for one in self._between(start, end)
         )
 
-    def may_hold(self, quote: bytes, *, lines: bool) -> bool:
-        """Return whether a quote, of whole `lines` or of characters, may reach into new text."""
-        return not self.is_bare and self._written.may_hold(quote, self._between, lines=lines)
+    def may_hold(self, quote: bytes) -> bool:
+        """Return whether a place of a quote of whole lines may reach into new text."""
+        for hunk in self._unread:
+            self._note_lines(self._base, hunk)
+        self._unread.clear()
+        quoted = [line for line in map(_stripped, quote.split(b"\n")) if line]
+        return self._cuts_lines or not quoted or not self._new_lines.isdisjoint(quoted)
+
+    def _note_lines(self, text: Text, hunk: Hunk) -> None:
+        """Note the lines that a hunk writes into a text."""
+        ends = not hunk.new or hunk.new.endswith(b"\n")
+        whole = ends and _begins_line(text, hunk.start) and _begins_line(text, hunk.end)
+        self._cuts_lines |= not whole
+        self._new_lines.update(map(_stripped, hunk.new.split(b"\n")))
 
     def last_writer(self, start: int, end: int) -> str | None:
         """Return the last edit that wrote some of the bytes `start:end` of `now`, or took some."""
@@ -393,7 +334,7 @@ class EditedText:
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
         """Make one patch of the hunk and of all patches that it touches."""
-        self._written.fold(self.now(), hunk, self._between)
+        self._note_lines(self.now(), hunk)
         first, last = self._touched(hunk)
         left, right, new = hunk.start, hunk.end, hunk.new
         if first < last:
@@ -460,5 +401,5 @@ def _begins_line(text: Text, at: int) -> bool:
 
 
 def _stripped(line: bytes) -> bytes:
-    """A line as every reading may see it."""
+    """Return a line as every reading may see it."""
     return plain_typography(line).strip()

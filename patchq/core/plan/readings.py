@@ -26,7 +26,6 @@ from patchq.core.model.ops import (
     PatchHunk,
     Replace,
     ReplaceText,
-    halves,
 )
 from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
 from patchq.core.plan.edited_text import changed_ranges
@@ -132,14 +131,14 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return True
     if edit.called and file.edited.collides(changed_ranges(edit, base, meaning)):
         return True
-    if not disturbed and base.rung == "exact" and not _means_all(op):
+    if not disturbed and base.rung == "exact" and not means_all(op):
         return False
-    quote = halves(op)[0].encode("utf-8", "surrogateescape")
-    lines = isinstance(op, Replace | PatchHunk)
-    return base.rung in _REWRITTEN or file.edited.may_hold(quote, lines=lines)
+    if base.rung in _REWRITTEN or not isinstance(op, Replace | PatchHunk):
+        return True
+    return file.edited.may_hold(op.old.encode("utf-8", "surrogateescape"))
 
 
-def _means_all(op: PartOp) -> bool:
+def means_all(op: PartOp) -> bool:
     """Whether it means more places than one, so that a further one would count."""
     if isinstance(op, ReplaceText):
         return op.count != 1
