@@ -38,9 +38,9 @@ from patchq.core.model.values import (  # fmt: skip
     refusal,
 )
 from patchq.core.plan import conflicts, elision, guards, selection
-from patchq.core.plan.deeds import Deeds
 from patchq.core.plan.edited_text import changed_ranges
-from patchq.core.plan.files import File, Files, clash, outcome
+from patchq.core.plan.file_operations import FileOperations
+from patchq.core.plan.files import File, Files, clash, collision, outcome
 from patchq.core.plan.readings import BatchReading, Order, may_follow, means_all, meant
 from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
@@ -67,7 +67,7 @@ def plan(
     declared: bool = False,
     diagnosed: bool = True,
 ) -> Plan:
-    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
+    """Return what the edits do to `tree`; a plan with errors changes nothing.
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
     it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
@@ -104,7 +104,7 @@ class _Batch:
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
-        self.deeds = Deeds(tree, rules, self.files)
+        self.operations = FileOperations(tree, rules, self.files)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -127,7 +127,7 @@ class _Batch:
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
         outcomes = cascade.run()
-        if self.deeds.overwritten:
+        if self.operations.overwritten:
             outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
         errors = list(cascade.errors)
@@ -142,13 +142,13 @@ class _Batch:
             tuple(outcomes),
             tuple(errors),
             tuple(cascade.warnings),
-            tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
+            tuple(path for path in dict.fromkeys(self.operations.blind) if path in changed),
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def _told(self, outcome: EditOutcome) -> EditOutcome:
         """The outcome of an edit, once all are known: a later call may have made it void."""
-        by = self.deeds.overwritten.get(outcome.id)
+        by = self.operations.overwritten.get(outcome.id)
         if by is None or outcome.state not in ("applied", "already_applied"):
             return outcome
         return replace(outcome, state="skipped", cancelled_by=by, needs=())
@@ -180,25 +180,26 @@ class _Batch:
                 edit, "applied" if self._whole_file(edit, edit.op) else "already_applied"
             )
         said = self.seen[key]
-        if said.id in self.deeds.overwritten:
-            raise conflicts.said_again(edit, said, self.deeds.overwritten[said.id])
+        if said.id in self.operations.overwritten:
+            between = self.operations.overwritten[said.id]
+            raise collision(edit, "what another one makes of the file", between, "conflict.order")
         return outcome(edit, said.state)
 
     def _whole_file(self, edit: Edit, op: Op) -> bool:
         """Say something of a file as a whole; whether that changes anything."""
         match op:
             case WriteBytes():
-                return self.deeds.put(edit, op)
+                return self.operations.put(edit, op)
             case SetMode():
-                return self.deeds.set_mode(edit, op)
+                return self.operations.set_mode(edit, op)
             case Create():
-                return self.deeds.create(edit, op)
+                return self.operations.create(edit, op)
             case Write():
-                return self.deeds.write(edit, op)
+                return self.operations.write(edit, op)
             case DeleteFile():
-                self.deeds.delete(edit, op)
+                self.operations.delete(edit, op)
             case Rename(to):
-                self.deeds.rename(edit, to)
+                self.operations.rename(edit, to)
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
@@ -254,8 +255,10 @@ class _Batch:
     def _in_sequence(
         self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
     ) -> Found | None:
-        """Where an edit stands that follows those before it, if its place on the base is not all
-        that it may mean; None where it is, or where the order does not ask for it."""
+        """Return the place of an edit that follows those before it.
+
+        None if its place on the base is all that it may mean, or the order does not ask for it.
+        """
         if not may_follow(edit, op, file, base, self.meaning[id(edit)]):
             return None
         self.meets = True
@@ -295,8 +298,10 @@ class _Batch:
 
     @cached_property
     def _lines_hold(self) -> bool:
-        """Whether stated lines may tell equal places apart: the base is the one that the response
-        names, and no hunk that has one place only contradicts its own number."""
+        """True if stated lines may decide between equal places.
+
+        The response names the base, and no hunk with a single place contradicts its own number.
+        """
         if not self.declared:
             return False
         for section in self.sections.values():
@@ -316,7 +321,7 @@ class _Batch:
     def _match(
         self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
-        """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
+        """Return the place of an edit in a text; hunks of one file are placed in its order."""
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
@@ -348,7 +353,7 @@ class _Batch:
         file.edits.append(edit.id)
         by_number = isinstance(edit.op, InsertAt) or found.by_number
         if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
-            self.deeds.blind.append(edit.path)
+            self.operations.blind.append(edit.path)
         done = _placed(edit, found, on_base)
         inserts = changes and changes[0].start == changes[0].end
         if inserts and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
@@ -404,12 +409,12 @@ def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied
 
 
 def _section(edit: Edit) -> object:
-    """What is equal for the hunks of one file that stand in its order."""
+    """Return a key that hunks of one file share which are in its order."""
     return edit.section or id(edit)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
-    """Whether the hunk changes the file's last line, be it by its newline alone."""
+    """Return whether the hunk changes the last line, be it by its newline alone."""
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == text.size

@@ -1,4 +1,4 @@
-"""Why the edits of a batch cannot stand together, or come to nothing."""
+"""Refusals of edits that contradict each other, or change nothing."""
 
 from __future__ import annotations
 
@@ -31,21 +31,6 @@ def unmade(edit: Edit, cause: ErrorProblem, problem: ErrorProblem) -> EditRefuse
             edit=edit.id,
             path=edit.path,
         ),
-    )
-
-
-def said_again(edit: Edit, said: EditOutcome, between: str) -> EditRefused:
-    """Who says again of a whole file what another edit has made void."""
-    return EditRefused(
-        ErrorProblem(
-            "conflict.order",
-            f"edit {edit.id} says of {edit.path} what edit {said.id} said, and edit {between} "
-            "something else between them: said once, the file is as that one leaves it; done "
-            "again, it is as before",
-            "say once what shall become of the file",
-            path=edit.path,
-            conflicts_with=Collision(edit=between, path=edit.path),
-        )
     )
 
 

@@ -130,7 +130,7 @@ def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
 
 
 def _is_known(line: str, old: str, base: Text | None) -> bool:
-    """Whether the quote or the file has the line."""
+    """Return whether the quote or the file has the line."""
     bare = line.strip()
     if any(bare == other.strip() for other in old.split("\n")):
         return True

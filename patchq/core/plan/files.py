@@ -54,7 +54,7 @@ _NAMES: dict[type, str] = {
 }
 
 
-Deed = Literal["deleted", "renamed", "made", "edited", "written"]
+FileOperation = Literal["deleted", "renamed", "made", "edited", "written"]
 """What can be done to a file, in the order in which a clash names who did it."""
 
 
@@ -79,7 +79,7 @@ class File:
     """Whether the base has one there."""
     stated: bytes | None = None
     """All that it is to hold, where an edit says it in bytes."""
-    by: dict[Deed, str] = field(default_factory=dict)
+    by: dict[FileOperation, str] = field(default_factory=dict)
     """The edits that did something to it."""
     edits: list[str] = field(default_factory=list)
     """The edits that say what it holds."""
@@ -98,12 +98,12 @@ class File:
 
     @property
     def mode_before(self) -> bool | None:
-        """Whether it was executable, where the batch changes that."""
+        """Return whether it was executable, where the batch changes that."""
         return self.was_executable if self.was_executable != self.executable else None
 
     @property
     def link_before(self) -> bool | None:
-        """Whether it was a link, where the batch changes that."""
+        """Return whether it was a link, where the batch changes that."""
         turned = self.before is not None and self.link != self.was_link
         return self.was_link if turned else None
 
@@ -114,11 +114,11 @@ class File:
 
     @property
     def stays(self) -> bool:
-        """Whether it is still where it was on the base."""
+        """True if it is at the path that it has on the base."""
         return "deleted" not in self.by and self.path == self.origin
 
     def has_base(self, text: Text) -> bool:
-        """Whether it is the base's text."""
+        """Return whether it is the text of the base."""
         return text is self.text and self.stated_by is None
 
     def now(self) -> Text:
@@ -129,10 +129,10 @@ class File:
         """Forget what edits made of it: from now on it is made of this text."""
         self.text, self.edited = text, EditedText(text)
         self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
-        self.by = {deed: by for deed, by in self.by.items() if deed == "renamed"}
+        self.by = {operation: by for operation, by in self.by.items() if operation == "renamed"}
 
     def after(self) -> bytes | None:
-        """What becomes of it; None if it is deleted."""
+        """Return its new bytes; None if it is deleted."""
         if "deleted" in self.by:
             return None
         if self.stated is not None:
@@ -241,7 +241,7 @@ class Files:
         return self._base.get(path)
 
     def is_free(self, path: str) -> bool:
-        """Whether the file that the base has there goes away."""
+        """Return whether the file that the base has there goes away."""
         if self.in_order:
             return path in self._base and not self._base[path].stays
         return path in self.leaving and self.tree.entry(path) is not None
@@ -265,7 +265,7 @@ class Files:
     # ------------------------------------------------------------ what becomes of them
 
     def changes(self) -> Iterator[FileChange]:
-        """What the batch does to the tree: one change for each path."""
+        """Yield the changes of the tree, one for each path."""
         ends = {file.path for file in self if "deleted" not in file.by}
         for file in self:
             yield from self._changes(file, ends)
@@ -303,12 +303,18 @@ class Files:
 
 
 def clash(edit: Edit, file: File | None, what: str) -> EditRefused:
-    """The refusal of an edit that wants something else of the file than an earlier one."""
-    deeds = file.by if file else {}
-    other = next((deeds[deed] for deed in get_args(Deed) if deed in deeds), None)
+    """Return the refusal of an edit that wants something else of a file than an earlier one."""
+    by = file.by if file else {}
+    return collision(edit, what, next((by[it] for it in get_args(FileOperation) if it in by), None))
+
+
+def collision(
+    edit: Edit, what: str, other: str | None, code: str = "conflict.overlap"
+) -> EditRefused:
+    """Return the refusal of an edit of a whole file that cannot stand beside another one."""
     return EditRefused(
         ErrorProblem(
-            "conflict.overlap",
+            code,
             f"edit {edit.id} ({op_name(edit)} {edit.path}) collides with {what}"
             + (f": edit {other}" if other else ""),
             "say once what shall become of the file",
@@ -325,7 +331,7 @@ def outcome(
     match: str | None = None,
     lines: tuple[int, int] | None = None,
 ) -> EditOutcome:
-    """What became of an edit, at which rung and lines."""
+    """Return the outcome of an edit, with its match level and lines."""
     return EditOutcome(
         edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines, (),
         cancelled_by, edit.confidence, edit.description,

@@ -1,4 +1,4 @@
-r"""What must not come of a batch: text that a model does not mean although it wrote it.
+r"""Checks of new text that a model wrote and does not mean.
 
 A file of escapes, a whole file that keeps too little, and text that would give a file two encodings
 are refused.
@@ -97,8 +97,10 @@ def _doubtful(edit: Edit, what: str) -> ErrorProblem:
 
 
 def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
-    """Whether the new lines keep, in order, the first, the last and half of the others, or nine in
-    ten of all."""
+    """Return whether the new lines keep most of the old ones, in order.
+
+    That is the first, the last and half of the others, or nine in ten of all.
+    """
     if not before:
         return True
     changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(before, after))

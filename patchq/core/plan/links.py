@@ -58,7 +58,7 @@ def _made(changes: Sequence[FileChange], before: Tree) -> Iterator[tuple[FileCha
 
 
 def _judge(path: str, denied: Callable[[str], str | None]) -> None:
-    """What is against a link at this path, wherever it leads."""
+    """Raise `_Astray` if no link may be at this path, wherever it leads."""
     if name_key(path.rpartition("/")[2]) in _GITS_OWN:
         raise _Astray("path.denied", "which git does not follow there")
     if reason := denied(f"{path}/-"):
@@ -85,7 +85,7 @@ class _After:
         return entry is not None and entry.kind == "link"
 
     def target(self, path: str) -> bytes:
-        """Where the link at the path leads."""
+        """Return the target of the link at the path."""
         change = self._now.get(path)
         return change.after or b"" if change else self._before.read(path)
 

@@ -41,7 +41,7 @@ Order = Literal["base", "sequence"]
 
 
 class BatchReading(Struct, frozen=True):
-    """What a batch comes to in one order.
+    """Plan of a batch in one order.
 
     `meets` says that the other order may give something else.  `followed` are the edits that stand
     on what others wrote although they have a place on the base, each with one of those others.
@@ -106,14 +106,14 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
 
 
 def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
-    """What becomes of an edit of a batch of which one has failed."""
+    """Return the outcome of an edit in a batch of which one has failed."""
     if outcome.id == failed:
         return replace(outcome, state="failed")
     return replace(outcome, state="ready") if outcome.state == "applied" else outcome
 
 
 def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
-    """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
+    """Return whether an edit with a result on the base may have another place in sequence."""
     if file.edited.is_bare:
         return False
     if meaning in file.said or meaning in file.folded:
@@ -139,7 +139,7 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
 
 
 def means_all(op: PartOp) -> bool:
-    """Whether it means more places than one, so that a further one would count."""
+    """Return whether it means every place, so that a further one would count."""
     if isinstance(op, ReplaceText):
         return op.count != 1
     return isinstance(op, _ALL_OR_ONE) and op.every

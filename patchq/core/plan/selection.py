@@ -33,7 +33,7 @@ _RULES_OUT = _STANDS | {"cancelled"}
 
 
 def is_by_number(text: Text, op: Op) -> bool:
-    """Whether only a number tells the place from others that are alike."""
+    """Return whether only a number tells the place from others that are alike."""
     return (
         isinstance(op, Occurrences)
         and op.at is not None
@@ -54,7 +54,7 @@ def backed(edit: Edit, file: File, found: Found) -> str | None:
 
 
 def _alike(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
-    """Whether two changes of one place give the same bytes."""
+    """Return whether two changes of one place give the same bytes."""
     if one[-1].end < other[0].start or other[-1].end < one[0].start:
         return False
     return same_result(text, (one,), (other,))

@@ -1,4 +1,4 @@
-"""Which file an edit speaks of, and whether it may.
+"""Checks of the paths that edits name.
 
 The first check that fails decides: the path's spelling, what the configuration denies, what stands
 at the path in the base, and whether its bytes can be edited as text.
@@ -41,7 +41,7 @@ _WHAT = {
 
 
 class PlanRules(Struct, frozen=True):
-    """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
+    """Limits on edits; `denied` gives the reason why a path is denied."""
 
     rungs: tuple[str, ...]
     denied: Callable[[str], str | None]
@@ -89,7 +89,7 @@ def check_spelling(path: str, rules: PlanRules, *, exists: bool) -> None:
 
 
 def _spelled(path: str) -> str:
-    """What to write in place of a path that cannot be used."""
+    """Return what to write in place of a path that cannot be used."""
     parts = (part.strip() for part in normalize("NFC", path).split("/"))
     likely = "/".join(part for part in parts if part not in ("", ".")).lstrip("-")
     if path.startswith("/") or check_path(likely):
@@ -273,7 +273,7 @@ def _placeholder(tree: Tree, path: str) -> str | None:
 
 
 def _leaves(tree: Tree, directory: str, leaving: Collection[str]) -> bool:
-    """Whether everything goes that the base has in the directory."""
+    """Return whether everything goes that the base has in the directory."""
     below = (f"{directory}/{name}" for name in tree.names(directory))
     return bool(leaving) and all(
         path in leaving

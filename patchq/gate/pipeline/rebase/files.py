@@ -85,7 +85,7 @@ class Move(Struct, frozen=True, dict=True):
         return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
 
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
-        """Whether no path of the batch changed, nor anything that a new file could meet."""
+        """Return whether no path of the batch changed, nor one that a new file could meet."""
         return all(
             path not in self.changes and not (change.before is None and self._meets_new(path))
             for change in changes
@@ -93,7 +93,7 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _meets_new(self, path: str) -> bool:
-        """Whether the branch made a file where the new one needs a directory, or the reverse."""
+        """Return whether a new file of the branch stands in the way of the path."""
         above = {str(parent) for parent in PurePosixPath(path).parents}
         return any(name in above or name.startswith(f"{path}/") for name in self.changes)
 
@@ -165,7 +165,7 @@ class Move(Struct, frozen=True, dict=True):
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
-    """What stands there on the tip, with some lines around it."""
+    """Return the lines there on the tip, with some around them."""
     first = max(lines[0] - _EXCERPT, 0)
     shown = text.decode("utf-8", "backslashreplace").split("\n")[first : lines[1] + _EXCERPT]
     return first + 1, tuple(shown[:40])
@@ -206,7 +206,7 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
 
 
 def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
-    """What has become of an edit on the tip."""
+    """Return the outcome of an edit on the tip."""
     if edit.id in failed:
         return replace(edit, state="failed")
     return replace(edit, state="already_applied") if edit.id in result else edit
@@ -225,7 +225,7 @@ class _Placed(Struct, frozen=True):
 
     @property
     def quotes(self) -> bool:
-        """Whether it quotes what it means: otherwise it has a place on any text."""
+        """True if it quotes what it means: otherwise it has a place on any text."""
         op = self.edit.op
         by_number = isinstance(op, Occurrences) and op.at is not None
         return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
@@ -297,7 +297,7 @@ class _File:
         return replace(self.change, was_executable=None if same else tip.executable)
 
     def _new_path(self) -> list[ErrorProblem]:
-        """What stands on the tip where the batch wants to put a file."""
+        """Return the problem with what the tip has where the batch puts a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         base = self.move.repo.tree(self.move.base)
         there = tree.entry(path)
@@ -310,7 +310,7 @@ class _File:
         return []
 
     def _is_there(self) -> bool:
-        """Whether the file that the batch makes is on the tip, byte for byte."""
+        """Return whether the tip has the file that the batch makes, byte for byte."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         entry = tree.entry(path)
         kind = "link" if self.change.link else "file"

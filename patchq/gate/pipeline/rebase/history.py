@@ -1,4 +1,4 @@
-"""What happened to a branch since a batch was made: questions to the commits, no writing."""
+"""Changes of a branch since a batch was made, read from its commits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _text(repo: Repository, commit: str, path: str) -> bytes | None:
 
 
 def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool:
-    """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
+    """Return whether lines that `landed` changed have changed again."""
     if before is None or landed is None or now is None:
         return landed != now
     ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, landed)]

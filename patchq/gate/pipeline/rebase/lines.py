@@ -81,7 +81,7 @@ def carry_lines(
 
 
 def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
-    """Where a run of old lines stands today; what was changed in it counts as a whole."""
+    """Return the present place of a run of old lines; a change in it counts as a whole."""
     first, end = lines
     start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
     for a0, a1, b0, b1 in theirs:
@@ -108,7 +108,7 @@ def in_words(lines: Lines) -> str:
 
 
 def _shift(theirs: Sequence[LineHunk], line: int) -> int:
-    """How much further down than before what begins with that old line is today."""
+    """Return how much further down an old line is by now."""
     return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
 

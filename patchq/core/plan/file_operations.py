@@ -1,4 +1,4 @@
-"""What is done to whole files: they are created, written, deleted, renamed.
+"""Operations on whole files: create, write, delete, rename.
 
 Each is checked against the tree and against the rest of the batch.  A file whose text, or place,
 another one takes is judged as one that is written as a whole: it has to keep enough of its lines,
@@ -8,11 +8,11 @@ order, so that one may write anew what others before it wrote; these are left ou
 
 from __future__ import annotations
 
-from patchq.core.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
-from patchq.core.model.values import Collision, Edit, ErrorProblem, Tree
+from patchq.core.model.ops import Create, DeleteFile, Replace, SetMode, Write, WriteBytes
+from patchq.core.model.values import Edit, ErrorProblem, Tree
 from patchq.core.plan import elision, guards, targets
 from patchq.core.plan.edited_text import ChangedRange
-from patchq.core.plan.files import File, Files, clash
+from patchq.core.plan.files import File, Files, clash, collision
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found, Rewrite, resolve
 from patchq.core.resolve.readings import quoted_lines
@@ -23,8 +23,8 @@ from patchq.core.text.quote import decode
 _MOST_SHOWN = 60
 
 
-class Deeds:
-    """What the edits of a batch do to its files as a whole."""
+class FileOperations:
+    """Operations of a batch on its files as a whole."""
 
     def __init__(self, tree: Tree, rules: PlanRules, files: Files) -> None:
         self._tree = tree
@@ -80,7 +80,8 @@ class Deeds:
             return self._rewrite(edit, op, files.of_base(path))
         new = path not in files.placed and path not in files.renames
         if new and files.is_free(path) and not files.in_order:
-            raise self._either(edit)
+            what = f"the renaming of {path}, after which it writes another file than before"
+            raise collision(edit, what, files.renamed[path].id, "conflict.order")
         if new and (files.is_free(path) or not self._tree.entry(path)):
             return self.create(edit, Create(op.text, op.quoting))
         file = files.named(path)[-1]
@@ -221,7 +222,7 @@ class Deeds:
     # ------------------------------------------------------------ writing
 
     def _is_replaced(self, path: str) -> bool:
-        """Whether a file of the base is deleted and made anew."""
+        """Return whether a file of the base is deleted and made anew."""
         if not self._files.in_order:
             return path in self._replaced
         file = self._files.seen(path)
@@ -260,23 +261,6 @@ class Deeds:
             return not text.lines and not quote
         found = resolve(text, Replace(quote, ""), self._rules.rungs)
         return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
-
-    def _either(self, edit: Edit) -> EditRefused:
-        """The refusal of a text for the old path of a file that is renamed."""
-        rename = self._files.renamed[edit.path]
-        assert isinstance(rename.op, Rename)
-        to = rename.op.to
-        return EditRefused(
-            ErrorProblem(
-                "conflict.order",
-                f"edit {edit.id} writes {edit.path}, which edit {rename.id} renames to {to}: "
-                f"written before that, {to} has the new text and {edit.path} is gone; written "
-                f"after it, {to} has the old text and {edit.path} the new one",
-                f"write {to} if the renamed file is meant, or send one of the two by itself",
-                path=edit.path,
-                conflicts_with=Collision(edit=rename.id, path=edit.path),
-            )
-        )
 
 
 def _id_of(op: WriteBytes) -> str:
