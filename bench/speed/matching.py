@@ -24,10 +24,10 @@ from patchq.core.model.listing import Listing
 from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace, ReplaceText
 from patchq.core.model.values import Edit, Entry
 from patchq.core.plan import batch
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from patchq.core.resolve.readings import RUNGS
 
-RULES = Rules(RUNGS, lambda path: None, 64 << 20)
+RULES = PlanRules(RUNGS, lambda path: None, 64 << 20)
 PATH = "src/big.py"
 PARTS = ("realistic", "grammars", "matching")
 

@@ -206,9 +206,9 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
     return Result(made.changes, made.edits, (*problems, *flaws, *blind))
 
 
-def _limits(rules: Rules) -> targets.Rules:
+def _limits(rules: Rules) -> targets.PlanRules:
     """Return the rules as planning takes them."""
-    return targets.Rules(
+    return targets.PlanRules(
         rungs=tuple(level for level in RUNGS if level in rules.levels),
         denied=rules.deny,
         file_bytes=rules.max_file_bytes,
@@ -220,7 +220,7 @@ def _limits(rules: Rules) -> targets.Rules:
 
 
 def _flaws(
-    parsed: Parsed, made: Plan, tree: MappedTree, rules: targets.Rules
+    parsed: Parsed, made: Plan, tree: MappedTree, rules: targets.PlanRules
 ) -> tuple[Problem, ...]:
     """Return the problems of a plan, of what the response shows beside it, or of its results."""
     if made.refused:

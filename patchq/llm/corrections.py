@@ -46,7 +46,7 @@ from patchq.core.model.ops import (
 )
 from patchq.core.model.values import Correction, Edit, FileChange, Plan, Problem, Tree
 from patchq.core.plan import batch, syntax
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 from patchq.gate.queue.spool import digest
@@ -86,7 +86,7 @@ class PlannedBatch(Struct, frozen=True):
     edits: Sequence[Edit]
     plan: Plan
     tree: Tree
-    rules: Rules
+    rules: PlanRules
     declared: bool = False
 
     def replanned(self, edits: Mapping[str, Edit]) -> PlannedBatch:
@@ -207,7 +207,7 @@ def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None
 
 def _misses(batch: PlannedBatch) -> list[Miss]:
     """The edits to ask about: none, unless correcting quotes can save the whole batch."""
-    errors = [problem for problem in batch.plan.problems if problem.severity == "error"]
+    errors = batch.plan.errors
     if not 0 < len(errors) <= _MOST_ASKED:
         return []
     by_id = {edit.id: edit for edit in batch.edits}

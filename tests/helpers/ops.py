@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit, Plan
 from patchq.core.plan import batch as apply
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from tests.helpers.trees import PATH, RULES, DictTree
 
 
@@ -22,7 +22,7 @@ def batch(*ops: Op, format: str = "edit_calls", path: str = PATH) -> list[Edit]:
 def plan(
     data: bytes | str | None,
     edits: list[Edit],
-    rules: Rules = RULES,
+    rules: PlanRules = RULES,
     *,
     declared: bool = False,
     path: str = PATH,

@@ -8,10 +8,10 @@ from patchq.core.model.listing import Listing
 from patchq.core.model.ops import Op, Replace
 from patchq.core.model.values import Edit, Entry, EntryKind, Plan
 from patchq.core.plan import batch as apply
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from patchq.core.resolve.readings import RUNGS
 
-RULES = Rules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
+RULES = PlanRules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
 PATH = "f.txt"
 
 
@@ -69,14 +69,14 @@ def edits(*ops: Op | tuple[str, str] | tuple[str, Op]) -> list[Edit]:
 
 
 def planned(
-    files: Mapping[str, bytes | str] | bytes | str, batch: Sequence[Edit], rules: Rules = RULES
+    files: Mapping[str, bytes | str] | bytes | str, batch: Sequence[Edit], rules: PlanRules = RULES
 ) -> Plan:
     """The plan of a batch on these files; bytes or text are the file at `PATH`."""
     tree = {PATH: files} if isinstance(files, bytes | str) else files
     return apply.plan(batch, DictTree(tree), rules)
 
 
-def written(data: bytes | str, *ops: tuple[str, str], rules: Rules = RULES) -> bytes | None:
+def written(data: bytes | str, *ops: tuple[str, str], rules: PlanRules = RULES) -> bytes | None:
     """What edits make of the file at `PATH`; None if they are refused."""
     plan = planned(data, edits(*ops), rules)
     if plan.refused:

@@ -231,7 +231,7 @@ def test_g10_only_patchqs_own_trailers_count(repo: Path) -> None:
     assert told["state"] == "applied", told["problems"]
     trailers = git("log", "-1", "--format=%(trailers:only)", "trunk", cwd=repo).split("\n")
     keys = [line.partition(":")[0] for line in trailers if line]
-    assert keys == ["Patchq-Batch", "Patchq-Source", "Patchq-Base", "Assisted-by"]
+    assert keys == ["Patchq-Batch", "Patchq-Source", "Patchq-Base", "Patchq-Edits", "Assisted-by"]
     message = git("log", "-1", "--format=%B", "trunk", cwd=repo)
     assert not quote.HIDDEN.search(message.replace("\n", ""))
     assert not re.search(r"^(?:Signed-off-by|Patchq-Batch: forged)", message, re.MULTILINE)

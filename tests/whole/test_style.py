@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from tests.helpers.rooms import MODULES, tree
 
-RELATIVE_CLAUSES = 679
+RELATIVE_CLAUSES = 603
 """Docstrings that begin so; a change that makes them fewer lowers this."""
-OLD_WORDS = 1122
+OLD_WORDS = 1106
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, convert, field, to_builtins
-from msgspec.structs import force_setattr
+from msgspec.structs import asdict, force_setattr
 
 from patchq.core.model.listing import Listing
 from patchq.core.model.ops import Op
@@ -226,6 +226,23 @@ class Problem(Struct, frozen=True):
             force_setattr(self, "message", self.message[:4000] + " …")
 
 
+class ErrorProblem(Problem, frozen=True):
+    """Problem that refuses the batch, whatever else is known of it."""
+
+    severity: Literal["error"] = "error"
+
+
+class WarningProblem(Problem, frozen=True):
+    """Problem that a person is told of, and that refuses nothing."""
+
+    severity: Literal["warning"] = "warning"
+
+
+def refusal(problem: Problem) -> ErrorProblem:
+    """Return the problem as an error."""
+    return ErrorProblem(**{**asdict(problem), "severity": "error"})
+
+
 class Hunk(Struct, frozen=True):
     """Put `new` in place of the bytes `start:end` of a text."""
 
@@ -305,13 +322,21 @@ class Plan(Struct, frozen=True):
 
     changes: tuple[FileChange, ...] = ()
     edits: tuple[EditOutcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    errors: tuple[ErrorProblem, ...] = ()
+    """Why nothing changes; with one of them there are no changes."""
+    warnings: tuple[WarningProblem, ...] = ()
     blind: tuple[str, ...] = ()
     """Paths of files that an edit changes without saying what it has seen of them."""
 
     @property
     def refused(self) -> bool:
-        return any(p.severity == "error" for p in self.problems)
+        """True if the batch changes nothing since an edit cannot be applied."""
+        return bool(self.errors)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The errors, and behind them the warnings."""
+        return (*self.errors, *self.warnings)
 
 
 class Base(Struct, frozen=True):

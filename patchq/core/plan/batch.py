@@ -31,17 +31,18 @@ from patchq.core.model.values import (  # fmt: skip
     Edit,
     EditOutcome,
     EditState,
+    ErrorProblem,
     Hunk,
     Plan,
-    Problem,
     Tree,
+    refusal,
 )
 from patchq.core.plan import conflicts, elision, guards, selection
-from patchq.core.plan.deeds import Deeds
-from patchq.core.plan.files import File, Files, clash, outcome
-from patchq.core.plan.patches import footprints
-from patchq.core.plan.readings import BatchReading, Order, may_follow, meant
-from patchq.core.plan.targets import Refused, Rules, check_text
+from patchq.core.plan.edited_text import changed_ranges
+from patchq.core.plan.file_operations import FileOperations
+from patchq.core.plan.files import File, Files, clash, collision, outcome
+from patchq.core.plan.readings import BatchReading, Order, may_follow, means_all, meant
+from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
 from patchq.core.resolve.effort import Effort
 from patchq.core.resolve.elsewhere import Elsewhere, Sweep
@@ -61,12 +62,12 @@ _MOST_MISSED = 50
 def plan(
     edits: Sequence[Edit],
     tree: Tree,
-    rules: Rules,
+    rules: PlanRules,
     *,
     declared: bool = False,
     diagnosed: bool = True,
 ) -> Plan:
-    """What the edits do to `tree`; a plan with errors changes nothing (`Plan.refused`).
+    """Return what the edits do to `tree`; a plan with errors changes nothing.
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
     it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
@@ -91,7 +92,7 @@ class _Batch:
         self,
         edits: Sequence[Edit],
         tree: Tree,
-        rules: Rules,
+        rules: PlanRules,
         order: Order,
         diagnosed: bool,
         *,
@@ -103,7 +104,7 @@ class _Batch:
         self.diagnosed = diagnosed
         self.rules = rules
         self.files = Files(edits, tree, rules, _MOST_SUGGESTED if diagnosed else 0)
-        self.deeds = Deeds(tree, rules, self.files)
+        self.operations = FileOperations(tree, rules, self.files)
         self.effort = Effort()
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
@@ -120,53 +121,57 @@ class _Batch:
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
-        self.unmade: dict[str, str] = {}
-        """The edits that were to make, or to take away, what stands at a path, and were refused."""
+        self.unmade: dict[str, ErrorProblem] = {}
+        """By path: why the edit was refused that was to make, or to take away, its file."""
 
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
-        outcomes, problems = cascade.run()
-        if self.deeds.overwritten:
+        outcomes = cascade.run()
+        if self.operations.overwritten:
             outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
-        problems += conflicts.void(outcomes, changes, problems)
-        problems += conflicts.there_already(outcomes, changes, declared=self.declared)
-        refused = any(p.severity == "error" for p in problems)
-        if refused:
+        errors = list(cascade.errors)
+        errors += [] if errors else conflicts.void(outcomes, changes)
+        errors += conflicts.there_already(outcomes, changes, declared=self.declared)
+        errors += guards.shown(self.edits, outcomes, self.files.tree)
+        if errors:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
         changed = {path for change in changes for path in change.paths}
         plan = Plan(
-            () if refused else changes,
+            () if errors else changes,
             tuple(outcomes),
-            tuple(problems),
-            tuple(path for path in dict.fromkeys(self.deeds.blind) if path in changed),
+            tuple(errors),
+            tuple(cascade.warnings),
+            tuple(path for path in dict.fromkeys(self.operations.blind) if path in changed),
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def _told(self, outcome: EditOutcome) -> EditOutcome:
         """The outcome of an edit, once all are known: a later call may have made it void."""
-        by = self.deeds.overwritten.get(outcome.id)
+        by = self.operations.overwritten.get(outcome.id)
         if by is None or outcome.state not in ("applied", "already_applied"):
             return outcome
         return replace(outcome, state="skipped", cancelled_by=by, needs=())
 
     def _followed_up(self, edit: Edit) -> EditOutcome:
-        """As `_edit`; where an edit has no place since one before it could not make its file, the
-        refusal says so."""
+        """Return what becomes of an edit; a refusal names the edit that could not make its file."""
         try:
             return self._edit(edit)
-        except Refused as refused:
+        except EditRefused as refused:
             cause = self.unmade.get(edit.path)
             if isinstance(edit.op, WHOLE):
                 paths = (edit.path, edit.op.to) if isinstance(edit.op, Rename) else (edit.path,)
-                self.unmade.update({path: edit.id for path in paths if path not in self.unmade})
+                error = cause or replace(refused.problem, edit=edit.id)
+                self.unmade.update({path: error for path in paths if path not in self.unmade})
             if cause is None:
                 raise
             raise conflicts.unmade(edit, cause, refused.problem) from None
 
     def _edit(self, edit: Edit) -> EditOutcome:
-        """What becomes of one edit; raises `Refused`.  Who says it of a whole file twice says it
-        once."""
+        """Return what becomes of one edit; one of a whole file counts once.
+
+        Raises `EditRefused`.
+        """
         if not isinstance(edit.op, WHOLE):
             return self._part(edit, edit.op)
         key = edit.path, edit.op
@@ -175,25 +180,26 @@ class _Batch:
                 edit, "applied" if self._whole_file(edit, edit.op) else "already_applied"
             )
         said = self.seen[key]
-        if said.id in self.deeds.overwritten:
-            raise conflicts.said_again(edit, said, self.deeds.overwritten[said.id])
+        if said.id in self.operations.overwritten:
+            between = self.operations.overwritten[said.id]
+            raise collision(edit, "what another one makes of the file", between, "conflict.order")
         return outcome(edit, said.state)
 
     def _whole_file(self, edit: Edit, op: Op) -> bool:
         """Say something of a file as a whole; whether that changes anything."""
         match op:
             case WriteBytes():
-                return self.deeds.put(edit, op)
+                return self.operations.put(edit, op)
             case SetMode():
-                return self.deeds.set_mode(edit, op)
+                return self.operations.set_mode(edit, op)
             case Create():
-                return self.deeds.create(edit, op)
+                return self.operations.create(edit, op)
             case Write():
-                return self.deeds.write(edit, op)
+                return self.operations.write(edit, op)
             case DeleteFile():
-                self.deeds.delete(edit, op)
+                self.operations.delete(edit, op)
             case Rename(to):
-                self.deeds.rename(edit, to)
+                self.operations.rename(edit, to)
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
@@ -205,8 +211,7 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-        if problem := elision.stated(edit, self.rules, file.text):
-            raise Refused(problem)
+        elision.check_lines(edit, self.rules, file.text)
         missed = _NOWHERE
         for text, on_base in self._texts(file):
             result = self._match(edit, op, file, text, hints, on_base=on_base)
@@ -232,7 +237,7 @@ class _Batch:
         return self.hints[path]
 
     def _file(self, edit: Edit, op: PartOp) -> File:
-        """The file that an edit means; raises `Refused`."""
+        """The file that an edit means; raises `EditRefused`."""
         files = self.files.named(edit.path)
         if len(files) == 1 or edit.format == DIFF:
             return files[0]
@@ -250,8 +255,10 @@ class _Batch:
     def _in_sequence(
         self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
     ) -> Found | None:
-        """Where an edit stands that follows those before it, if its place on the base is not all
-        that it may mean; None where it is, or where the order does not ask for it."""
+        """Return the place of an edit that follows those before it.
+
+        None if its place on the base is all that it may mean, or the order does not ask for it.
+        """
         if not may_follow(edit, op, file, base, self.meaning[id(edit)]):
             return None
         self.meets = True
@@ -264,13 +271,19 @@ class _Batch:
             raise self._missed(edit, file, text, now)
         if isinstance(now, Missed) or now.already:
             return None
-        writer = file.overlay.last_writer(*text.span(now.start, now.end))
+        writer = file.edited.last_writer(*text.span(now.start, now.end))
         asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
-        literal = edit.called and now.rung == "exact"
+        literal = edit.called and now.rung == "exact" and not self._keeps_places(op, file, base)
         if not (writer or asserts or literal):
             return None
         self.followed[edit.id] = writer or file.edits[-1]
         return now
+
+    def _keeps_places(self, op: PartOp, file: File, base: Found | Missed) -> bool:
+        """Return whether an edit of all places has them on the base as before."""
+        if not means_all(op) or isinstance(base, Missed):
+            return False
+        return not file.edited.disturbs(*file.text.span(base.start, base.end))
 
     def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
         """The base's text, and that which the edits so far leave, each with whether it is the
@@ -285,8 +298,10 @@ class _Batch:
 
     @cached_property
     def _lines_hold(self) -> bool:
-        """Whether stated lines may tell equal places apart: the base is the one that the response
-        names, and no hunk that has one place only contradicts its own number."""
+        """True if stated lines may decide between equal places.
+
+        The response names the base, and no hunk with a single place contradicts its own number.
+        """
         if not self.declared:
             return False
         for section in self.sections.values():
@@ -294,7 +309,7 @@ class _Batch:
                 continue
             try:
                 text = self.files.named(section[0][0].path)[0].text
-            except Refused:
+            except EditRefused:
                 return False
             ops = [op for _, op in section]
             found = hunks.resolve(text, ops, self.rules.rungs)
@@ -306,7 +321,7 @@ class _Batch:
     def _match(
         self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
     ) -> Found | Missed:
-        """Where a part of the file belongs in one of its texts; hunks of one file in its order."""
+        """Return the place of an edit in a text; hunks of one file are placed in its order."""
         if isinstance(op, PatchHunk) and on_base:
             key = id(edit), id(text)
             if key not in self.in_order:
@@ -331,16 +346,14 @@ class _Batch:
         if found.already:
             return _placed(edit, found, on_base, "already_applied")
         changes = found.hunks
-        if problem := guards.mixed_encoding(edit, text, changes):
-            raise Refused(problem)
-        if problem := elision.left_out(edit, self.rules, text, changes):
-            raise Refused(problem)
+        guards.check_encoding(edit, text, changes)
+        elision.check_changes(edit, self.rules, text, changes)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.edits.append(edit.id)
         by_number = isinstance(edit.op, InsertAt) or found.by_number
         if (by_number or selection.is_by_number(text, edit.op)) and file.stated_by is None:
-            self.deeds.blind.append(edit.path)
+            self.operations.blind.append(edit.path)
         done = _placed(edit, found, on_base)
         inserts = changes and changes[0].start == changes[0].end
         if inserts and done.op != "insert" and all(hunk.start == hunk.end for hunk in changes):
@@ -348,7 +361,7 @@ class _Batch:
         if on_base:
             return self._put(edit, file, found, done)
         quoted = Hunk(*text.span(found.start, found.end), b"")
-        needs = file.overlay.fold(edit.id, edit.format, changes, quoted)
+        needs = file.edited.fold(edit.id, edit.format, changes, quoted)
         if file.stated_by is not None and file.stated_by not in needs:
             needs = (file.stated_by, *needs)
         done = replace(done, needs=needs)
@@ -359,19 +372,19 @@ class _Batch:
         if backed := selection.backed(edit, file, found):
             return outcome(edit, "skipped", backed)
         old, new = halves(edit.op)
-        if old == new and (patch := file.overlay.changed(*file.text.span(found.start, found.end))):
+        if old == new and (patch := file.edited.changed(*file.text.span(found.start, found.end))):
             raise conflicts.contradiction(edit, file, found, patch)
-        if other := file.overlay.add(footprints(edit, found, self.meaning[id(edit)])):
+        if other := file.edited.add(changed_ranges(edit, found, self.meaning[id(edit)])):
             raise conflicts.overlap(edit, file, found, other)
         file.said.add(self.meaning[id(edit)])
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
         return done
 
-    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> Refused:
+    def _missed(self, edit: Edit, file: File, text: Text, missed: Missed) -> EditRefused:
         self.missed += 1
         if not self.diagnosed:
-            return Refused(Problem("match.none", f"edit {edit.id} has no certain place"))
+            return EditRefused(ErrorProblem("match.none", f"edit {edit.id} has no certain place"))
 
         def search(lines: bytes) -> Sweep:
             own = (other.origin or other.path for other in self.files)
@@ -385,7 +398,7 @@ class _Batch:
             search if self.missed <= _MOST_THOROUGH else None,
             earlier=not file.has_base(text),
         )
-        return Refused(refusals.problem(edit, scene, missed))
+        return EditRefused(refusal(refusals.problem(edit, scene, missed)))
 
 
 def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
@@ -396,12 +409,12 @@ def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied
 
 
 def _section(edit: Edit) -> object:
-    """What is equal for the hunks of one file that stand in its order."""
+    """Return a key that hunks of one file share which are in its order."""
     return edit.section or id(edit)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
-    """Whether the hunk changes the file's last line, be it by its newline alone."""
+    """Return whether the hunk changes the last line, be it by its newline alone."""
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == text.size

@@ -1,50 +1,43 @@
-"""Why the edits of a batch cannot stand together, or come to nothing."""
+"""Refusals of edits that contradict each other, or change nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from patchq.core.model.values import Collision, Edit, EditOutcome, FileChange, Problem
+from patchq.core.model.values import (
+    Collision,
+    Edit,
+    EditOutcome,
+    ErrorProblem,
+    FileChange,
+    WarningProblem,
+)
+from patchq.core.plan.edited_text import ChangedRange, Patch
 from patchq.core.plan.files import File
-from patchq.core.plan.patches import Footprint, Patch
-from patchq.core.plan.targets import Refused
+from patchq.core.plan.targets import EditRefused
 from patchq.core.resolve.ladder import Found
 from patchq.core.text.lines import Text
 
 
-def unmade(edit: Edit, cause: str, problem: Problem) -> Refused:
-    """An edit of a file that an edit before it, which was refused, was to make or to move."""
-    return Refused(
-        Problem(
+def unmade(edit: Edit, cause: ErrorProblem, problem: ErrorProblem) -> EditRefused:
+    """Return the refusal of an edit of a file that a refused edit was to make or to move."""
+    return EditRefused(
+        cause,
+        WarningProblem(
             problem.code,
-            f"edit {edit.id} is of {edit.path} as edit {cause} was to leave it, and edit {cause} "
-            "was refused",
-            f"correct edit {cause}; this one may be right as it is",
-            severity="warning",
+            f"edit {edit.id} is of {edit.path} as edit {cause.edit} was to leave it, and edit "
+            f"{cause.edit} was refused",
+            f"correct edit {cause.edit}; this one may be right as it is",
+            edit=edit.id,
             path=edit.path,
-        )
+        ),
     )
 
 
-def said_again(edit: Edit, said: EditOutcome, between: str) -> Refused:
-    """Who says again of a whole file what another edit has made void."""
-    return Refused(
-        Problem(
-            "conflict.order",
-            f"edit {edit.id} says of {edit.path} what edit {said.id} said, and edit {between} "
-            "something else between them: said once, the file is as that one leaves it; done "
-            "again, it is as before",
-            "say once what shall become of the file",
-            path=edit.path,
-            conflicts_with=Collision(edit=between, path=edit.path),
-        )
-    )
-
-
-def in_both(edit: Edit, coming: File, rename: Edit | None) -> Refused:
+def in_both(edit: Edit, coming: File, rename: Edit | None) -> EditRefused:
     """A quote that stands in the file that leaves a path and in the one that comes."""
-    return Refused(
-        Problem(
+    return EditRefused(
+        ErrorProblem(
             "conflict.order",
             f"edit {edit.id} quotes what stands in two files of the name {edit.path}: read "
             "before the files move, it changes the one that "
@@ -60,14 +53,14 @@ def in_both(edit: Edit, coming: File, rename: Edit | None) -> Refused:
 
 def there_already(
     outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], *, declared: bool
-) -> list[Problem]:
+) -> list[ErrorProblem]:
     """Return the problems of edits that are there in lines which the batch itself changes.
 
     On a declared base, of a batch that changes nothing, those of all: it has seen these lines.
     """
     changed = {change.path: change.hunks or () for change in changes}
     return [
-        Problem(
+        ErrorProblem(
             "match.none",
             f"edit {one.id} of {one.path} is already there, line {one.lines[0]}",
             "leave this edit out; if a second one is meant, quote the lines round it",
@@ -82,11 +75,11 @@ def there_already(
     ]
 
 
-def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> Refused:
+def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> EditRefused:
     """A claim of lines that an edit before it changes."""
     there = file.text.line_at(patch.start)
-    return Refused(
-        Problem(
+    return EditRefused(
+        ErrorProblem(
             "conflict.overlap",
             f"edit {edit.id} says that lines {found.start + 1}-{found.end} of {file.path} stay "
             f"as they are, and edit {patch.edits[0]} before it changes line {there}",
@@ -98,12 +91,12 @@ def contradiction(edit: Edit, file: File, found: Found, patch: Patch) -> Refused
     )
 
 
-def overlap(edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
+def overlap(edit: Edit, file: File, found: Found, other: ChangedRange) -> EditRefused:
     """Two edits of the same bytes."""
-    here = _changed_lines(file.text, Footprint(edit.id, edit.format, found.hunks))
+    here = _changed_lines(file.text, ChangedRange(edit.id, edit.format, found.hunks))
     there = _changed_lines(file.text, other)
-    return Refused(
-        Problem(
+    return EditRefused(
+        ErrorProblem(
             "conflict.overlap",
             f"edits {other.edit} and {edit.id} both change {file.path}: lines "
             f"{there[0]}-{there[1]} and {here[0]}-{here[1]}",
@@ -115,20 +108,13 @@ def overlap(edit: Edit, file: File, found: Found, other: Footprint) -> Refused:
     )
 
 
-def void(
-    outcomes: Sequence[EditOutcome], changes: Sequence[FileChange], problems: Sequence[Problem]
-) -> list[Problem]:
+def void(outcomes: Sequence[EditOutcome], changes: Sequence[FileChange]) -> list[ErrorProblem]:
     """The problem with a batch that only says what is there already, unless it was delivered
     before: it has to say something new."""
-    if (
-        changes
-        or not outcomes
-        or any(p.severity == "error" for p in problems)
-        or any(o.state in ("failed", "already_applied") for o in outcomes)
-    ):
+    if changes or not outcomes or any(o.state in ("failed", "already_applied") for o in outcomes):
         return []
     return [
-        Problem(
+        ErrorProblem(
             "match.identical",
             "all edits together leave every file as it is: nothing would change",
             "send what the files shall become, once, and different from what they are",
@@ -138,5 +124,5 @@ def void(
     ]
 
 
-def _changed_lines(text: Text, footprint: Footprint) -> tuple[int, int]:
-    return text.line_at(footprint.start), text.line_at(max(footprint.start, footprint.end - 1))
+def _changed_lines(text: Text, changed: ChangedRange) -> tuple[int, int]:
+    return text.line_at(changed.start), text.line_at(max(changed.start, changed.end - 1))

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from patchq.core.model.ops import halves
-from patchq.core.model.values import Edit, Hunk, Problem
-from patchq.core.plan.targets import Rules
+from patchq.core.model.values import Edit, ErrorProblem, Hunk
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
@@ -40,38 +40,37 @@ _COMMENT = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _LEFT = frozenset(("rest", "remaining", "existing", "unchanged", "same", "omitted", "previous"))
 _MOST_OTHERS = 7
-_SIGNS = (*(word.encode() for word in sorted(_LEFT)), b"...", "\u2026".encode())
+_SIGN = re.compile("|".join((*sorted(_LEFT), r"\.\.\.", "\u2026")).encode(), re.IGNORECASE)
 _DOTS = frozenset(("...", "\u2026", "[...]", "[\u2026]", "(...)"))
 _DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
 _DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
 
 
-def stated(edit: Edit, rules: Rules, base: Text | None) -> Problem | None:
-    """Return the problem with a new line that says itself that it stands for others.
+def check_lines(edit: Edit, rules: PlanRules, base: Text | None) -> None:
+    """Raise `EditRefused` for a new line that says itself that it stands for others.
 
-    Of a new file, without a `base`, one of nothing but lines that stand for others, too.
+    In a new file, without a `base`, also for one of nothing but lines that stand for others.
     """
     old, new = halves(edit.op)
     if not rules.elision or not (base is None or _has_dots(new)):
-        return None
+        return
     if base is None and (line := _is_nothing_else(edit.path, new)):
-        return _problem(edit, line)
-    if is_document(edit.path) or not _has_dots(new):
-        return None
-    suspects = (line for line in new.split("\n") if _SAYS.search(line))
-    line = next((line for line in suspects if not _is_known(line, old, base)), None)
-    return None if line is None else _problem(edit, line)
+        raise _refused(edit, line)
+    if not is_document(edit.path) and _has_dots(new):
+        for line in new.split("\n"):
+            if _SAYS.search(line) and not _is_known(line, old, base):
+                raise _refused(edit, line)
 
 
-def left_out(edit: Edit, rules: Rules, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
-    """Return the problem with a new line that stands for lines which the edit takes away."""
-    if not rules.elision:
-        return None
+def check_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequence[Hunk]) -> None:
+    """Raise `EditRefused` for a new line that stands for lines which the edit takes away."""
+    if not rules.elision or is_document(edit.path):
+        return
+    old = halves(edit.op)[0]
     for hunk in hunks:
         for line, count in _suspects(edit.path, text, hunk):
-            if not (is_document(edit.path) or _is_known(line, halves(edit.op)[0], text)):
-                return _problem(edit, line, f", {count} lines of the file")
-    return None
+            if not _is_known(line, old, text):
+                raise _refused(edit, line, f", {count} lines of the file")
 
 
 def is_document(path: str) -> bool:
@@ -103,11 +102,8 @@ def _stands_for(path: str, line: str) -> bool:
 
 def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
     """Yield the lines of a replacement that stand for lines that go, and the number of these."""
-    if text.part(hunk.start, hunk.end).count(b"\n") < 2:
+    if text.part(hunk.start, hunk.end).count(b"\n") < 2 or not _SIGN.search(hunk.new):
         return  # one line that is written takes the place of three at least
-    folded = hunk.new.lower()
-    if not any(sign in folded for sign in _SIGNS):
-        return
     old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
     new = hunk.new.decode("utf-8", "surrogateescape").split("\n")
     for a0, a1, b0, b1 in line_diff(old, new):
@@ -120,19 +116,21 @@ def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
                 yield line, gone
 
 
-def _problem(edit: Edit, line: str, what: str = "") -> Problem:
-    return Problem(
-        "edit.elided",
-        f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
-        f"{line.strip()[:99]!r}",
-        "write every line out, or leave unchanged lines out of both halves",
-        edit=edit.id,
-        path=edit.path,
+def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
+    return EditRefused(
+        ErrorProblem(
+            "edit.elided",
+            f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
+            f"{line.strip()[:99]!r}",
+            "write every line out, or leave unchanged lines out of both halves",
+            edit=edit.id,
+            path=edit.path,
+        )
     )
 
 
 def _is_known(line: str, old: str, base: Text | None) -> bool:
-    """Whether the quote or the file has the line."""
+    """Return whether the quote or the file has the line."""
     bare = line.strip()
     if any(bare == other.strip() for other in old.split("\n")):
         return True

@@ -31,15 +31,15 @@ from patchq.core.model.values import (
     EditOutcome,
     EditState,
     Entry,
+    ErrorProblem,
     FileChange,
     Hunk,
     LineHunk,
-    Problem,
     Tree,
 )
 from patchq.core.plan import targets
-from patchq.core.plan.overlay import Overlay
-from patchq.core.plan.targets import Refused, Rules
+from patchq.core.plan.edited_text import EditedText
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.text.line_diff import whole_lines
 from patchq.core.text.lines import Text, content
 
@@ -54,7 +54,7 @@ _NAMES: dict[type, str] = {
 }
 
 
-Deed = Literal["deleted", "renamed", "made", "edited", "written"]
+FileOperation = Literal["deleted", "renamed", "made", "edited", "written"]
 """What can be done to a file, in the order in which a clash names who did it."""
 
 
@@ -79,7 +79,7 @@ class File:
     """Whether the base has one there."""
     stated: bytes | None = None
     """All that it is to hold, where an edit says it in bytes."""
-    by: dict[Deed, str] = field(default_factory=dict)
+    by: dict[FileOperation, str] = field(default_factory=dict)
     """The edits that did something to it."""
     edits: list[str] = field(default_factory=list)
     """The edits that say what it holds."""
@@ -91,19 +91,19 @@ class File:
     """What edits of the base mean."""
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
     """What indexed edits change of the base, in runs, by their ids."""
-    overlay: Overlay = field(init=False)
+    edited: EditedText = field(init=False)
 
     def __post_init__(self) -> None:
-        self.overlay = Overlay(self.text.whole)
+        self.edited = EditedText(self.text)
 
     @property
     def mode_before(self) -> bool | None:
-        """Whether it was executable, where the batch changes that."""
+        """Return whether it was executable, where the batch changes that."""
         return self.was_executable if self.was_executable != self.executable else None
 
     @property
     def link_before(self) -> bool | None:
-        """Whether it was a link, where the batch changes that."""
+        """Return whether it was a link, where the batch changes that."""
         turned = self.before is not None and self.link != self.was_link
         return self.was_link if turned else None
 
@@ -114,30 +114,30 @@ class File:
 
     @property
     def stays(self) -> bool:
-        """Whether it is still where it was on the base."""
+        """True if it is at the path that it has on the base."""
         return "deleted" not in self.by and self.path == self.origin
 
     def has_base(self, text: Text) -> bool:
-        """Whether it is the base's text."""
+        """Return whether it is the text of the base."""
         return text is self.text and self.stated_by is None
 
     def now(self) -> Text:
         """The text as the edits so far leave it."""
-        return self.text if self.overlay.is_bare else self.overlay.now()
+        return self.edited.now()
 
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""
-        self.text, self.overlay = text, Overlay(text.whole)
+        self.text, self.edited = text, EditedText(text)
         self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
-        self.by = {deed: by for deed, by in self.by.items() if deed == "renamed"}
+        self.by = {operation: by for operation, by in self.by.items() if operation == "renamed"}
 
     def after(self) -> bytes | None:
-        """What becomes of it; None if it is deleted."""
+        """Return its new bytes; None if it is deleted."""
         if "deleted" in self.by:
             return None
         if self.stated is not None:
             return self.stated
-        whole = self.overlay.text()
+        whole = self.edited.data()
         if self.final_newline is None:
             return self.text.restored(whole)
         return whole if self.final_newline else content(whole)
@@ -146,14 +146,14 @@ class File:
         """The changed lines of a file that the base has; None where they are not known."""
         if self.before is None or self.origin is None or self.stated is not None:
             return None
-        return whole_lines(self.before, after, self.overlay.hunks())
+        return whole_lines(self.before, after, self.edited.hunks())
 
 
 class Files:
     """The files that a batch speaks of, read from the tree when an edit first names them."""
 
     def __init__(
-        self, edits: Sequence[Edit], tree: Tree, rules: Rules, suggestions: int = 0
+        self, edits: Sequence[Edit], tree: Tree, rules: PlanRules, suggestions: int = 0
     ) -> None:
         self.in_order = bool(edits) and all(edit.called for edit in edits)
         """Whether what is done to whole files is done in the order of the edits."""
@@ -193,7 +193,7 @@ class Files:
 
     def named(self, path: str) -> tuple[File, ...]:
         """The file that an edit names, or both that have the path, the one that leaves it first;
-        raises `Refused`."""
+        raises `EditRefused`."""
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
@@ -206,23 +206,23 @@ class Files:
         return tuple(files) or (self.of_base(path),)
 
     def of_base(self, path: str, *, link: bool = False) -> File:
-        """The file, or the symbolic link, that the base has there; raises `Refused`."""
+        """The file, or the symbolic link, that the base has there; raises `EditRefused`."""
         if path not in self._base or self._base[path].was_link != link:
             data, entry = self._existing(path, link=link)
             bit = entry.executable
             text = Text(data)
             text.expect(len(self.by_path.get(path, ())))
-            self._base[path] = File(
+            self._base[path] = file = File(
                 path, text, data, bit, path, was_executable=bit, link=link, was_link=link
             )
-            self._all[id(self._base[path])] = self._base[path]
+            self._all[id(file)] = file
         return self._base[path]
 
     def _existing(self, path: str, *, link: bool) -> tuple[bytes, Entry]:
         suggests = self._suggestions > 0
         try:
             return targets.existing(self.tree, path, self._rules, suggests=suggests, link=link)
-        except Refused as refused:
+        except EditRefused as refused:
             self._suggestions -= refused.problem.code == "path.not_found"
             raise
 
@@ -241,7 +241,7 @@ class Files:
         return self._base.get(path)
 
     def is_free(self, path: str) -> bool:
-        """Whether the file that the base has there goes away."""
+        """Return whether the file that the base has there goes away."""
         if self.in_order:
             return path in self._base and not self._base[path].stays
         return path in self.leaving and self.tree.entry(path) is not None
@@ -252,7 +252,7 @@ class Files:
         return targets.check_new(self.tree, path, self._rules, leaving)
 
     def place(self, file: File, path: str) -> None:
-        """Put a file where it was not; raises `Refused`."""
+        """Put a file where it was not; raises `EditRefused`."""
         if self.tree.entry(path) is None:
             self._new_paths.add(path)
         if self.placed.get(file.path) is file:
@@ -265,7 +265,7 @@ class Files:
     # ------------------------------------------------------------ what becomes of them
 
     def changes(self) -> Iterator[FileChange]:
-        """What the batch does to the tree: one change for each path."""
+        """Yield the changes of the tree, one for each path."""
         ends = {file.path for file in self if "deleted" not in file.by}
         for file in self:
             yield from self._changes(file, ends)
@@ -302,13 +302,19 @@ class Files:
                 yield FileChange(origin, file.before, None, file.executable)
 
 
-def clash(edit: Edit, file: File | None, what: str) -> Refused:
-    """The refusal of an edit that wants something else of the file than an earlier one."""
-    deeds = file.by if file else {}
-    other = next((deeds[deed] for deed in get_args(Deed) if deed in deeds), None)
-    return Refused(
-        Problem(
-            "conflict.overlap",
+def clash(edit: Edit, file: File | None, what: str) -> EditRefused:
+    """Return the refusal of an edit that wants something else of a file than an earlier one."""
+    by = file.by if file else {}
+    return collision(edit, what, next((by[it] for it in get_args(FileOperation) if it in by), None))
+
+
+def collision(
+    edit: Edit, what: str, other: str | None, code: str = "conflict.overlap"
+) -> EditRefused:
+    """Return the refusal of an edit of a whole file that cannot stand beside another one."""
+    return EditRefused(
+        ErrorProblem(
+            code,
             f"edit {edit.id} ({op_name(edit)} {edit.path}) collides with {what}"
             + (f": edit {other}" if other else ""),
             "say once what shall become of the file",
@@ -325,7 +331,7 @@ def outcome(
     match: str | None = None,
     lines: tuple[int, int] | None = None,
 ) -> EditOutcome:
-    """What became of an edit, at which rung and lines."""
+    """Return the outcome of an edit, with its match level and lines."""
     return EditOutcome(
         edit.id, edit.format, edit.at, edit.path, op_name(edit), state, match, lines, (),
         cancelled_by, edit.confidence, edit.description,

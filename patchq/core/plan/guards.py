@@ -1,4 +1,4 @@
-r"""What must not come of a batch: text that a model does not mean although it wrote it.
+r"""Checks of new text that a model wrote and does not mean.
 
 A file of escapes, a whole file that keeps too little, and text that would give a file two encodings
 are refused.
@@ -13,61 +13,94 @@ in its lines and does without.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
-from patchq.core.model.values import Edit, FileChange, Hunk, Plan, Problem
+from patchq.core.model.values import (  # fmt: skip
+    Edit,
+    EditOutcome,
+    ErrorProblem,
+    FileChange,
+    Hunk,
+    Plan,
+    Tree,
+)
 from patchq.core.plan.syntax import unparsable
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.readings import is_escaped_line, unescape, unescape_text
 from patchq.core.text.fence_language import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
 
-def escaped_file(edit: Edit, op: Create) -> Problem | None:
-    """A new file whose line breaks are all written as escapes, as a problem."""
-    if not is_escaped_line(op.text):
-        return None
-    return Problem(
+def check_lines(edit: Edit, text: str) -> None:
+    """Raise `EditRefused` for a new file whose line breaks are all written as escapes."""
+    if is_escaped_line(text):
+        raise EditRefused(
+            ErrorProblem(
+                "response.unreadable_edit",
+                f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
+                "write the new file's lines as lines, without backslash escapes",
+                edit=edit.id,
+                line=edit.at[0],
+            )
+        )
+
+
+def check_size(edit: Edit, op: Write, rules: PlanRules, base: Text) -> None:
+    """Raise `EditRefused` for a whole file that loses most lines, or may be an excerpt."""
+    before = [line.strip() for line in base.contents if line.strip()]
+    after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
+    if op.quoting and not _keeps(before, after):
+        raise EditRefused(_doubtful(edit, "an excerpt of it"))
+    if len(after) < len(before) * rules.shrink:
+        raise EditRefused(
+            ErrorProblem(
+                "edit.shrinks",
+                f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of "
+                f"{edit.path}",
+                "send the whole file, or quote the lines to delete",
+                edit=edit.id,
+                path=edit.path,
+            )
+        )
+
+
+def shown(
+    edits: Sequence[Edit], outcomes: Sequence[EditOutcome], tree: Tree
+) -> Iterator[ErrorProblem]:
+    """Yield an error for each file that may only be shown, as another one under its path is."""
+    files = [
+        (edit, outcome)
+        for edit, outcome in zip(edits, outcomes, strict=True)
+        if isinstance(edit.op, Write) and edit.op.quoting and tree.entry(edit.path)
+    ]
+    same = next((edit for edit, outcome in files if outcome.state == "already_applied"), None)
+    for edit, outcome in files if same else ():
+        if same and outcome.state == "applied":
+            yield _doubtful(edit, f"an older one, as {same.path} is only shown")
+
+
+def _doubtful(edit: Edit, what: str) -> ErrorProblem:
+    """Return the error of a file under its path that need not be meant as its new text."""
+    return ErrorProblem(
         "response.unreadable_edit",
-        f"edit {edit.id} would make {edit.path} of a single line with escaped line breaks",
-        "write the new file's lines as lines, without backslash escapes",
+        f"edit {edit.id} may be the new text of {edit.path}, or {what}",
+        "send the lines that change as an edit that quotes them; to write the whole file, put its "
+        f"path into the fence's info: {named_fence(edit.path)}",
         edit=edit.id,
+        path=edit.path,
         line=edit.at[0],
     )
 
 
-def shrinks(edit: Edit, op: Write, rules: Rules, base: Text) -> Problem | None:
-    """A whole file that would lose most of its lines, or may be a mere excerpt, as a problem."""
-    before = [line.strip() for line in base.contents if line.strip()]
-    after = [line.strip().encode() for line in op.text.split("\n") if line.strip()]
-    if op.quoting and not _keeps(before, after):
-        return Problem(
-            "response.unreadable_edit",
-            f"edit {edit.id} may be the new text of {edit.path}, or a mere excerpt of it",
-            "send the lines that change as an edit that quotes them; to write the whole file, put "
-            f"its path into the fence's info: {named_fence(edit.path)}",
-            edit=edit.id,
-            path=edit.path,
-            line=edit.at[0],
-        )
-    if len(after) < len(before) * rules.shrink:
-        return Problem(
-            "edit.shrinks",
-            f"edit {edit.id} would leave {len(after)} of the {len(before)} lines of {edit.path}",
-            "send the whole file, or quote the lines to delete",
-            edit=edit.id,
-            path=edit.path,
-        )
-    return None
-
-
 def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
-    """Whether the new lines keep, in order, the first, the last and half of the others, or nine in
-    ten of all."""
+    """Return whether the new lines keep most of the old ones, in order.
+
+    That is the first, the last and half of the others, or nine in ten of all.
+    """
     if not before:
         return True
     changed = sum(a1 - a0 for a0, a1, _, _ in line_diff(before, after))
@@ -77,21 +110,23 @@ def _keeps(before: Sequence[bytes], after: Sequence[bytes]) -> bool:
     return kept >= 0.9 * len(before) or (ends and others >= (len(before) - 2) / 2)
 
 
-def mixed_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> Problem | None:
-    """New text beyond ASCII for a file whose bytes are not UTF-8, as a problem."""
+def check_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> None:
+    """Raise `EditRefused` for new text beyond ASCII in a file that is not UTF-8."""
     if all(hunk.new.isascii() for hunk in hunks) or text.is_utf8:
-        return None
+        return
     own = set(text.contents)
     lines = (line.removesuffix(b"\r") for hunk in hunks for line in hunk.new.split(b"\n"))
-    if all(line.isascii() or line in own for line in lines):
-        return None
-    return Problem(
-        "file.encoding",
-        f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII into it",
-        "keep the new lines to ASCII, or leave this file out",
-        edit=edit.id,
-        path=edit.path,
-    )
+    if not all(line.isascii() or line in own for line in lines):
+        raise EditRefused(
+            ErrorProblem(
+                "file.encoding",
+                f"{edit.path} is not UTF-8, and edit {edit.id} would write letters beyond ASCII "
+                "into it",
+                "keep the new lines to ASCII, or leave this file out",
+                edit=edit.id,
+                path=edit.path,
+            )
+        )
 
 
 # ---------------------------------------------------------------- escapes

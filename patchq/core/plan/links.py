@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from patchq.core.model.names import name_key, spells_git
-from patchq.core.model.values import FileChange, Problem, Tree
-from patchq.core.plan.targets import Rules
+from patchq.core.model.values import ErrorProblem, FileChange, Tree
+from patchq.core.plan.targets import PlanRules
 from patchq.core.text.quote import HIDDEN, visible
 
 _MOST_STEPS = 40
@@ -33,14 +33,14 @@ class _Astray(Exception):
         self.code, self.why = code, why
 
 
-def flaws(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator[Problem]:
+def flaws(changes: Sequence[FileChange], before: Tree, rules: PlanRules) -> Iterator[ErrorProblem]:
     """The links that changes of the tree `before` would make, and may not."""
     for change, after in _made(changes, before):
         try:
             _judge(change.path, rules.denied)
             _follow(change, after, rules.denied)
         except _Astray as astray:
-            yield Problem(
+            yield ErrorProblem(
                 astray.code,
                 f"{change.path} would be a symbolic link {astray.why}",
                 "link to a file of the repository, by a path relative to the link",
@@ -58,7 +58,7 @@ def _made(changes: Sequence[FileChange], before: Tree) -> Iterator[tuple[FileCha
 
 
 def _judge(path: str, denied: Callable[[str], str | None]) -> None:
-    """What is against a link at this path, wherever it leads."""
+    """Raise `_Astray` if no link may be at this path, wherever it leads."""
     if name_key(path.rpartition("/")[2]) in _GITS_OWN:
         raise _Astray("path.denied", "which git does not follow there")
     if reason := denied(f"{path}/-"):
@@ -85,7 +85,7 @@ class _After:
         return entry is not None and entry.kind == "link"
 
     def target(self, path: str) -> bytes:
-        """Where the link at the path leads."""
+        """Return the target of the link at the path."""
         change = self._now.get(path)
         return change.after or b"" if change else self._before.read(path)
 

@@ -26,11 +26,10 @@ from patchq.core.model.ops import (
     PatchHunk,
     Replace,
     ReplaceText,
-    halves,
 )
-from patchq.core.model.values import Collision, Edit, EditOutcome, Plan, Problem
+from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
+from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.files import File
-from patchq.core.plan.patches import footprints
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
 
@@ -42,7 +41,7 @@ Order = Literal["base", "sequence"]
 
 
 class BatchReading(Struct, frozen=True):
-    """What a batch comes to in one order.
+    """Plan of a batch in one order.
 
     `meets` says that the other order may give something else.  `followed` are the edits that stand
     on what others wrote although they have a place on the base, each with one of those others.
@@ -87,7 +86,7 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
     outcome = next(outcome for outcome in on_base.edits if outcome.id == later)
     lines = outcome.lines or (1, 1)
     where = f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
-    problem = Problem(
+    problem = ErrorProblem(
         "conflict.order",
         f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "
         f"{where} of {outcome.path}; after {earlier}, it changes what {earlier} writes",
@@ -101,20 +100,21 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
     return Plan(
         (),
         tuple(_idle(outcome, later) for outcome in on_base.edits),
-        (*on_base.problems, problem),
+        (*on_base.errors, problem),
+        on_base.warnings,
     )
 
 
 def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
-    """What becomes of an edit of a batch of which one has failed."""
+    """Return the outcome of an edit in a batch of which one has failed."""
     if outcome.id == failed:
         return replace(outcome, state="failed")
     return replace(outcome, state="ready") if outcome.state == "applied" else outcome
 
 
 def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
-    """Whether an edit that was looked for on the base may stand elsewhere in sequence."""
-    if file.overlay.is_bare:
+    """Return whether an edit with a result on the base may have another place in sequence."""
+    if file.edited.is_bare:
         return False
     if meaning in file.said or meaning in file.folded:
         return False
@@ -126,20 +126,20 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return edit.called and base.why in ("ambiguous", "count")
     if base.already:
         return False
-    disturbed = file.overlay.disturbs(*file.text.span(base.start, base.end))
+    disturbed = file.edited.disturbs(*file.text.span(base.start, base.end))
     if disturbed and not base.hunks:
         return True
-    if edit.called and file.overlay.collides(footprints(edit, base, meaning)):
+    if edit.called and file.edited.collides(changed_ranges(edit, base, meaning)):
         return True
-    if not disturbed and base.rung == "exact" and not _means_all(op):
+    if not disturbed and base.rung == "exact" and not means_all(op):
         return False
-    quote = halves(op)[0].encode("utf-8", "surrogateescape")
-    lines = isinstance(op, Replace | PatchHunk)
-    return base.rung in _REWRITTEN or file.overlay.may_hold(quote, lines=lines)
+    if base.rung in _REWRITTEN or not isinstance(op, Replace | PatchHunk):
+        return True
+    return file.edited.may_hold(op.old.encode("utf-8", "surrogateescape"))
 
 
-def _means_all(op: PartOp) -> bool:
-    """Whether it means more places than one, so that a further one would count."""
+def means_all(op: PartOp) -> bool:
+    """Return whether it means every place, so that a further one would count."""
     if isinstance(op, ReplaceText):
         return op.count != 1
     return isinstance(op, _ALL_OR_ONE) and op.every

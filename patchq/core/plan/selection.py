@@ -13,9 +13,17 @@ from itertools import chain
 from msgspec.structs import replace
 
 from patchq.core.model.ops import CONTEXTUAL, Occurrences, Op, halves
-from patchq.core.model.values import Edit, EditOutcome, EditState, Hunk, Problem
+from patchq.core.model.values import (
+    Edit,
+    EditOutcome,
+    EditState,
+    ErrorProblem,
+    Hunk,
+    WarningProblem,
+    refusal,
+)
 from patchq.core.plan.files import File, outcome
-from patchq.core.plan.targets import Refused
+from patchq.core.plan.targets import EditRefused
 from patchq.core.resolve.ladder import Found, same_result
 from patchq.core.text.lines import Text
 
@@ -25,7 +33,7 @@ _RULES_OUT = _STANDS | {"cancelled"}
 
 
 def is_by_number(text: Text, op: Op) -> bool:
-    """Whether only a number tells the place from others that are alike."""
+    """Return whether only a number tells the place from others that are alike."""
     return (
         isinstance(op, Occurrences)
         and op.at is not None
@@ -46,14 +54,14 @@ def backed(edit: Edit, file: File, found: Found) -> str | None:
 
 
 def _alike(text: Text, one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
-    """Whether two changes of one place give the same bytes."""
+    """Return whether two changes of one place give the same bytes."""
     if one[-1].end < other[0].start or other[-1].end < one[0].start:
         return False
     return same_result(text, (one,), (other,))
 
 
 class Cascade:
-    """The edits of a batch, decided one after the other; `apply` raises `Refused`."""
+    """The edits of a batch, decided one after the other; `apply` raises `EditRefused`."""
 
     def __init__(
         self, edits: Sequence[Edit], threshold: float, apply: Callable[[Edit], EditOutcome]
@@ -64,18 +72,20 @@ class Cascade:
         self.by_id = {edit.id: edit for edit in edits if edit.fallback_of is None}
         self.backups = {edit.fallback_of: edit for edit in edits if edit.fallback_of is not None}
         self.done: dict[int, EditOutcome] = {}
-        self.problems: list[Problem] = []
+        self.errors: dict[ErrorProblem, None] = {}
+        self.warnings: list[WarningProblem] = []
 
-    def run(self) -> tuple[list[EditOutcome], list[Problem]]:
-        """An outcome for each edit, in their order, and what went wrong."""
+    def run(self) -> list[EditOutcome]:
+        """Decide every edit, and return their outcomes in their order."""
         for edit in sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL):
             if edit.depends_on or edit.fallback_of:
                 self._decide(edit)
             elif id(edit) not in self.done:
                 self.done[id(edit)] = self._decided(edit)
         if self.edits and all(map(self._is_doubtful, self.edits)):
-            self.problems = [replace(problem, severity="error") for problem in self.problems]
-        return [self.done[id(edit)] for edit in self.edits], self.problems
+            self.errors = dict.fromkeys(map(refusal, self.warnings))
+            self.warnings = []
+        return [self.done[id(edit)] for edit in self.edits]
 
     def _is_doubtful(self, edit: Edit) -> bool:
         return edit.confidence is not None and edit.confidence < self.threshold
@@ -112,13 +122,12 @@ class Cascade:
 
     def _decided(self, edit: Edit) -> EditOutcome:
         if self._is_doubtful(edit):
-            self.problems.append(
-                Problem(
+            self.warnings.append(
+                WarningProblem(
                     "edit.confidence",
                     f"edit {edit.id} states a confidence of {edit.confidence}, below the threshold "
                     f"of {self.threshold}",
                     "it is left out; state a higher confidence if you are sure",
-                    severity="warning",
                     edit=edit.id,
                     path=edit.path,
                 )
@@ -132,9 +141,10 @@ class Cascade:
             return outcome(edit, "skipped", edit.fallback_of)
         try:
             return self.apply(edit)
-        except Refused as refusal:
+        except EditRefused as refused:
             backup = self.backups.get(edit.id) if edit.fallback_of is None else None
             if backup is not None and not self._is_doubtful(backup):
                 return outcome(edit, "skipped")
-            self.problems.append(replace(refusal.problem, edit=edit.id))
+            self.errors[replace(refused.problem, edit=refused.problem.edit or edit.id)] = None
+            self.warnings += [refused.note] if refused.note else []
             return outcome(edit, "failed")

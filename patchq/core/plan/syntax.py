@@ -1,4 +1,4 @@
-"""Whether what comes of a batch still makes sense to its language.
+"""Syntax checks of the files that a batch leaves.
 
 What parsed before has to parse afterwards, and a new file has to parse at all.  Python is read by
 the parser of the Python that runs, JSON with comments and trailing commas, YAML by its events, TOML
@@ -89,7 +89,7 @@ def _problem(path: str, there: bool, after: bytes, flaw: Flaw) -> Problem:
 
 
 def _is_template(path: str, before: bytes, after: bytes, flaw: Flaw) -> bool:
-    """Whether the text is none of its language yet.  In code the line that cannot be read tells;
+    """Return whether the text is a template.  In code the line that cannot be read tells;
     data goes wrong anywhere, so it is judged only if its template's marks are no new ones."""
     lines = after.split(b"\n")
     if _suffix(path) in _DATA:

@@ -1,4 +1,4 @@
-"""Which file an edit speaks of, and whether it may.
+"""Checks of the paths that edits name.
 
 The first check that fails decides: the path's spelling, what the configuration denies, what stands
 at the path in the base, and whether its bytes can be edited as text.
@@ -15,7 +15,14 @@ from msgspec import Struct
 
 from patchq.core.model.look_alikes import look, told_apart
 from patchq.core.model.names import check_path, collision_key, nearest
-from patchq.core.model.values import Candidate, Entry, FileChange, Problem, Tree
+from patchq.core.model.values import (
+    Candidate,
+    Entry,
+    ErrorProblem,
+    FileChange,
+    Tree,
+    WarningProblem,
+)
 
 _MOST_ALIKE = 200
 _MOST_COMPARED = 20_000
@@ -33,8 +40,8 @@ _WHAT = {
 }  # fmt: skip
 
 
-class Rules(Struct, frozen=True):
-    """What the configuration says of edits.  `denied` gives the reason why a path is denied."""
+class PlanRules(Struct, frozen=True):
+    """Limits on edits; `denied` gives the reason why a path is denied."""
 
     rungs: tuple[str, ...]
     denied: Callable[[str], str | None]
@@ -51,20 +58,23 @@ class Rules(Struct, frozen=True):
     """Why an absolute path names no file of the repository, as a clause behind the path."""
 
 
-class Refused(Exception):
-    """The path cannot be used; carries the problem (without the edit's id)."""
+class EditRefused(Exception):
+    """An edit cannot be applied; an error without an id is of the edit itself.
 
-    def __init__(self, problem: Problem) -> None:
+    A `note` is told in its place of an edit that fails since another one, of the error, did.
+    """
+
+    def __init__(self, problem: ErrorProblem, note: WarningProblem | None = None) -> None:
         super().__init__(problem.message)
-        self.problem = problem
+        self.problem, self.note = problem, note
 
 
-def _refuse(code: str, path: str, message: str, hint: str) -> Refused:
-    return Refused(Problem(code, message, hint, path=path))
+def _refuse(code: str, path: str, message: str, hint: str) -> EditRefused:
+    return EditRefused(ErrorProblem(code, message, hint, path=path))
 
 
-def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
-    """Raise `Refused` for a path that is outside, malformed or denied."""
+def check_spelling(path: str, rules: PlanRules, *, exists: bool) -> None:
+    """Raise `EditRefused` for a path that is outside, malformed or denied."""
     if flaw := check_path(path, exists=exists):
         astray = rules.astray(path) if path.startswith("/") else None
         shown = repr(path).replace(path, told_apart(path, normalize("NFC", path))[0])
@@ -79,7 +89,7 @@ def check_spelling(path: str, rules: Rules, *, exists: bool) -> None:
 
 
 def _spelled(path: str) -> str:
-    """What to write in place of a path that cannot be used."""
+    """Return what to write in place of a path that cannot be used."""
     parts = (part.strip() for part in normalize("NFC", path).split("/"))
     likely = "/".join(part for part in parts if part not in ("", ".")).lstrip("-")
     if path.startswith("/") or check_path(likely):
@@ -88,10 +98,10 @@ def _spelled(path: str) -> str:
 
 
 def existing(
-    tree: Tree, path: str, rules: Rules, *, suggests: bool = True, link: bool = False
+    tree: Tree, path: str, rules: PlanRules, *, suggests: bool = True, link: bool = False
 ) -> tuple[bytes, Entry]:
     """The file, or the symbolic `link`, at `path` and its bytes, whatever they are; raises
-    `Refused`, which names the file that a wrong path may mean where it is to `suggest` one."""
+    `EditRefused`, which names the file that a wrong path may mean where it is to `suggest` one."""
     check_spelling(path, rules, exists=True)
     entry = tree.entry(path)
     if entry is None:
@@ -108,10 +118,12 @@ def existing(
 
 
 def check_change(
-    tree: Tree, path: str, rules: Rules, *, link: bool = False, leaving: Collection[str] = ()
+    tree: Tree, path: str, rules: PlanRules, *, link: bool = False, leaving: Collection[str] = ()
 ) -> None:
-    """Raise `Refused` unless the file that stands at `path`, or the symbolic `link`, or nothing,
-    may be changed, whoever asks; those that are `leaving` make room."""
+    """Raise `EditRefused` unless what is at `path` may be changed, whoever asks.
+
+    That is a file, or the symbolic `link`, or nothing; paths that are `leaving` make room.
+    """
     entry = tree.entry(path)
     if entry is None or (entry.kind == "tree" and leaving):
         check_new(tree, path, rules, leaving)
@@ -120,7 +132,9 @@ def check_change(
         _check_kind(tree, path, entry, link=link)
 
 
-def misplaced(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iterator[Problem]:
+def misplaced(
+    changes: Sequence[FileChange], before: Tree, rules: PlanRules
+) -> Iterator[ErrorProblem]:
     """Return a problem for each path of `changes` on which nothing may change."""
     gone = {change.path for change in changes if change.after is None}
     gone |= {change.renamed_from for change in changes if change.renamed_from is not None}
@@ -128,15 +142,15 @@ def misplaced(changes: Sequence[FileChange], before: Tree, rules: Rules) -> Iter
         try:
             for path in filter(None, (change.renamed_from, change.path)):
                 check_change(before, path, rules, link=change.from_link, leaving=gone)
-        except Refused as refused:
+        except EditRefused as refused:
             yield refused.problem
 
 
-def too_large(sizes: Iterable[tuple[str, int]], most: int) -> Problem | None:
+def too_large(sizes: Iterable[tuple[str, int]], most: int) -> ErrorProblem | None:
     """Return the problem with the first file of more than `most` bytes."""
     for path, size in sizes:
         if size > most:
-            return Problem(
+            return ErrorProblem(
                 "response.too_large",
                 f"{path} would have {size} bytes, more than `limits.file_bytes` ({most})",
                 "put less into one file",
@@ -167,8 +181,8 @@ def _check_filter(tree: Tree, path: str) -> None:
         )
 
 
-def check_text(path: str, data: bytes, rules: Rules) -> None:
-    """Raise `Refused` unless the file's bytes can be edited as text."""
+def check_text(path: str, data: bytes, rules: PlanRules) -> None:
+    """Raise `EditRefused` unless the file's bytes can be edited as text."""
     if len(data) > rules.file_bytes:
         raise _refuse(
             "file.unreadable",
@@ -182,9 +196,13 @@ def check_text(path: str, data: bytes, rules: Rules) -> None:
         )
 
 
-def check_new(tree: Tree, path: str, rules: Rules, leaving: Collection[str] = ()) -> Entry | None:
-    """Raise `Refused` unless a file may be made at `path`; the file that stands there already.  A
-    directory of which all files are `leaving` makes room, and so does a file above."""
+def check_new(
+    tree: Tree, path: str, rules: PlanRules, leaving: Collection[str] = ()
+) -> Entry | None:
+    """Return the file at a path where one may be made; raises `EditRefused` for any other path.
+
+    A directory of which all files are `leaving` makes room, and so does a file above.
+    """
     check_spelling(path, rules, exists=False)
     _check_filter(tree, path)
     entry = tree.entry(path)
@@ -220,14 +238,16 @@ def check_new(tree: Tree, path: str, rules: Rules, leaving: Collection[str] = ()
 
 
 def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
-    """Raise `Refused` for a new file without a directory if exactly one file, somewhere else, has
-    its name: that one is meant as often, or quoted from.  Those that are `leaving` make room."""
+    """Raise `EditRefused` for a new file of the root whose name one other file has.
+
+    That one is meant as often, or quoted from.  Paths that are `leaving` make room.
+    """
     if "/" in path:
         return
     twins = list(islice(tree.listing().alike(path), 2))
     if len(twins) == 1 and twins[0] not in leaving:
-        raise Refused(
-            Problem(
+        raise EditRefused(
+            ErrorProblem(
                 "path.not_found",
                 f"there is no file {path} in the base, but {twins[0]}: a path line does not tell "
                 "which is meant",
@@ -253,7 +273,7 @@ def _placeholder(tree: Tree, path: str) -> str | None:
 
 
 def _leaves(tree: Tree, directory: str, leaving: Collection[str]) -> bool:
-    """Whether everything goes that the base has in the directory."""
+    """Return whether everything goes that the base has in the directory."""
     below = (f"{directory}/{name}" for name in tree.names(directory))
     return bool(leaving) and all(
         path in leaving
@@ -299,7 +319,7 @@ def _check_collisions(tree: Tree, path: str) -> None:
         directory = f"{directory}/{name}" if directory else name
 
 
-def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> Refused:
+def _differs_little(path: str, name: str, other: str, hint: str, which: str = "") -> EditRefused:
     same = "/".join(name.split("/")[: other.count("/") + 1])
     one, two = told_apart(same, other)
     if collision_key(same) == collision_key(other):
@@ -317,7 +337,7 @@ class NewPaths:
         """By each part of its look: the path, and whether it is a file."""
 
     def add(self, path: str) -> None:
-        """Raise `Refused` for a path that cannot stand beside those before it."""
+        """Raise `EditRefused` for a path that cannot stand beside those before it."""
         for step, is_file in (*((parent, False) for parent in _parents(path)), (path, True)):
             for part in look(step):
                 self._add(path, step, is_file, *self._known.setdefault(part, (step, is_file)))

@@ -21,8 +21,9 @@ from patchq.core.model.values import Base, Edit, FileChange, Plan, Problem
 from patchq.core.plan import batch
 from patchq.gate.git import merges
 from patchq.gate.git.repository import Repository, State
+from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response, Target
-from patchq.gate.pipeline.rebase import files
+from patchq.gate.pipeline.rebase import files, history
 from patchq.gate.pipeline.rebase.files import Move
 from patchq.gate.pipeline.session import Session
 
@@ -75,7 +76,7 @@ def infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> 
 
     With the plan there; else both as they are.
     """
-    errors = {problem.code for problem in on_tip.problems if problem.severity == "error"}
+    errors = {error.code for error in on_tip.errors}
     if base.how != "tip" or not errors <= _MISSED:
         return base, on_tip
     repo, tip = session.repo, base.commit
@@ -122,6 +123,7 @@ def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
         return resolved
     move = Move(session.repo, base, tip, session.queue.load)
     if not move.leaves_alone(changes):
+        _refuse_delivered(response, target, resolved)
         taken = response.choice.among(resolved.parsed.edits)
         tree = session.repo.tree(tip)
         on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
@@ -135,6 +137,37 @@ def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
         if problem:
             raise EndedEarly("rejected", problem, edits=edits)
     return replace(resolved, plan=replace(plan, changes=changes, edits=edits), edits=edits)
+
+
+def refuse_known(session: Session, target: Target, id: str, sha256: str) -> None:
+    """End a response whose edits wait as the batch, or have landed as it.
+
+    `sha256` (hex) is of the bytes that the batch was made of.
+    """
+    report = session.queue.load(id) or traces.landed(session, id, sha256, target.branch, target.tip)
+    if report is None or report.target != target.branch:
+        return
+    earlier = history.standing(report, session, target.tip)
+    if earlier == "touched":
+        raise EndedEarly("rejected", history.touched_since(report, session.repo, target.tip))
+    if earlier != "gone":
+        raise EndedEarly("duplicate", duplicate_of=report.id)
+
+
+def _refuse_delivered(response: Response, target: Target, resolved: Resolved) -> None:
+    """End a response whose edits a commit since its base has made of the same files."""
+    session = response.session
+    base, changes = resolved.base.commit, resolved.on_base
+    commit = history.delivery(session.repo, changes, base, target.tip)
+    if commit is None:
+        return
+    named = traces.trailers(session.repo, commit)
+    sources = named.get("Patchq-Source", ())
+    for id, source in zip(named.get("Patchq-Batch", ()), sources, strict=False):
+        if id != response.id:
+            refuse_known(session, target, id, source.removeprefix("sha256:"))
+    if "Patchq-Batch" not in named and not history.touched_paths(session.repo, commit, target.tip):
+        raise EndedEarly("duplicate", duplicate_of=commit)
 
 
 def _merged_otherwise(

@@ -211,6 +211,8 @@ class Resolved(Struct, frozen=True):
     plan: Plan
     edits: tuple[EditOutcome, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    on_base: tuple[FileChange, ...] = ()
+    """The changes on the base; those of the plan are on the target's tip in the end."""
 
 
 class EndedEarly(Exception):

@@ -21,8 +21,8 @@ from queue import Empty, SimpleQueue
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.values import Generation, Problem, Tree
-from patchq.core.plan.targets import Refused, check_new, check_text, existing
+from patchq.core.model.values import ErrorProblem, Generation, Problem, Tree
+from patchq.core.plan.targets import EditRefused, check_new, check_text, existing
 from patchq.core.text.quote import fence
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
@@ -230,13 +230,13 @@ def _files(
         try:
             text = _text(session, tree, file.path)
             found.append(ShownFile(file.path, text, file.line, file.reach))
-        except Refused as refused:
+        except EditRefused as refused:
             problems.append(refused.problem)
     return found
 
 
 def _text(session: Session, tree: Tree, path: str) -> str | None:
-    """The file's text with `\\n` for line ends, None if there is none yet; raises `Refused`."""
+    """The file's text with `\\n` for line ends, None if there is none yet; raises `EditRefused`."""
     if tree.entry(path) is None:
         check_new(tree, path, session.rules)
         return None
@@ -246,7 +246,9 @@ def _text(session: Session, tree: Tree, path: str) -> str | None:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         message = f"{path} is not UTF-8 (byte {error.start})"
-        raise Refused(Problem("file.encoding", message, "leave this file out", path=path)) from None
+        raise EditRefused(
+            ErrorProblem("file.encoding", message, "leave this file out", path=path)
+        ) from None
 
 
 def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Base, Edit, HookRun
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from patchq.gate.config.policy import Policy, matcher
 from patchq.gate.errors import UsageError
 from patchq.gate.git.located import WorkTrees
@@ -132,9 +132,9 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
             )
 
     @cached_property
-    def rules(self) -> Rules:
+    def rules(self) -> PlanRules:
         config = self.config
-        return Rules(
+        return PlanRules(
             rungs=tuple(config.match.rungs),
             denied=lru_cache(maxsize=1024)(self.policy.denied),
             file_bytes=config.limits.file_bytes,

@@ -129,17 +129,7 @@ def refuse_duplicate(response: Response, target: Target) -> None:
     for id in () if response.choice.accepted else reversed(session.queue.by_source(sha256)):
         if id in (response.id, response.header.retries):
             continue
-        report = session.queue.load(id) or traces.landed(
-            session, id, sha256, target.branch, target.tip
-        )
-        if report is None or report.target != target.branch:
-            continue
-        earlier = history.standing(report, session, target.tip)
-        if earlier == "touched":
-            touched = history.touched_since(report, session.repo, target.tip)
-            raise EndedEarly("rejected", touched)
-        if earlier != "gone":
-            raise EndedEarly("duplicate", duplicate_of=report.id)
+        bases.refuse_known(session, target, id, sha256)
 
 
 def _away(fault: Fault) -> Problem:
@@ -222,7 +212,7 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     if not plan.refused and base.how != "declared":
         lost = bases.lost(session.repo, target.tip, resolved)
         plan = replace(plan, blind=(*plan.blind, *lost))
-    return replace(resolved, plan=plan, edits=outcomes)
+    return replace(resolved, plan=plan, edits=outcomes, on_base=plan.changes)
 
 
 def refuse_unresolved(resolved: Resolved) -> None:
@@ -340,6 +330,7 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
         id=response.id,
         source=response.claim.source,
         base=resolved.base.commit,
+        digest=history.digest_of(resolved.on_base),
         summary=parsed.summary,
         corrections=resolved.corrections,
     )

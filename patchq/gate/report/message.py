@@ -45,19 +45,21 @@ def compose(
     id: str,
     source: Source,
     base: str,
+    digest: str,
     summary: str | None = None,
     corrections: Sequence[Correction] = (),
 ) -> str:
     """The message of the commit that makes `changes` of `edits`, at most 16 KiB of UTF-8.
 
-    `source` and `base` (hex) go to the trailers; `prose` is "" where it is not wanted.
+    `source`, `base` (hex) and the edits' `digest` go to the trailers; `prose` is "" where it is not
+    wanted.
     """
     applied = [edit for edit in edits if edit.state == "applied"]
     title, rest = _title_and_rest(header.message or "", summary or "", applied)
     title = title or _from_changes(changes) or f"Apply {id}"
     shown = _cut(_clean(prose), MAX_PROSE)
     paragraphs = [rest, _descriptions(applied, title), shown, _corrected(corrections)]
-    block = _trailer_block(header, id, source, base)
+    block = _trailer_block(header, id, source, base, digest)
     room = MAX_BYTES - len(f"{title}\n\n\n\n{block}\n".encode())
     body = _cut("\n\n".join(part for part in paragraphs if part), room)
     return "\n\n".join(part for part in (title, body, block) if part) + "\n"
@@ -149,11 +151,12 @@ def _corrected(corrections: Sequence[Correction]) -> str:
     )
 
 
-def _trailer_block(header: Header, id: str, source: Source, base: str) -> str:
+def _trailer_block(header: Header, id: str, source: Source, base: str, digest: str) -> str:
     lines = [
         f"Patchq-Batch: {id}",
         f"Patchq-Source: sha256:{source.sha256}",
         f"Patchq-Base: {base}",
+        f"Patchq-Edits: sha256:{digest}",
     ]
     author = ":".join(_line(part, _MAX_VALUE) for part in (header.agent, header.model) if part)
     if author:

@@ -16,7 +16,7 @@ from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, FileChange, Plan, Problem
 from patchq.core.plan import batch
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from patchq.core.text import unified
 from patchq.core.text.lines import is_utf8
 from patchq.gate.errors import UsageError
@@ -32,7 +32,9 @@ _MOST_MESSAGE = 10_000
 """Characters of a message that are handed in."""
 
 
-def of_range(repo: Repository, rules: Rules, change: Range, said: Mapping[str, object]) -> bytes:
+def of_range(
+    repo: Repository, rules: PlanRules, change: Range, said: Mapping[str, object]
+) -> bytes:
     """The response that hands a range in: the front matter says its base, what else is `said`, and
     the message of its commits where no other is; raises `UsageError`."""
     keys = {key: value for key, value in {**said, "base": change.base}.items() if value}
@@ -69,7 +71,7 @@ def _together(messages: list[str]) -> str:
 
 
 def response(
-    repo: Repository, rules: Rules, start: str, end: str, keys: Mapping[str, object]
+    repo: Repository, rules: PlanRules, start: str, end: str, keys: Mapping[str, object]
 ) -> bytes | Problem:
     """The response that makes of the commit `start` what the commit `end` holds, with
     these keys in its front matter; or why none can."""
@@ -126,7 +128,7 @@ def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable
 
 
 def _misread(
-    data: bytes, repo: Repository, rules: Rules, start: str, wanted: Sequence[FileChange]
+    data: bytes, repo: Repository, rules: PlanRules, start: str, wanted: Sequence[FileChange]
 ) -> list[FileChange]:
     """The changes that the response is not read as; all where it cannot be read.  What a rule
     forbids is read well."""
@@ -147,9 +149,8 @@ def _misread(
 
 def _forbidden(plan: Plan) -> bool:
     """Whether only the rules on paths and results are against it."""
-    errors = [problem for problem in plan.problems if problem.severity == "error"]
     ruled = ("path.", "result.", "edit.")
-    return bool(errors) and all(problem.code.startswith(ruled) for problem in errors)
+    return plan.refused and all(error.code.startswith(ruled) for error in plan.errors)
 
 
 def _said(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None, bool]:

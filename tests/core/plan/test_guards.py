@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, DeleteFile, Replace
+from patchq.core.model.ops import Create, DeleteFile, Replace, Write
 from patchq.core.model.values import Plan
-from patchq.core.plan.targets import Rules
+from patchq.core.plan.targets import PlanRules
 from tests.helpers.trees import RULES, edits, planned, told
 
 
-def code(before: str, old: str, new: str, rules: Rules = RULES) -> Plan:
+def code(before: str, old: str, new: str, rules: PlanRules = RULES) -> Plan:
     """The plan of one replacement in a file that is no document."""
     return planned({"f.c": before}, edits(("f.c", Replace(old, new))), rules)
 
@@ -116,3 +116,15 @@ def test_a_deletion_has_no_new_text() -> None:
 )
 def test_a_file_keeps_one_encoding(before: bytes, old: str, new: str, refused: bool) -> None:
     assert told(planned(before, edits((old, new)))) == (["file.encoding"] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "quoting", "refused"),
+    [("one\ntwo\n", True, True), ("one\n2\ntwo\n", True, False), ("one\ntwo\n", False, False)],
+    ids=["beside one that is as it is", "beside one that changes, too", "by their infos"],
+)
+def test_files_under_path_lines_may_only_be_shown(shown: str, quoting: bool, refused: bool) -> None:
+    files = {"a.txt": "one\ntwo\n", "b.txt": "three\nfour\n"}
+    batch = edits(("a.txt", Write(shown, quoting)), ("b.txt", Write("three\n4\nfour\n", quoting)))
+    codes = told(planned(files, batch))
+    assert codes == (["response.unreadable_edit"] if refused else [])

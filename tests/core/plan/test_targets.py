@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.plan import batch
-from patchq.core.plan.targets import NewPaths, Refused, likely_path
+from patchq.core.plan.targets import EditRefused, NewPaths, likely_path
 from tests.helpers.trees import RULES, DictTree, edits, told
 
 TREE = DictTree(
@@ -135,7 +135,7 @@ def test_look_alike_twins_are_refused_and_named(
         assert there in problem.message or not there.isascii()
     batch_of_two = NewPaths()
     batch_of_two.add(old)
-    with pytest.raises(Refused):
+    with pytest.raises(EditRefused):
         batch_of_two.add(path)
 
 
@@ -163,7 +163,7 @@ def test_names_that_can_be_told_apart_stand_side_by_side(there: str, new: str) -
 def test_new_paths_that_stand_in_each_others_way(first: str, second: str, code: str) -> None:
     new = NewPaths()
     new.add(first)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(EditRefused) as refusal:
         new.add(second)
     assert refusal.value.problem.code == code
 
@@ -172,7 +172,7 @@ def test_new_paths_side_by_side() -> None:
     new = NewPaths()
     for path in ("d/a", "d/b", "e", "d/a"):
         new.add(path)
-    with pytest.raises(Refused):
+    with pytest.raises(EditRefused):
         new.add("e/x")
 
 

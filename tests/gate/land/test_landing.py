@@ -69,10 +69,14 @@ def test_commit_says_what_it_is(repo: Path, way: str) -> None:
     message = git("log", "-1", "--format=%B", "main", cwd=repo)
     assert message.startswith("Edit a.txt, b.txt (+1)\n\nThis makes two a number.\n")
     trailers = git("log", "-1", "--format=%(trailers:only,unfold)", "main", cwd=repo)
+    raw = git("diff", "--raw", "--no-abbrev", "main~", "main", cwd=repo).splitlines()
+    rows = sorted((line.split()[5], *line.split()[2:4]) for line in raw)
+    blobs = "".join("\0".join(row).replace("0" * 40, "None") + "\n" for row in rows)
     assert trailers.split("\n") == [
         "Patchq-Batch: x",
         f"Patchq-Source: sha256:{hashlib.sha256(RESPONSE.encode()).hexdigest()}",
         f"Patchq-Base: {base}",
+        f"Patchq-Edits: sha256:{hashlib.sha256(blobs.encode()).hexdigest()}",
         "Assisted-by: coder:some-model-1",
         "",
     ]

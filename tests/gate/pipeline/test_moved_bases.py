@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,50 @@ def test_the_newest_fitting_commit_is_the_base(repo: Path) -> None:
     commit_on_trunk(repo, {"a.txt": "9\n" * 3 + LINES.replace("line 5\n", "")}, "Last")
     told = give(repo, "r", block("a.txt", "line 5\nline 6\nline 7\n", "line 5\nline 6\nVII\n"))
     assert (told["state"], told["base"]) == ("applied", {"commit": last, "how": "inferred"})
+
+
+WRAPPED = """--- a/a.txt
++++ b/a.txt
+@@ -9,2 +9,3 @@
+ line 9
++}
+ line 10
+"""
+
+
+def deliver_twice(
+    repo: Path, between: str, after: str, code: int = 0
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Land an insertion after a commit, then send it as a diff of the old base after another."""
+    base = git("rev-parse", "trunk", cwd=repo)
+    commit_on_trunk(repo, {"a.txt": between}, "Before the batch lands")
+    edit = block("a.txt", "line 9\n", "line 9\n}\n")
+    first = give(repo, "first", f"---\nbase: {base}\n---\n{edit}")
+    commit_on_trunk(repo, {"a.txt": after}, "After it has landed")
+    return first, give(repo, "second", f"---\nbase: {base}\n---\n{WRAPPED}", code)
+
+
+def test_a_second_delivery_in_another_form_is_a_duplicate(repo: Path) -> None:
+    moved = LINES.replace("line 20\n", "")
+    landed = moved.replace("line 9\n", "line 9\n}\n")
+    first, second = deliver_twice(repo, moved, landed.replace("line 25\n", ""))
+    assert (first["state"], second["state"]) == ("applied", "duplicate")
+    assert second["duplicate_of"] == "first"
+
+
+def test_a_second_delivery_of_lines_that_were_changed_since_is_refused(repo: Path) -> None:
+    moved = LINES.replace("line 20\n", "")
+    _, second = deliver_twice(repo, moved, moved.replace("line 9\n", "line 9\n]\n"), 1)
+    (problem,) = second["problems"]
+    assert problem["code"] == "conflict.base"
+    assert "landed as batch first" in problem["message"]
+
+
+def test_the_same_change_by_a_person_is_named(repo: Path) -> None:
+    base = git("rev-parse", "trunk", cwd=repo)
+    made = commit_on_trunk(repo, {"a.txt": LINES.replace("line 9\n", "line 9\n}\n")}, "By hand")
+    told = give(repo, "r", f"---\nbase: {base}\n---\n{WRAPPED}")
+    assert (told["state"], told["duplicate_of"]) == ("duplicate", made)
 
 
 def test_an_ambiguous_quote_is_not_sought_in_the_past(repo: Path) -> None:

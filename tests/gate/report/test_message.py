@@ -13,10 +13,12 @@ from patchq.gate.report.message import MAX_BYTES, compose, subject, trailers
 
 SOURCE = Source("fix.md", "5e" * 32, 99)
 BASE = "ba5e" * 10
+DIGEST = "d1" * 32
 OURS = {
     "Patchq-Batch": ["fix-42"],
     "Patchq-Source": [f"sha256:{SOURCE.sha256}"],
     "Patchq-Base": [BASE],
+    "Patchq-Edits": [f"sha256:{DIGEST}"],
 }
 
 
@@ -43,6 +45,7 @@ def message(
         id="fix-42",
         source=SOURCE,
         base=BASE,
+        digest=DIGEST,
         summary=summary,
     )
 
@@ -64,7 +67,7 @@ def test_a_whole_message() -> None:
     assert message(header, edits, prose="I looked at the loop.\n") == (
         "Fix login\n\nIt looped.\n\n- a.py: stop at three\n\nI looked at the loop.\n\n"
         f"Patchq-Batch: fix-42\nPatchq-Source: sha256:{SOURCE.sha256}\nPatchq-Base: {BASE}\n"
-        "Assisted-by: coder:some-model-1\n"
+        f"Patchq-Edits: sha256:{DIGEST}\nAssisted-by: coder:some-model-1\n"
     )
 
 

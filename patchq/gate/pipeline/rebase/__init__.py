@@ -1,1 +1,1 @@
-"""What of a change made for an older commit still fits the tip."""
+"""Changes made for an older commit, carried to the tip."""

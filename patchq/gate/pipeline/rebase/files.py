@@ -31,10 +31,10 @@ from patchq.core.model.values import (
     Edit,
     EditOutcome,
     Entry,
+    ErrorProblem,
     FileChange,
     LineHunk,
     Plan,
-    Problem,
 )
 from patchq.core.text.lines import content, split_lines
 from patchq.gate.git.merges import line_hunks
@@ -85,7 +85,7 @@ class Move(Struct, frozen=True, dict=True):
         return f"read the files again as they are in {tip}, and send the change with `base: {tip}`"
 
     def leaves_alone(self, changes: Sequence[FileChange]) -> bool:
-        """Whether no path of the batch changed, nor anything that a new file could meet."""
+        """Return whether no path of the batch changed, nor one that a new file could meet."""
         return all(
             path not in self.changes and not (change.before is None and self._meets_new(path))
             for change in changes
@@ -93,7 +93,7 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _meets_new(self, path: str) -> bool:
-        """Whether the branch made a file where the new one needs a directory, or the reverse."""
+        """Return whether a new file of the branch stands in the way of the path."""
         above = {str(parent) for parent in PurePosixPath(path).parents}
         return any(name in above or name.startswith(f"{path}/") for name in self.changes)
 
@@ -110,10 +110,10 @@ class Move(Struct, frozen=True, dict=True):
         our_gone = any(c.after is None or c.renamed_from for c in changes)
         return (their_gone and our_new) or (our_gone and their_new)
 
-    def problem(self, what: str, path: str, edit: str | None) -> Problem:
+    def problem(self, what: str, path: str, edit: str | None) -> ErrorProblem:
         """The problem with an edit of a file of which as a whole something is said."""
         collision = self._who(path, None)
-        return Problem(
+        return ErrorProblem(
             "conflict.base",
             f"{path} {what} {self.since} by {history.named(collision)}",
             self.cure,
@@ -122,12 +122,12 @@ class Move(Struct, frozen=True, dict=True):
             conflicts_with=collision,
         )
 
-    def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> Problem:
+    def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> ErrorProblem:
         """The problem with an edit that changes lines which were changed since."""
         collision = self._who(path, touch.now)
         ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
         where = in_words(theirs) + (", right beside," if touch.beside else "")
-        return Problem(
+        return ErrorProblem(
             "conflict.base",
             f"{f'edit {edit}' if edit else 'the batch'} changes {in_words(ours)} of {path}, and "
             f"{history.named(collision)} changed {where} {self.since}",
@@ -139,10 +139,12 @@ class Move(Struct, frozen=True, dict=True):
             excerpt=_excerpt(now, touch.now),
         )
 
-    def elsewhere(self, path: str, edit: str, lines: Lines, there: Lines, now: Lines) -> Problem:
+    def elsewhere(
+        self, path: str, edit: str, lines: Lines, there: Lines, now: Lines
+    ) -> ErrorProblem:
         """The problem with an edit of `lines` of the base, which stand `there` on the tip, and that
         means the lines `now` if it is read on the tip."""
-        return Problem(
+        return ErrorProblem(
             "conflict.base",
             f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
             f"{in_words(there)} today, and what it quotes stands at {in_words(now)} today",
@@ -163,7 +165,7 @@ class Move(Struct, frozen=True, dict=True):
 
 
 def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
-    """What stands there on the tip, with some lines around it."""
+    """Return the lines there on the tip, with some around them."""
     first = max(lines[0] - _EXCERPT, 0)
     shown = text.decode("utf-8", "backslashreplace").split("\n")[first : lines[1] + _EXCERPT]
     return first + 1, tuple(shown[:40])
@@ -180,7 +182,7 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
     """
     placed = [_Placed(*it) for it in zip(edits, plan.edits, on_tip.edits, strict=True)]
     changes: list[FileChange] = []
-    problems: list[Problem] = []
+    problems: list[ErrorProblem] = []
     beside = False
     report = {change.path: change for change in on_tip.changes}
     made_before: set[str] = set()
@@ -204,7 +206,7 @@ def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[
 
 
 def _now(edit: EditOutcome, failed: Collection[str | None], result: Collection[str]) -> EditOutcome:
-    """What has become of an edit on the tip."""
+    """Return the outcome of an edit on the tip."""
     if edit.id in failed:
         return replace(edit, state="failed")
     return replace(edit, state="already_applied") if edit.id in result else edit
@@ -223,7 +225,7 @@ class _Placed(Struct, frozen=True):
 
     @property
     def quotes(self) -> bool:
-        """Whether it quotes what it means: otherwise it has a place on any text."""
+        """True if it quotes what it means: otherwise it has a place on any text."""
         op = self.edit.op
         by_number = isinstance(op, Occurrences) and op.at is not None
         return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
@@ -254,7 +256,7 @@ class _File:
     def _tip(self) -> Entry | None:
         return self.move.repo.tree(self.move.tip).entry(self.source)
 
-    def carried(self) -> tuple[FileChange | None, list[Problem]]:
+    def carried(self) -> tuple[FileChange | None, list[ErrorProblem]]:
         """The change on the tip, None when it is there already, and what stands against it."""
         change = self.change
         if change.before is None or change.renamed_from:
@@ -275,12 +277,7 @@ class _File:
         now = self.move.repo.tree(self.move.tip).read(self.source)
         theirs = line_hunks(change.before, now)
         ours = line_hunks(change.before, change.after)
-        there = [
-            (it.now.lines[0] - 1, it.now.lines[1])
-            for it in self.placed
-            if it.now.state == "already_applied" and it.now.lines
-        ]
-        carried = carry_lines(change.before, change.after, now, ours, theirs, there)
+        carried = carry_lines(change.before, change.after, now, ours, theirs)
         self.beside = any(touch.beside for touch in carried.touches)
         result = {touch.ours for touch in carried.touches if touch.same}
         self.made_before = self._editing(result) - self._editing({b[:2] for b in ours} - result)
@@ -299,8 +296,8 @@ class _File:
         same = tip.executable == self.change.executable
         return replace(self.change, was_executable=None if same else tip.executable)
 
-    def _new_path(self) -> list[Problem]:
-        """What stands on the tip where the batch wants to put a file."""
+    def _new_path(self) -> list[ErrorProblem]:
+        """Return the problem with what the tip has where the batch puts a file."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         base = self.move.repo.tree(self.move.base)
         there = tree.entry(path)
@@ -313,7 +310,7 @@ class _File:
         return []
 
     def _is_there(self) -> bool:
-        """Whether the file that the batch makes is on the tip, byte for byte."""
+        """Return whether the tip has the file that the batch makes, byte for byte."""
         path, tree = self.change.path, self.move.repo.tree(self.move.tip)
         entry = tree.entry(path)
         kind = "link" if self.change.link else "file"
@@ -322,7 +319,9 @@ class _File:
         self.made_before |= {it.id for it in self.placed}
         return tree.read(path) == self.change.after
 
-    def _touched(self, carried: Carried, now: bytes, theirs: Sequence[LineHunk]) -> list[Problem]:
+    def _touched(
+        self, carried: Carried, now: bytes, theirs: Sequence[LineHunk]
+    ) -> list[ErrorProblem]:
         lines = split_lines(now)
         problems = []
         for touch in carried.touches:
@@ -344,7 +343,7 @@ class _File:
         """The edits that change these runs of the base's lines."""
         return {it.id for run in runs if (it := self._at(run))}
 
-    def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[Problem]:
+    def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[ErrorProblem]:
         """A problem for each edit that the tip by itself gives another place than the carried."""
         problems = []
         for it in self.placed:
@@ -356,7 +355,7 @@ class _File:
                 problems.append(self.move.elsewhere(self.source, it.id, was, (first + 1, end), now))
         return problems
 
-    def problem(self, what: str, path: str) -> Problem:
+    def problem(self, what: str, path: str) -> ErrorProblem:
         return self.move.problem(what, path, self.placed[0].id if self.placed else None)
 
 

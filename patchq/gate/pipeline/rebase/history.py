@@ -1,12 +1,16 @@
-"""What happened to a branch since a batch was made: questions to the commits, no writing."""
+"""Changes of a branch since a batch was made, read from its commits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from itertools import islice
 from typing import Literal
 
-from patchq.core.model.values import Collision, Problem
+from patchq.core.model.values import Collision, FileChange, Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
+from patchq.gate.git.objects import BLOB, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
@@ -14,6 +18,7 @@ from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import STANDING, Delivery, Report
 
+_MOST_COMMITS = 300
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
@@ -26,14 +31,14 @@ def standing(report: Report | Delivery, context: RepoContext, tip: str) -> Stand
     commit = traces.landing(report, repo, tip) if state in STANDING else None
     if commit is None:
         return "gone"
-    return "touched" if _touched_paths(repo, commit, tip) else "landed"
+    return "touched" if touched_paths(repo, commit, tip) else "landed"
 
 
 def touched_since(report: Report | Delivery, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
     commit = traces.landing(report, repo, tip)
     assert commit is not None
-    path = _touched_paths(repo, commit, tip)[0]
+    path = touched_paths(repo, commit, tip)[0]
     collision = collides_with(repo, commit, tip, path)
     return Problem(
         "conflict.base",
@@ -45,7 +50,45 @@ def touched_since(report: Report | Delivery, repo: Repository, tip: str) -> Prob
     )
 
 
-def _touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
+def digest_of(changes: Iterable[FileChange]) -> str:
+    """Return the sha256 (hex) of the paths of changes, with the blobs before and after."""
+    blobs: dict[str, tuple[str | None, str | None]] = {}
+    for change in changes:
+        before, after = (
+            None if data is None else object_id(BLOB, data)
+            for data in (change.before, change.after)
+        )
+        if change.renamed_from is not None:
+            blobs[change.renamed_from], before = (before, None), None
+        blobs[change.path] = before, after
+    return _digest(blobs)
+
+
+def _digest(blobs: Mapping[str, tuple[str | None, str | None]]) -> str:
+    lines = (f"{path}\0{was}\0{now}\n" for path, (was, now) in sorted(blobs.items()))
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
+    """Return the newest commit since the base that makes the same of the same files.
+
+    A batch's trailer says what its edits made on its own base, wherever it landed.
+    """
+    wanted = digest_of(changes)
+    for commit in islice(repo.touching(tip, base, changes[0].path), _MOST_COMMITS):
+        parents = repo.parents(commit)
+        if f"sha256:{wanted}" in traces.trailers(repo, commit).get("Patchq-Edits", ()):
+            return commit
+        made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
+        blobs = {path: (was and was[1], now and now[1]) for path, (was, now) in made.items()}
+        if blobs.keys() == {path for change in changes for path in change.paths} and (
+            _digest(blobs) == wanted
+        ):
+            return commit
+    return None
+
+
+def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
     """The paths of a commit whose changed lines are not on the tip as the commit left them."""
     parents = repo.parents(commit)
     if not parents:
@@ -64,7 +107,7 @@ def _text(repo: Repository, commit: str, path: str) -> bytes | None:
 
 
 def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool:
-    """Whether lines that went from `before` to `made` changed again from `made` to `now`."""
+    """Return whether lines that `landed` changed have changed again."""
     if before is None or landed is None or now is None:
         return landed != now
     ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, landed)]

@@ -47,12 +47,10 @@ def carry_lines(
     now: bytes,
     ours: Sequence[LineHunk],
     theirs: Sequence[LineHunk],
-    there: Sequence[Lines] = (),
 ) -> Carried:
     """Make on `now` the change that turned `before` into `after`.
 
-    `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`;
-    `there` are lines of `now` at which an edit shows by itself that it was made.
+    `ours` and `theirs` are the changed runs of `before` to `after` and of `before` to `now`.
     """
     old, wanted, present = map(split_lines, (before, after, now))
     lines: list[bytes] = []
@@ -63,8 +61,7 @@ def carry_lines(
         run, new = (a0, a1), wanted[b0:b1]
         met = [block for block in theirs if block[0] <= a1 and a0 <= block[1]]
         twin = next((block[2:] for block in met if block[:2] == run), (0, 0))
-        shown = any(first <= twin[0] and twin[1] <= end for first, end in there)
-        if (shown or _is_telling(old[a0:a1], new)) and present[slice(*twin)] == new != []:
+        if _is_telling(old[a0:a1], new) and present[slice(*twin)] == new != []:
             touches.append(Touch(run, run, twin, same=True, beside=False))
             continue
         touches += [
@@ -84,7 +81,7 @@ def carry_lines(
 
 
 def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
-    """Where a run of old lines stands today; what was changed in it counts as a whole."""
+    """Return the present place of a run of old lines; a change in it counts as a whole."""
     first, end = lines
     start, stop = first + _shift(theirs, first), end + _shift(theirs, end)
     for a0, a1, b0, b1 in theirs:
@@ -111,7 +108,7 @@ def in_words(lines: Lines) -> str:
 
 
 def _shift(theirs: Sequence[LineHunk], line: int) -> int:
-    """How much further down than before what begins with that old line is today."""
+    """Return how much further down an old line is by now."""
     return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
 

@@ -1,4 +1,4 @@
-"""What is done to whole files: they are created, written, deleted, renamed.
+"""Operations on whole files: create, write, delete, rename.
 
 Each is checked against the tree and against the rest of the batch.  A file whose text, or place,
 another one takes is judged as one that is written as a whole: it has to keep enough of its lines,
@@ -8,12 +8,12 @@ order, so that one may write anew what others before it wrote; these are left ou
 
 from __future__ import annotations
 
-from patchq.core.model.ops import Create, DeleteFile, Rename, Replace, SetMode, Write, WriteBytes
-from patchq.core.model.values import Collision, Edit, Problem, Tree
+from patchq.core.model.ops import Create, DeleteFile, Replace, SetMode, Write, WriteBytes
+from patchq.core.model.values import Edit, ErrorProblem, Tree
 from patchq.core.plan import elision, guards, targets
-from patchq.core.plan.files import File, Files, clash
-from patchq.core.plan.patches import Footprint
-from patchq.core.plan.targets import Refused, Rules
+from patchq.core.plan.edited_text import ChangedRange
+from patchq.core.plan.files import File, Files, clash, collision
+from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found, Rewrite, resolve
 from patchq.core.resolve.readings import quoted_lines
 from patchq.core.text.binary_patch import BadDelta, blob_id, patched
@@ -23,10 +23,10 @@ from patchq.core.text.quote import decode
 _MOST_SHOWN = 60
 
 
-class Deeds:
-    """What the edits of a batch do to its files as a whole."""
+class FileOperations:
+    """Operations of a batch on its files as a whole."""
 
-    def __init__(self, tree: Tree, rules: Rules, files: Files) -> None:
+    def __init__(self, tree: Tree, rules: PlanRules, files: Files) -> None:
         self._tree = tree
         self._rules = rules
         self._files = files
@@ -44,7 +44,7 @@ class Deeds:
         """The edits whose text a later call writes anew or deletes, and that one."""
 
     def create(self, edit: Edit, op: Create) -> bool:
-        """Make the file; False if it is there already, byte for byte.  Raises `Refused`."""
+        """Make the file; False if it is there already, byte for byte.  Raises `EditRefused`."""
         path, files = edit.path, self._files
         if self._is_replaced(path):
             return self._rewrite(edit, Write(op.text), files.of_base(path))
@@ -62,8 +62,8 @@ class Deeds:
             return False
         if there and not free:
             raise _exists(path, f"{path} exists and is not empty", there)
-        if problem := guards.escaped_file(edit, op) or elision.stated(edit, self._rules, None):
-            raise Refused(problem)
+        guards.check_lines(edit, op.text)
+        elision.check_lines(edit, self._rules, None)
         executable = op.executable or (entry is not None and entry.executable)
         file = File(path, Text(data), there, executable)
         file.by["made"] = edit.id
@@ -74,13 +74,14 @@ class Deeds:
         return True
 
     def write(self, edit: Edit, op: Write) -> bool:
-        """Make the file hold the text; whether that changes anything.  Raises `Refused`."""
+        """Make the file hold the text; whether that changes anything.  Raises `EditRefused`."""
         path, files = edit.path, self._files
         if self._is_replaced(path):
             return self._rewrite(edit, op, files.of_base(path))
         new = path not in files.placed and path not in files.renames
         if new and files.is_free(path) and not files.in_order:
-            raise self._either(edit)
+            what = f"the renaming of {path}, after which it writes another file than before"
+            raise collision(edit, what, files.renamed[path].id, "conflict.order")
         if new and (files.is_free(path) or not self._tree.entry(path)):
             return self.create(edit, Create(op.text, op.quoting))
         file = files.named(path)[-1]
@@ -88,21 +89,20 @@ class Deeds:
             raise clash(edit, file, "another edit of the file that this one writes")
         if file.origin is not None:
             return self._rewrite(edit, op, file)
-        if problem := guards.escaped_file(edit, Create(op.text)):
-            raise Refused(problem)
+        guards.check_lines(edit, op.text)
         self._overwrite(file, edit.id, Text(op.text.encode("utf-8", "surrogateescape")))
         file.by["made"] = edit.id
         return True
 
     def delete(self, edit: Edit, op: DeleteFile) -> None:
-        """Raises `Refused`, also if the edit quotes the file and it holds something else."""
+        """Raises `EditRefused`, also if the edit quotes the file and it holds something else."""
         files = self._files
         file = files.of_base(edit.path, link=True) if op.link else files.named(edit.path)[0]
         other = op.before is not None and op.before != blob_id(file.before or b"")
         if other or (op.old is not None and not self._is_whole(file, op.old)):
             what = "names other bytes" if other else "quotes other lines"
-            raise Refused(
-                Problem(
+            raise EditRefused(
+                ErrorProblem(
                     "match.none",
                     f"edit {edit.id} deletes {edit.path} and {what} than it has",
                     "read the file again; it has changed or was misremembered",
@@ -124,7 +124,7 @@ class Deeds:
             self.blind.append(edit.path)
 
     def rename(self, edit: Edit, to: str) -> None:
-        """Raises `Refused`."""
+        """Raises `EditRefused`."""
         files, file = self._files, self._files.named(edit.path)[0]
         there = files.check_new(to)
         if there is not None and (to == edit.path or not files.is_free(to)):
@@ -134,15 +134,15 @@ class Deeds:
             raise clash(edit, file, "another edit of the batch")
         if there is not None:
             gone, new = files.of_base(to).text, Write(decode(file.text.data))
-            if to in self._deleted and (p := guards.shrinks(edit, new, self._rules, gone)):
-                raise Refused(p)
+            if to in self._deleted:
+                guards.check_size(edit, new, self._rules, gone)
             self.blind.append(to)
         file.by["renamed"] = edit.id
         files.place(file, to)
 
     def put(self, edit: Edit, op: WriteBytes) -> bool:
         """Give the file other bytes, whatever they are, or the link another target; whether that
-        changes anything.  Raises `Refused`, also if it holds something else than was meant."""
+        changes anything.  Raises `EditRefused`, also if it holds something else than was meant."""
         path, files = edit.path, self._files
         there = files.seen(path)
         taken = there is not None and set(there.by) != {"renamed"}
@@ -155,8 +155,8 @@ class Deeds:
         if blob_id(before) == _id_of(op) and not op.turned:
             return False
         if blob_id(before) != op.before:
-            raise Refused(
-                Problem(
+            raise EditRefused(
+                ErrorProblem(
                     "match.none",
                     f"edit {edit.id} gives {path} other bytes, and it does not hold those "
                     f"that it was made for ({op.before[:12]})",
@@ -188,8 +188,7 @@ class Deeds:
         return True
 
     def _bytes(self, edit: Edit, op: WriteBytes, there: bytes) -> bytes:
-        """What the file is to hold; raises `Refused` for a delta that does not make that of what
-        it holds."""
+        """Return what the file is to hold; raises `EditRefused` for a delta of other bytes."""
         if isinstance(op.data, bytes):
             return op.data
         try:
@@ -197,8 +196,8 @@ class Deeds:
             if blob_id(data) != op.data.after:
                 raise BadDelta("it makes other bytes than `index` names")
         except BadDelta as bad:
-            raise Refused(
-                Problem(
+            raise EditRefused(
+                ErrorProblem(
                     "response.unreadable_edit",
                     f"the `delta` of edit {edit.id} cannot be applied to {edit.path}: {bad}",
                     "make the diff anew, or hand the commit in with `patchq submit --branch`",
@@ -208,7 +207,10 @@ class Deeds:
         return data
 
     def set_mode(self, edit: Edit, op: SetMode) -> bool:
-        """Make the file executable or plain; whether that changes anything.  Raises `Refused`."""
+        """Make the file executable or plain; return whether that changes anything.
+
+        Raises `EditRefused`.
+        """
         file = self._files.named(edit.path)[0]
         if "deleted" in file.by or "made" in file.by:
             raise clash(edit, file, "another edit of the file")
@@ -220,7 +222,7 @@ class Deeds:
     # ------------------------------------------------------------ writing
 
     def _is_replaced(self, path: str) -> bool:
-        """Whether a file of the base is deleted and made anew."""
+        """Return whether a file of the base is deleted and made anew."""
         if not self._files.in_order:
             return path in self._replaced
         file = self._files.seen(path)
@@ -230,12 +232,10 @@ class Deeds:
         """Make a file of the base hold another text; whether that changes anything."""
         if not self._files.in_order and file.by.keys() & {"edited", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")
-        if problem := elision.stated(edit, self._rules, file.text):
-            raise Refused(problem)
+        elision.check_lines(edit, self._rules, file.text)
         if file.text.lines:
             targets.check_text(edit.path, file.text.data, self._rules)
-        if problem := guards.shrinks(edit, op, self._rules, file.text):
-            raise Refused(problem)
+        guards.check_size(edit, op, self._rules, file.text)
         self._overwrite(file, edit.id, file.text)
         file.by["written"] = edit.id
         if edit.path not in self._quoted:
@@ -243,12 +243,10 @@ class Deeds:
         new = op.text.removeprefix("\ufeff" if file.text.offset else "")
         file.final_newline = not new or new.endswith("\n")
         hunks = Rewrite(file.text.contents, quoted_lines(new)).at(file.text, 0)
-        if problem := guards.mixed_encoding(edit, file.text, hunks):
-            raise Refused(problem)
-        if problem := elision.left_out(edit, self._rules, file.text, hunks):
-            raise Refused(problem)
+        guards.check_encoding(edit, file.text, hunks)
+        elision.check_changes(edit, self._rules, file.text, hunks)
         if hunks:
-            file.overlay.add([Footprint(edit.id, edit.format, hunks)])
+            file.edited.add([ChangedRange(edit.id, edit.format, hunks)])
         return file.after() != file.before
 
     def _overwrite(self, file: File, edit: str, text: Text) -> None:
@@ -264,34 +262,17 @@ class Deeds:
         found = resolve(text, Replace(quote, ""), self._rules.rungs)
         return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
 
-    def _either(self, edit: Edit) -> Refused:
-        """The refusal of a text for the old path of a file that is renamed."""
-        rename = self._files.renamed[edit.path]
-        assert isinstance(rename.op, Rename)
-        to = rename.op.to
-        return Refused(
-            Problem(
-                "conflict.order",
-                f"edit {edit.id} writes {edit.path}, which edit {rename.id} renames to {to}: "
-                f"written before that, {to} has the new text and {edit.path} is gone; written "
-                f"after it, {to} has the old text and {edit.path} the new one",
-                f"write {to} if the renamed file is meant, or send one of the two by itself",
-                path=edit.path,
-                conflicts_with=Collision(edit=rename.id, path=edit.path),
-            )
-        )
-
 
 def _id_of(op: WriteBytes) -> str:
     """The id of what the file is to hold."""
     return blob_id(op.data) if isinstance(op.data, bytes) else op.data.after
 
 
-def _exists(path: str, message: str, there: bytes = b"") -> Refused:
+def _exists(path: str, message: str, there: bytes = b"") -> EditRefused:
     """`there` is what the file holds; its first lines are shown, to be quoted."""
     lines = tuple(map(decode, Text(there).contents[:_MOST_SHOWN])) if there else ()
-    return Refused(
-        Problem(
+    return EditRefused(
+        ErrorProblem(
             "path.exists",
             message,
             "send an edit that quotes the lines to change, or choose another path",

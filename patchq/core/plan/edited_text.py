@@ -1,0 +1,405 @@
+"""The text of one file under its edits: replacements of its base that share no byte.
+
+Spans are bytes of the base, so that edits which do not touch each other give the same text in any
+order.  An edit that only fits on the text as earlier edits leave it is folded: it replaces the
+replacements that it touches.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, islice
+from operator import attrgetter
+
+from msgspec import Struct
+
+from patchq.core.model.values import Edit, Hunk
+from patchq.core.resolve.ladder import Found, replaced
+from patchq.core.text.draft import Draft
+from patchq.core.text.lines import Text, plain_typography
+
+_START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
+_EDITS = attrgetter("edits")
+
+
+class ChangedRange(Struct, frozen=True):
+    """Changes of one edit in a run of lines that it quotes, and so the bytes between them.
+
+    Edits of equal `meaning` mean one.  One that is `folded` took the place of others; its hunk has
+    the span alone.
+    """
+
+    edit: str
+    format: str
+    hunks: tuple[Hunk, ...]
+    meaning: object = None
+    folded: bool = False
+
+    @property
+    def start(self) -> int:
+        return self.hunks[0].start
+
+    @property
+    def end(self) -> int:
+        return self.hunks[-1].end
+
+    def means(self, other: ChangedRange) -> bool:
+        """Return whether both say the same of one place."""
+        said = self.meaning is not None and self.meaning == other.meaning
+        return said and self.hunks == other.hunks
+
+    def within(self, start: int, end: int) -> set[Hunk] | None:
+        """Return the hunks inside `start:end`; None if one crosses a border, or is not known."""
+        inside = set()
+        for hunk in self.hunks:
+            if (hunk.end <= start and hunk.start < start) or (hunk.start >= end and hunk.end > end):
+                continue
+            if hunk.start < start or hunk.end > end or self.folded:
+                return None
+            inside.add(hunk)
+        return inside
+
+
+def changed_ranges(edit: Edit, found: Found, meaning: object) -> list[ChangedRange]:
+    """Return the ranges that the edit changes where it was found."""
+    return [ChangedRange(edit.id, edit.format, run, meaning) for run in found.runs if run]
+
+
+class Patch(Struct, frozen=True):
+    """Replacement of the bytes `start:end` of the base by `size` others, and the edits behind it.
+
+    `new` are these bytes; of a folded one, the first two and the last, as the text has the others.
+    """
+
+    start: int
+    end: int
+    size: int
+    new: bytes
+    edits: tuple[str, ...]
+    folded: bool = False
+
+    @property
+    def growth(self) -> int:
+        """The bytes that it writes, less those that it takes."""
+        return self.size - (self.end - self.start)
+
+    def changes_line(self, text: Text, start: int, end: int) -> bool:
+        """Return whether it changes, takes or splits one of the lines `start:end` of the base."""
+        if self.start < self.end:
+            return self.start < end and start < self.end
+        if not start <= self.start <= end or not self.size:
+            return False
+        if _begins_line(text, self.start):
+            return not self.new.endswith(b"\n") and self.start < end
+        ends_line = text.part(self.start, self.start + 2).startswith((b"\n", b"\r\n"))
+        return not (ends_line and self.new.startswith((b"\n", b"\r\n")))
+
+
+class EditedText:
+    """A base text and the replacements that edits have made of it."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        """The base."""
+        self._base = self._now = Text(text.whole)
+        self._ranges: list[ChangedRange] = []
+        """In the order of their starts."""
+        self._starts: list[int] = []
+        self._longest, self._reach = 0, -1
+        """The most bytes of one of them, and the last offset that one reaches."""
+        self._patches: list[Patch] = []
+        self._begins: list[int] = []
+        """The offsets of the first patches in the text as it stands."""
+        self._later: list[Patch] = []
+        """The patches that `_now` lacks."""
+        self._new_lines: set[bytes] = set()
+        """The lines that whole-line patches wrote, without blanks round them."""
+        self._unread: list[Hunk] = []
+        """Replacements of the base whose lines are not among them yet; most are never needed."""
+        self._cuts_lines = False
+        """True if a patch is not of whole lines, so that not all new lines are known."""
+        self._latest: dict[str, None] = {}
+        """The edits that no later one needs."""
+
+    @property
+    def is_bare(self) -> bool:
+        """True if no edit has changed anything."""
+        return not self._patches
+
+    def now(self) -> Text:
+        """Return the text as the edits so far leave it."""
+        if self.is_bare:
+            return self.text
+        grown, splices = 0, []
+        for at in sorted(map(self._index, self._later)):
+            patch, begin = self._patches[at], self._begin(at) - grown
+            splices.append((begin, begin + patch.end - patch.start, patch.new))
+            grown += patch.growth
+        self._later.clear()
+        for splice in reversed(splices):
+            self._splice(*splice)
+        return self._now
+
+    def _splice(self, start: int, end: int, new: bytes) -> None:
+        self._now = (Draft.of(self._now) or self._now).spliced(start, end, new)
+
+    def _index(self, patch: Patch) -> int:
+        at = bisect_right(self._patches, _SPAN(patch), key=_SPAN) - 1
+        while self._patches[at] is not patch:
+            at -= 1
+        return at
+
+    def data(self) -> bytes:
+        """Return the bytes as the edits so far leave them, the last line ended."""
+        return replaced(self._base.data, self.hunks(), 0, self._base.size)
+
+    def hunks(self) -> Iterator[Hunk]:
+        """Yield the replacements, in the base's bytes and in order."""
+        for at, patch in enumerate(self._patches):
+            yield Hunk(patch.start, patch.end, self._bytes(at))
+
+    def _bytes(self, at: int) -> bytes:
+        patch = self._patches[at]
+        return self.now().part(self._begin(at), self._end(at)) if patch.folded else patch.new
+
+    # ------------------------------------------------------------ edits of the base
+
+    def add(self, ranges: Sequence[ChangedRange]) -> ChangedRange | None:
+        """Make an edit's replacements, which are in the base's bytes.
+
+        Returns the earlier claim with which one of them collides, and then changes nothing.
+        What an earlier edit has replaced alike counts once; insertions at one point keep their
+        order.
+        """
+        additions = self._additions(ranges)
+        if isinstance(additions, ChangedRange):
+            return additions
+        for claim, hunks in additions:
+            self._occupy(claim)
+            for hunk in hunks:
+                patch = Patch(hunk.start, hunk.end, len(hunk.new), hunk.new, (claim.edit,))
+                at = len(self._patches)
+                if at and self._patches[-1].end >= hunk.start:
+                    at = bisect_right(self._patches, (hunk.start, hunk.end), key=_SPAN)
+                self._put(at, at, patch)
+                self._later.append(patch)
+                self._unread.append(hunk)
+                self._latest[claim.edit] = None
+        return None
+
+    def collides(self, ranges: Sequence[ChangedRange]) -> bool:
+        """Return whether an earlier claim keeps these from being added."""
+        return isinstance(self._additions(ranges), ChangedRange)
+
+    def _additions(
+        self, ranges: Sequence[ChangedRange]
+    ) -> list[tuple[ChangedRange, tuple[Hunk, ...]]] | ChangedRange:
+        """Return the new ranges, with the hunks of each that are; or what they collide with."""
+        additions: list[tuple[ChangedRange, tuple[Hunk, ...]]] = []
+        for claim in ranges:
+            hunks = claim.hunks
+            if near := self._near(claim):
+                for other in near:
+                    start, end = max(claim.start, other.start), min(claim.end, other.end)
+                    if other.start < claim.end and claim.start < other.end:
+                        alike = other.within(start, end)
+                        if alike is None or alike != claim.within(start, end):
+                            return other
+                        hunks = tuple(hunk for hunk in hunks if hunk not in alike)
+                if hunks and any(claim.means(other) for other in near):
+                    if undone := next((one for one in near if one.folded), None):
+                        return undone
+                    continue
+                rivals = (self._rival(near, claim, hunk) for hunk in hunks)
+                if rival := next(filter(None, rivals), None):
+                    return rival
+            additions.append((claim, hunks))
+        return additions
+
+    def _near(self, claim: ChangedRange) -> Sequence[ChangedRange]:
+        """Return the earlier ranges that overlap with one or border on it."""
+        if claim.start > self._reach:  # edits mostly come in order
+            return ()
+        first = bisect_left(self._starts, claim.start - self._longest)
+        last = bisect_right(self._starts, claim.end, first)
+        return [other for other in self._ranges[first:last] if other.end >= claim.start]
+
+    def _rival(
+        self, near: Sequence[ChangedRange], claim: ChangedRange, hunk: Hunk
+    ) -> ChangedRange | None:
+        """Return an earlier insertion at the same point that is equal, or of another format.
+
+        Equal ones may be meant as one or as two; those of two formats have no certain order.
+        """
+        point = hunk.start, hunk.start
+        if hunk.start < hunk.end:
+            return None
+        there = [one for one in near if any((it.start, it.end) == point for it in one.hunks)]
+        if not there:
+            return None
+        first = bisect_left(self._patches, point, key=_SPAN)
+        last = bisect_right(self._patches, point, first, key=_SPAN)
+        equal = any(self._bytes(at) == hunk.new for at in islice(count(first), last - first))
+        rivals = (one for one in there if one.format != claim.format or hunk in one.hunks)
+        return next(rivals, there[0] if equal else None)
+
+    def _occupy(self, claim: ChangedRange) -> None:
+        at = bisect_right(self._starts, claim.start)
+        self._starts.insert(at, claim.start)
+        self._ranges.insert(at, claim)
+        self._longest = max(self._longest, claim.end - claim.start)
+        self._reach = max(self._reach, claim.end)
+
+    def _cover(self, claim: ChangedRange) -> None:
+        """Let a folded range take the place of the earlier ones within it."""
+        first = bisect_left(self._starts, claim.start)
+        last = bisect_right(self._starts, claim.end, first)
+        at_a_point = claim.start == claim.end
+        kept = [
+            other
+            for other in self._ranges[first:last]
+            if other.end > claim.end
+            or (other.start == other.end and not (other.folded and at_a_point))
+        ]
+        self._ranges[first:last] = kept
+        self._starts[first:last] = map(_START, kept)
+        self._occupy(claim)
+
+    def _put(self, first: int, last: int, patch: Patch) -> None:
+        """Put a patch in place of others."""
+        self._patches[first:last] = [patch]
+        del self._begins[first:]
+
+    # ------------------------------------------------------------ what earlier edits did
+
+    def changed(self, start: int, end: int) -> Patch | None:
+        """Return a patch that changes, takes or splits one of the lines `start:end` of the base."""
+        near = self._between(start, end)
+        return next((one for one in near if one.changes_line(self._base, start, end)), None)
+
+    def disturbs(self, start: int, end: int) -> bool:
+        """Return whether the lines `start:end` of the base no longer stand together as they did."""
+        return any(
+            start < one.start == one.end < end or one.changes_line(self._base, start, end)
+            for one in self._between(start, end)
+        )
+
+    def may_hold(self, quote: bytes) -> bool:
+        """Return whether a place of a quote of whole lines may reach into new text."""
+        for hunk in self._unread:
+            self._note_lines(self._base, hunk)
+        self._unread.clear()
+        quoted = [line for line in map(_stripped, quote.split(b"\n")) if line]
+        return self._cuts_lines or not quoted or not self._new_lines.isdisjoint(quoted)
+
+    def _note_lines(self, text: Text, hunk: Hunk) -> None:
+        """Note the lines that a hunk writes into a text."""
+        ends = not hunk.new or hunk.new.endswith(b"\n")
+        whole = ends and _begins_line(text, hunk.start) and _begins_line(text, hunk.end)
+        self._cuts_lines |= not whole
+        self._new_lines.update(map(_stripped, hunk.new.split(b"\n")))
+
+    def last_writer(self, start: int, end: int) -> str | None:
+        """Return the last edit that wrote some of the bytes `start:end` of `now`, or took some."""
+        first, last = self._inside(Hunk(start, end, b""))
+        return self._patches[last - 1].edits[-1] if first < last else None
+
+    def _between(self, start: int, end: int) -> Sequence[Patch]:
+        """Return the patches that overlap `start:end` of the base or border on it."""
+        if not self._patches or self._patches[-1].end < start:
+            return ()
+        first = bisect_left(self._patches, start, key=_END)
+        return self._patches[first : bisect_right(self._patches, end, first, key=_START)]
+
+    # ------------------------------------------------------------ edits of the text as it stands
+
+    def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
+        """Make replacements of bytes of `now`, for an edit that quotes the bytes `quoted` there.
+
+        Returns the edits that it needs; those that one of them needs go unnamed.
+        """
+        first, last = self._inside(quoted)
+        if first == last:
+            first, last = self._touched(quoted)
+        needs: tuple[str, ...] = tuple(self._latest)
+        if 0 < last - first < len(self._patches):
+            needs = _edits_of(self._patches[first:last])
+        for hunk in reversed(hunks):
+            self._fold_one(edit, format, hunk, needs)
+        for name in needs:
+            self._latest.pop(name, None)
+        self._latest[edit] = None
+        return needs
+
+    def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
+        """Make one patch of the hunk and of all patches that it touches."""
+        self._note_lines(self.now(), hunk)
+        first, last = self._touched(hunk)
+        left, right, new = hunk.start, hunk.end, hunk.new
+        if first < last:
+            left, right = min(left, self._begin(first)), max(right, self._end(last - 1))
+        start, end = left - self._grown_before(first), right - self._grown_before(last)
+        size = right - left + len(new) - (hunk.end - hunk.start)
+        self._splice(hunk.start, hunk.end, new)
+        edits: tuple[str, ...] = (edit,)
+        if first < last:
+            names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)
+            edits = tuple(dict.fromkeys([*names, edit]))
+            new = self._now.part(left, left + min(size, 2))
+            new += self._now.part(left + size - 1, left + size) if size else b""
+        self._put(first, last, Patch(start, end, size, new, edits, folded=first < last))
+        self._cover(ChangedRange(edit, format, (Hunk(start, end, b""),), folded=True))
+
+    def _inside(self, quoted: Hunk) -> tuple[int, int]:
+        """Return which patches wrote some of the quoted bytes of `now`, or took some there."""
+        first, last = self._touched(quoted)
+        while first < last and self._borders_on(quoted, first):
+            first += 1
+        while first < last and self._borders_on(quoted, last - 1):
+            last -= 1
+        return first, last
+
+    def _borders_on(self, quoted: Hunk, at: int) -> bool:
+        """Return whether a patch that is touched shares no byte with the quote."""
+        outside = self._begin(at) >= quoted.end or quoted.start >= self._end(at)
+        return outside and self._patches[at].size > 0
+
+    def _touched(self, hunk: Hunk) -> tuple[int, int]:
+        """Return which patches the bytes of `now` overlap or border on: the first, and the end."""
+        while len(self._begins) < len(self._patches) and self._begins[-1:] <= [hunk.end]:
+            self._begin(len(self._begins))
+        first = bisect_left(self._begins, hunk.start)
+        if first and self._end(first - 1) >= hunk.start:
+            first -= 1
+        return first, bisect_right(self._begins, hunk.end)
+
+    def _begin(self, at: int) -> int:
+        """Return the offset in `now` at which a patch's new bytes begin."""
+        for known in range(len(self._begins), at + 1):
+            self._begins.append(self._patches[known].start + self._grown_before(known))
+        return self._begins[at]
+
+    def _end(self, at: int) -> int:
+        return self._begin(at) + self._patches[at].size
+
+    def _grown_before(self, at: int) -> int:
+        """Return by how much the patches before one grow the text."""
+        if not at:
+            return 0
+        patch = self._patches[at - 1]
+        return self._begin(at - 1) - patch.start + patch.growth
+
+
+def _edits_of(patches: Iterable[Patch]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(map(_EDITS, patches))))
+
+
+def _begins_line(text: Text, at: int) -> bool:
+    """Return whether a line begins at an offset."""
+    return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
+
+
+def _stripped(line: bytes) -> bytes:
+    """Return a line as every reading may see it."""
+    return plain_typography(line).strip()
