@@ -102,6 +102,11 @@ def installed(folder: Path, **programs: str) -> Path:
             id="a comment",
         ),
         pytest.param(
+            '{\n "a": 1 // no blank: \u00a0\n}',
+            f'{{\n "a": 1, // no blank: \u00a0\n "mcpServers": {{ {HERE} }}\n}}',
+            id="a blank that is none",
+        ),
+        pytest.param(
             '{"mcpServers": {"x": 1}, "mcpServers": {"}": "{"}}',
             f'{{"mcpServers": {{"x": 1}}, "mcpServers": {{"}}": "{{", {HERE}}}}}',
             id="twice",
@@ -243,7 +248,7 @@ def test_an_older_entry_is_replaced_and_a_changed_one_left(repo: Path) -> None:
     changed = file.read_text().replace('"args"', '"env": {"A": "b"}, "args"')
     for path, text in (
         (".mcp.json", changed),
-        (".codex/config.toml", '[mcp_servers.patchq]\ncommand = "mine"\n'),
+        (".codex/config.toml", '[mcp_servers.patchq]\ncommand = "patchq"\nargs = ["mcp"]\n'),
     ):
         (repo / path).parent.mkdir(exist_ok=True)
         (repo / path).write_text(text)
@@ -292,9 +297,13 @@ def test_a_tracked_entry_that_starts_anywhere_is_kept(
     assert setup(repo, "claude", "--command", "tool patchq")["claude"]["state"] == "verified"
     git("add", "--all", cwd=repo)
     before = contents(repo)
+    told = setup(repo, "--check", "claude", "--command", "tool patchq")["claude"]
+    assert (told["file"], told["state"]) == (".mcp.json", "verified")
+    script.write_text("#!/bin/sh\ntouch run\n")  # of whoever wrote the repository
     for words in (["claude"], ["--check", "claude"]):
-        told = setup(repo, *words)["claude"]
-        assert (told["file"], told["state"]) == (".mcp.json", "verified")
+        told = setup(repo, *words, code=1)["claude"]
+        assert (told["file"], told["state"]) == (".mcp.json", "failed")
+        assert "so it is not run" in told["problem"]
     assert contents(repo) == before
 
 
@@ -372,9 +381,10 @@ def test_links_are_followed_within_the_work_tree_alone(repo: Path, tmp_path: Pat
     assert "is no file" in patchq("setup", "--yes", cwd=repo, code=2).err
     (repo / "AGENTS.md").unlink()
     assert outside.read_text() == "# Theirs\n"
+    (repo / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert "@AGENTS.md" not in patchq("setup", "claude", "--dry-run", cwd=repo).out
     (repo / "AGENTS.md").write_text("# Ours\n")
     (repo / "AGENTS.md").chmod(0o640)
-    (repo / "CLAUDE.md").symlink_to("AGENTS.md")
     (repo / "GEMINI.md").write_text("@AGENTS.md\n")
     setup(repo, "claude", "gemini")
     assert (repo / "AGENTS.md").read_text().count(BEGIN) == 1

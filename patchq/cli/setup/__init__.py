@@ -36,6 +36,8 @@ ARGUMENTS = (
     Argument("--command", metavar="CMD", help="the command, in place of this patchq's path"),
     Argument("--user", action="store_true", help="write the clients' files in your home"),
 )
+_UVX = ["uvx", "--from", f"{NAME}[mcp]", NAME, "mcp"]
+_UNTRIED = "its command is not one that setup writes, so it is not run; name it by --command"
 
 
 def run(args: Namespace) -> int:
@@ -122,20 +124,22 @@ def _portable(root: Path, file: ServerFile) -> list[str]:
         return held
     words = ["uvx", "--offline", "--from", f"{NAME}[mcp]=={__version__}", NAME, "--version"]
     found = shutil.which("uvx") and subprocess.run(words, capture_output=True).returncode == 0
-    return ["uvx", "--from", f"{NAME}[mcp]", NAME, "mcp"] if found else []
+    return _UVX if found else []
+
+
+def _own(args: Namespace) -> list[str]:
+    """Return the words that are asked for, or those of this very command."""
+    scripts = (Path(sys.argv[0]), Path(sys.executable).with_name(NAME))
+    script = next((one for one in scripts if one.name == NAME and one.is_file()), None)
+    words = [os.path.abspath(script)] if script else [sys.executable, "-m", NAME]
+    words = shlex.split(args.command) if args.command else words
+    return words if words[-1:] == ["mcp"] else [*words, "mcp"]
 
 
 def _words(args: Namespace, root: Path, file: ServerFile) -> list[str]:
-    """Return the words that start the server; an absolute path goes into no tracked file."""
-    if args.command:
-        words = shlex.split(args.command)
-    elif _is_tracked(root, file) and not args.remove:
-        words = _portable(root, file)
-    else:
-        scripts = (Path(sys.argv[0]), Path(sys.executable).with_name(NAME))
-        script = next((one for one in scripts if one.name == NAME and one.is_file()), None)
-        words = [os.path.abspath(script)] if script else [sys.executable, "-m", NAME]
-    return words if words[-1:] == ["mcp"] else [*words, "mcp"]
+    """Return the words that are to start the server: no absolute path in a tracked file."""
+    tracked = not (args.command or args.remove) and _is_tracked(root, file)
+    return _portable(root, file) if tracked else _own(args)
 
 
 def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[FileEdit]:
@@ -149,10 +153,13 @@ def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[File
     if args.remove and args.user:
         texts = []
     edits = [changes.of_text(root, path, remove=args.remove) for path in texts]
-    edits += [
-        changes.of_server(root, one, _words(args, root, one), remove=args.remove) for one in files
-    ]
-    return {one.place: one for one in edits}.values()
+    for file in files:
+        words = _words(args, root, file)
+        edits.append(changes.of_server(root, file, words, remove=args.remove))
+    found = dict[Path, FileEdit]()
+    for one in edits:
+        found.setdefault(one.place, one)
+    return found.values()
 
 
 def _agree(args: Namespace, changed: list[FileEdit]) -> None:
@@ -177,12 +184,15 @@ def _verify(args: Namespace, root: Path, names: list[str], states: dict[str, str
         path for line in trees.split("\0") if line.startswith("worktree ")
         and (path := Path(line[9:])).is_dir() and not path.samefile(root)
     ]  # fmt: skip
+    trusted = (tuple(_own(args)), tuple(_UVX))
     failures, rows, local = dict[tuple[str, ...], str](), [], []
     lines = [f"{state:<10} {path}" for path, state in states.items()]
     for name in names:
         client, file = CLIENTS[name], _file(args, name, root)
         words = tuple(changes.words_of(root, file)) if file else ()
-        if file and words not in failures:
+        if words and words not in trusted:  # whoever wrote the repository wrote it
+            failures[words] = _UNTRIED
+        elif file and words not in failures:
             whys = (failure(words, place) for place in (root, *linked[:1]))
             failures[words] = next(filter(None, whys), "")
         why = failures[words] if file else ""

@@ -94,7 +94,8 @@ def of_server(root: Path, file: ServerFile, words: list[str], *, remove: bool) -
     before = read(file.path, place)
     held, old = _opened(file, before)
     new, after = file.entry(words), before
-    if old is not None and not file.wrote(old) and old != new:
+    ours = file.wrote(old) and (isinstance(held, writers.JsonFile) or held.marked)
+    if old is not None and not ours and old != new:
         return FileEdit(file.path, place, before, before, f"left: a person changed its `{NAME}`")
     if remove and old is not None:
         after = held.remove(keys)

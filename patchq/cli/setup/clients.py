@@ -84,8 +84,8 @@ CLIENTS = {
         _codex("~/.codex/config.toml"), (), ("codex", *_GET),
         "run `codex` here once and trust the project"),
     "cursor": Client(
-        "Cursor", ("cursor", "agent"), (".cursor",), (ServerFile(".cursor/mcp.json"),),
-        ServerFile("~/.cursor/mcp.json"), (), ("agent", "mcp", "list-tools", NAME),
+        "Cursor", ("cursor", "cursor-agent"), (".cursor",), (ServerFile(".cursor/mcp.json"),),
+        ServerFile("~/.cursor/mcp.json"), (), ("cursor-agent", "mcp", "list-tools", NAME),
         "enable the server in its settings"),
     "gemini": Client(
         "Gemini CLI", ("gemini",), (".gemini", "GEMINI.md"), (_settings(".gemini/settings.json"),),

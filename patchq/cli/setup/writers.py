@@ -23,7 +23,7 @@ HTML, HASH = (
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-_BLANK = re.compile(r"[ \t\r\n]*")
+_BLANKS = " \t\r\n"  # no others are blank in JSON
 _DECODER = json.JSONDecoder()
 
 
@@ -80,6 +80,7 @@ class TomlFile:
     def __init__(self, path: str, data: bytes | None) -> None:
         self._path, self._data = path, data
         self.value = self._parsed(data or b"")
+        self.marked = bool(split(path, data or b"", HASH)[1])
 
     def _parsed(self, data: bytes) -> dict[str, Any]:
         try:
@@ -146,7 +147,7 @@ class JsonFile:
     def _with(self, at: int, members: list[_Member], close: int, member: str) -> bytes:
         """Return the file with a member more at the end of an object."""
         text, newline = self._text, "\r\n" if "\r\n" in self._text else "\n"
-        end = len(text[:close].rstrip())
+        end = len(text[:close].rstrip(_BLANKS))
         if not members:
             lead = newline if end > at + 1 else ""  # a comment may stand there
             return self._encoded(text[:end] + lead + member + text[end:])
@@ -164,18 +165,18 @@ class JsonFile:
         for key in keys:
             members, close = self._object(at)
             found = [one for one in members if one.key == key][-1]
-            others = (self._text[at + 1 : found.at] + self._text[found.end : close]).strip()
+            others = (self._text[at + 1 : found.at] + self._text[found.end : close]).strip(_BLANKS)
             if at == self._root and self._text[found.start + 1] in "\r\n":
                 # Clients add `$schema` and `$version` to a file that was made.
                 keys_beside = {one.key[:1] for one in members} - {found.key[:1]}
                 others = "" if keys_beside <= {"$"} else others
-            if others or not self._text[at + 1].isspace():
+            if others or self._text[at + 1] not in _BLANKS:
                 cut = members, found
             at = found.start
         if cut is None:
             return None
         members, found = cut
-        text, begin, end = self._text, len(self._text[: found.at].rstrip()), found.end
+        text, begin, end = self._text, len(self._text[: found.at].rstrip(_BLANKS)), found.end
         if comma := re.compile(r"\s*,").match(self._bare, end):
             end = comma.end()
         elif len(members) > 1:
@@ -210,5 +211,4 @@ def _blanked(match: re.Match[str]) -> str:
 
 
 def _past(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
+    return len(text) - len(text[at:].lstrip(_BLANKS))
