@@ -25,7 +25,6 @@ counts only if the lines between name no other.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -38,7 +37,6 @@ from patchq.core.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import next_line
 from patchq.core.formats.marks.parts import (
     LONGER_FENCE,
@@ -53,7 +51,7 @@ from patchq.core.formats.marks.parts import (
     may_label,
     path_behind,
 )
-from patchq.core.formats.marks.paths import KnownPaths, path_line, path_of_info
+from patchq.core.formats.marks.paths import path_line, path_of_info
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 
@@ -163,88 +161,47 @@ class BlockHeading(Struct, frozen=True):
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
-    """The heading of the block whose `FIND:` stands on line `i`; raises `UnreadableEdit`."""
-    above, wrapper = _lines_above(doc, i)
+    """Return the heading of the block whose `FIND:` stands on line `i`; raises `UnreadableEdit`.
+
+    Above it count the lines behind the last edit; in fences that were closed only `FILE:` lines.
+    """
     description: str | None = None
-    named: str | None = None
     between: list[str] = []
-    start = top = i
-    for j in reversed(above):
-        line = doc.lines[j]
-        if change := change_line(line):
-            if description is not None and change.shouted:
-                raise UnreadableEdit(
-                    j, "expected `FIND:` and `REPLACE WITH:` under this", SEND_BOTH
-                )
+    start, shown = i, False
+    for j in range(i - 1, doc.low - 1, -1):
+        line, mark = doc.lines[j], doc.fences.at(j)
+        label = None if mark else file_line(line)
+        path = path_of_info(mark.info, doc.known) if mark and doc.fences.opened(j) else None
+        if mark:
+            shown = not doc.fences.opened(j)
+        elif not line.strip() or (shown and not label):
+            continue
+        elif change := change_line(line):
             if description is None:
-                description, start, top = change.description, j, j
+                description, start = change.description, j
                 continue
-        named = _path_above(doc, j, near=not between)
-        if named:
-            top = j
-            break
+            if change.shouted:
+                message = "expected `FIND:` and `REPLACE WITH:` under this"
+                raise UnreadableEdit(j, message, SEND_BOTH)
+        elif label:
+            path = path_behind(label, doc.known)
+            if path is None:
+                message = "expected one path behind `FILE:`"
+                raise UnreadableEdit(j, message, "write `FILE: path`, and no more")
+        elif (not between or _SECTION.match(line)) and not _LISTED.match(line):
+            path = path_line(line, doc.known)
+        if path:
+            stated = bool(label or (mark and ":" in mark.info))
+            top = start if mark else j
+            return BlockHeading(doc.known.meant(path), description or None, start, top, not stated)
         between.append(line)
-    if named is None and wrapper:
-        named = path_of_info(wrapper.info, doc.known)
-    titled = _title(description, doc.known)
-    if named and titled and titled != doc.known.meant(named):
-        raise UnreadableEdit(
-            i, f"expected one path, found {named!r} and {titled!r}", "name it once"
-        )
-    path = doc.known.meant(named or titled or _carried(doc, i, between))
-    labelled = named is not None and file_line(doc.lines[top]) is not None
-    stated = labelled or not named or bool(wrapper and ":" in wrapper.info)
-    return BlockHeading(path, description or None, start, top, not stated)
-
-
-def _title(description: str | None, known: KnownPaths) -> str | None:
-    """The path that is the whole description; `flask.run` is one only if the base has it."""
-    path = path_line(description, known) if description else None
-    path = known.meant(path) if path else None
-    return path if path and known(path) else None
-
-
-def _path_above(doc: Document, j: int, *, near: bool) -> str | None:
-    """The path that line `j` names; one that is no heading only `near` the block."""
-    line = doc.lines[j]
-    if label := file_line(line):
-        if path := path_behind(label, doc.known):
-            return path
-        raise UnreadableEdit(
-            j, "expected one path behind `FILE:`", "write `FILE: path`, and no more"
-        )
-    leads = (near or _SECTION.match(line)) and not _LISTED.match(line)
-    return path_line(line, doc.known) if leads else None
-
-
-def _carried(doc: Document, i: int, between: Sequence[str]) -> str:
-    """The path of the block before this one, if the lines between name no other."""
     if path := doc.carried_path(between):
-        return path
+        return BlockHeading(doc.known.meant(path), description or None, start, start)
     raise UnreadableEdit(
         i,
         "expected the path of the file that this block changes",
         "put `FILE: path`, relative to the repository's root, on a line above the block",
     )
-
-
-def _lines_above(doc: Document, i: int) -> tuple[list[int], Fence | None]:
-    """The indices of the lines behind the last edit that are not blank and stand in no fence that
-    was closed before line `i`; and the fence that line `i` stands in."""
-    above: list[int] = []
-    wrapper: tuple[int, Fence] | None = None
-    for j in range(doc.low, i):
-        line = doc.lines[j]
-        mark = doc.fences.at(j)
-        if mark is None:
-            if line.strip():
-                above.append(j)
-        elif wrapper and wrapper[1].closed_by(mark):
-            above[wrapper[0] :] = [j for j in above[wrapper[0] :] if file_line(doc.lines[j])]
-            wrapper = None
-        elif wrapper is None and not mark.closing:
-            wrapper = len(above), mark
-    return above, wrapper[1] if wrapper else None
 
 
 FORMAT = Format(

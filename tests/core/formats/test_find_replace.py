@@ -102,11 +102,6 @@ def test_the_description(line: str, description: str | None) -> None:
     assert edit.description == description
 
 
-def test_the_path_may_be_the_description() -> None:
-    assert said(f"### CHANGE 1: `src/b.py`\n{HALVES}") == [("src/b.py", OLD_NEW)]
-    assert said(f"FILE: src/b.py\n### CHANGE 1: app.run\n{HALVES}") == [("src/b.py", OLD_NEW)]
-
-
 # ---------------------------------------------------------------- halves
 
 
@@ -248,9 +243,6 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
         pytest.param(
             f"FILE: src/a.py\n{HALVES}\n`src/b.py` stays.\n\n### CHANGE 2: x\n{HALVES}",
             UNREADABLE, 15, id="another-path-told-of",
-        ),
-        pytest.param(
-            f"FILE: src/a.py\n### CHANGE 1: `src/b.py`\n{HALVES}", UNREADABLE, 3, id="two-paths"
         ),
         pytest.param(f"FILE: src/a.py (see below)\n{HALVES}", UNREADABLE, 1, id="path-and-more"),
         pytest.param(f"- src/a.py\n- src/b.py\n\n{HALVES}", UNREADABLE, 4, id="list-of-paths"),
