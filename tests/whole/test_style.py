@@ -10,7 +10,7 @@ from tests.helpers.rooms import MODULES, tree
 
 RELATIVE_CLAUSES = 603
 """Docstrings that begin so; a change that makes them fewer lowers this."""
-OLD_WORDS = 1106
+OLD_WORDS = 1105
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
