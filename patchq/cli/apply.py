@@ -7,8 +7,8 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from patchq.cli import arguments, check, confirm, handover, opening, output
-from patchq.core.model.report import Report
 from patchq.gate.land import worker
+from patchq.gate.report.schema import Report
 from patchq.gate.review import restack
 
 ARGUMENTS = (arguments.RESPONSE,)

@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import Report, has_commit
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
+from patchq.gate.report.schema import Report, has_commit
 from patchq.gate.review import from_git
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
-from patchq.core.model.errors import UsageError
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.status import ClusterState

@@ -7,8 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import CannotSign
 from patchq.gate.config import config_file
+from patchq.gate.errors import CannotSign
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.dry_start import DryStart

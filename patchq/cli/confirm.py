@@ -17,16 +17,16 @@ from msgspec.structs import replace
 
 from patchq.cli import check
 from patchq.cli.arguments import edit_ids
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import USABLE
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline import selection
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
+from patchq.gate.report.schema import USABLE
 
 _LOOK_SECONDS = 0.2
 _ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [e]ach edit by itself, [q]uit"

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from patchq.cli import cluster
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.land import worker
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session

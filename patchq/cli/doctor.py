@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import asdict
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.service.doctor import Finding, cluster, landing, queue, system
 

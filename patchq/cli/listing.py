@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.core.model.report import Moment, Report, SizeEntry
 from patchq.core.text.quote import visible
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Moment, Report, SizeEntry
 from patchq.gate.review import comparison
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

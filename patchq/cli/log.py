@@ -16,9 +16,9 @@ from typing import get_args
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.core.model.report import STOPPED, Report
 from patchq.core.model.values import State
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import STOPPED, Report
 from patchq.gate.review import from_git
 
 MOST = 50

@@ -7,12 +7,12 @@ import sys
 from argparse import Namespace
 
 from patchq.cli.streams import put
-from patchq.core.model.report import STOPPED, Report, waits_for_its_agent
 from patchq.core.text.quote import visible
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import logs
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import STOPPED, Report, waits_for_its_agent
 
 _LOG = logging.getLogger("patchq")
 

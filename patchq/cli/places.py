@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.cli import output
-from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config, Queue
+from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records, sharing
 from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse

@@ -22,15 +22,15 @@ from msgspec.structs import replace
 
 from patchq.cli import check, opening, output, places, submit
 from patchq.cli.places import Location
-from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import handed_in, proc_receive, ranges
 from patchq.gate.review.proc_receive import NAMESPACE, Command, Push, Said
 from patchq.gate.service.admission import PUSH_BYTES

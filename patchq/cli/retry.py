@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import arguments, handover, opening, output, several
-from patchq.core.model.report import Report
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 from patchq.gate.review import decide
 
 ARGUMENTS = (

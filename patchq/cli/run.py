@@ -9,7 +9,7 @@ from functools import partial
 from patchq.cli import confirm, opening, output, places
 from patchq.cli.arguments import Argument
 from patchq.cli.tenure import Tenure
-from patchq.core.model.errors import Interrupted
+from patchq.gate.errors import Interrupted
 from patchq.gate.service.serve import drain
 
 ARGUMENTS = (

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from patchq.cli import listing
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.names import nearest
-from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 
 BATCHES = (
     Argument("ids", metavar="ID", nargs="*", help="one batch or several"),

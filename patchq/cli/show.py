@@ -10,12 +10,12 @@ from msgspec import to_builtins
 from patchq.cli import arguments, batches, listing, output, places, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
-from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import comparison
 
 ARGUMENTS = (

@@ -13,15 +13,8 @@ from msgspec.structs import asdict
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.core.model.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.core.model.report import (
-    PENDING_CONFLICT,
-    WAITING,
-    Report,
-    has_commit,
-    waits_for_its_agent,
-)
 from patchq.core.text.quote import visible
+from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.context import RepoContext
@@ -31,6 +24,13 @@ from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.hand import activities, in_hand, stem_id, told
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.document import plain
+from patchq.gate.report.schema import (
+    PENDING_CONFLICT,
+    WAITING,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.gate.review import comparison, from_git
 from patchq.gate.review.risk import Risk
 from patchq.gate.service.doctor import Finding, beside

@@ -16,13 +16,13 @@ from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import TimeIsUp, UsageError
 from patchq.core.model.names import REQUEST, response_name
-from patchq.core.model.report import Report
 from patchq.core.model.values import Envelope, Problem
+from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.service.watcher import Watcher
 

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
-from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.gate.review import comment_file, comparison, decide
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.tenure import Tenure
-from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
+from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner

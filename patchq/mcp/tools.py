@@ -21,9 +21,8 @@ from patchq.cli import batches, check, deciding, output, status, submit, wait
 from patchq.cli.door import Door
 from patchq.cli.listing import Filter
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import STOPPED, WAITING, ProblemEntry, Report, waits_for_its_agent
 from patchq.core.model.values import EditOutcome, Envelope
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
@@ -33,6 +32,7 @@ from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import STOPPED, WAITING, ProblemEntry, Report, waits_for_its_agent
 from patchq.gate.review.comparison import risk_of
 from patchq.gate.review.errands import Discard
 from patchq.gate.service.watcher import Watcher

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchq.cli import batches
-from patchq.core.model.report import CommentEntry, Report
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
 from patchq.gate.pipeline import stacks
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import comparison, rows
 from patchq.gate.review.comparison import Comparison
 from patchq.gate.review.rows import Cell, FileRows, Row

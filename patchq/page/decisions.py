@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.cli import deciding
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.values import EditOutcome, Problem
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import comment_file, decide
 from patchq.gate.review.comment_file import DraftComment

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.model.report import Report
+from patchq.gate.report.schema import Report
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git, write_config
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import fields
 
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import nearest
 from patchq.core.text import yamlio
 from patchq.core.text.yamlio import Node, Scalar
 from patchq.gate.config.schema import Config, Section
+from patchq.gate.errors import UsageError
 
 Flaw = tuple[int, int, str, str]
 """Line, column and key (`hooks[0].run`), and what was expected there."""

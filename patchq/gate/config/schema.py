@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args
 
 from msgspec import Meta, Struct
 
-from patchq.core.model.report import NotifiedKind
 from patchq.gate.config.policy import pattern_error
+from patchq.gate.report.schema import NotifiedKind
 
 Rung = Literal[
     "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import finalize
 
-from patchq.core.model.errors import RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import files
 
 _BAD_NAME = re.compile(

@@ -25,7 +25,7 @@ from threading import Thread
 from time import monotonic
 from typing import BinaryIO
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.repository import Repository

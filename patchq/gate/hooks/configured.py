@@ -18,11 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq import __version__
-from patchq.core.model.errors import HookFault
-from patchq.core.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.config.policy import matcher
 from patchq.gate.config.schema import Config, Hook
+from patchq.gate.errors import HookFault
 from patchq.gate.hooks import builtin
+from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.report.secrecy import directory
 
 SHELL = "/bin/sh"

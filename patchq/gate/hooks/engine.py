@@ -18,9 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Cancelled, DiskFault, HookFault
-from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun
+from patchq.gate.errors import Cancelled, DiskFault, HookFault
 from patchq.gate.hooks import mounts
 from patchq.gate.hooks.configured import MESSAGE, Step
 from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
@@ -29,6 +28,7 @@ from patchq.gate.hooks.warm import Objects, Slot, WarmTree, slot, stores
 from patchq.gate.queue.spool import Shelf, digest, encode
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
+from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
 _MOST_PASSES = 8192

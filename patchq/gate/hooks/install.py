@@ -24,10 +24,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import ConfigError
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.git.command import Git, complaint, hands_in, version
 from patchq.gate.hooks import builtin

@@ -16,14 +16,14 @@ from threading import Event, Lock
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Cancelled, Fault
-from patchq.core.model.report import Report, kind_of
 from patchq.core.model.values import HookRun, State
+from patchq.gate.errors import Cancelled, Fault
 from patchq.gate.hooks.configured import Step, Steps
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.hooks.verdict import tail
 from patchq.gate.queue.spool import report
 from patchq.gate.report import logs
+from patchq.gate.report.schema import Report, kind_of
 
 _LOG = logging.getLogger("patchq")
 _AT_ONCE = 2

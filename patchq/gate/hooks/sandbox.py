@@ -29,8 +29,8 @@ from time import monotonic
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Cancelled, HookFault
 from patchq.core.text.quote import decode, visible
+from patchq.gate.errors import Cancelled, HookFault
 from patchq.gate.git.sharing import childrens_umask
 from patchq.gate.hooks import mounts, supervisor
 

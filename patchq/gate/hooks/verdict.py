@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import HookFault
 from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.encoded import without_encoded
 from patchq.core.text.quote import clip
+from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
 from patchq.gate.hooks import builtin
 from patchq.gate.hooks.configured import MESSAGE, Step

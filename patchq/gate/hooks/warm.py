@@ -24,7 +24,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.core.model.errors import DiskFault, Fault, RepositoryFault
+from patchq.gate.errors import DiskFault, Fault, RepositoryFault
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
 

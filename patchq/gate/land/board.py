@@ -16,15 +16,15 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from msgspec import Struct
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.core.model.values import Problem
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, touching
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, inclusive
+from patchq.gate.report.schema import PENDING_CONFLICT, Report, has_commit
 
 Blobs = tuple[str | None, str | None]
 """The ids of a file's text before and after; None where there is no file."""

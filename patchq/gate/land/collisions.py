@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import PENDING_CONFLICT, Report
 from patchq.core.model.values import Collision, Problem
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import board
@@ -35,6 +34,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, in_words
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
+from patchq.gate.report.schema import PENDING_CONFLICT, Report
 
 if TYPE_CHECKING:  # who only looks at what collides lands nothing
     from patchq.gate.land.landing import Publication

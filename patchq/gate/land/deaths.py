@@ -26,8 +26,8 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.core.model.values import Problem
+from patchq.gate.errors import CRASHED, DiskFault, disk_fault
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim

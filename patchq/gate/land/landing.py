@@ -19,8 +19,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
-from patchq.core.model.report import Report
+from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, parcels
 from patchq.gate.git.linklock import WAIT_SECONDS
@@ -30,6 +29,7 @@ from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Parcel
 from patchq.gate.report import document, page
+from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
 

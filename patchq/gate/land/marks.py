@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from patchq.core.model.errors import Unreachable
-from patchq.core.model.report import Report, has_commit
+from patchq.gate.errors import Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import Report, has_commit
 
 _LOG_LINE = "patchq: proposed elsewhere"
 

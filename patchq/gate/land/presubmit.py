@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.core.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.core.text import unified
+from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline import mode, stages
 from patchq.gate.pipeline.progress import CandidateCommit, Decision, crashed

@@ -19,9 +19,8 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import ObjectDamaged, Unreachable
-from patchq.core.model.report import COMMITTED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Envelope
+from patchq.gate.errors import ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, parcels
 from patchq.gate.land import reports
@@ -31,6 +30,7 @@ from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import page
+from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
 Tell = Callable[[Report], None]

@@ -19,8 +19,18 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from patchq.core.model.errors import Busy, DiskFault, UsageError
-from patchq.core.model.report import (
+from patchq.core.model.values import Header, HookRun, Problem, State
+from patchq.core.text.quote import clip
+from patchq.gate.errors import Busy, DiskFault, UsageError
+from patchq.gate.git import files, records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.linklock import WAIT_SECONDS
+from patchq.gate.land import board
+from patchq.gate.pipeline import comments, notes, stacks, traces
+from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.session import Session
+from patchq.gate.report import document, page, secrecy
+from patchq.gate.report.schema import (
     CHANGES,
     LANDED,
     PENDING_CONFLICT,
@@ -32,16 +42,6 @@ from patchq.core.model.report import (
     ReviewState,
     waits_for_its_agent,
 )
-from patchq.core.model.values import Header, HookRun, Problem, State
-from patchq.core.text.quote import clip
-from patchq.gate.git import files, records, refs
-from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.linklock import WAIT_SECONDS
-from patchq.gate.land import board
-from patchq.gate.pipeline import comments, notes, stacks, traces
-from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.session import Session
-from patchq.gate.report import document, page, secrecy
 
 _LONGEST_REASON, _LONGEST_LINE = 2000, 200
 Change = Callable[[Report], Report | None]

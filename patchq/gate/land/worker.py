@@ -17,15 +17,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import (
-    CRASHED,
-    CannotFollow,
-    CannotSign,
-    Fault,
-    ObjectDamaged,
-    Unreachable,
-)
-from patchq.core.model.report import Report
+from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
@@ -45,6 +37,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
+from patchq.gate.report.schema import Report
 
 GROUP = 256
 """Responses that share their flushes, at most."""

@@ -15,11 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core import formats
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import CHANGES, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import LineHunk, Problem
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import decode
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
@@ -27,6 +26,7 @@ from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report import comments as page
 from patchq.gate.report import document
 from patchq.gate.report.comments import CommentedLines, ShownLines
+from patchq.gate.report.schema import CHANGES, CommentEntry, Report, ReviewEntry
 
 _CONTEXT = 3
 Renames = Mapping[str, str]

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import LANDED, OVER, has_commit
 from patchq.core.model.values import Collision, Problem
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import EndedEarly, Response, Target
 from patchq.gate.pipeline.stacks import Below
+from patchq.gate.report.schema import LANDED, OVER, has_commit
 
 
 def wait(response: Response, target: Target) -> Target:

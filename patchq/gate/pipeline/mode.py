@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import CHANGES
 from patchq.core.model.values import FileChange, Plan, Problem, State
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
@@ -22,6 +21,7 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import CHANGES
 
 _LOOKED_AT = ("path.review", "result.syntax", "response.beside")
 """Warnings for which auto mode leaves a batch to a person."""

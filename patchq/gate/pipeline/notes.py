@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy
-from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import FileChange, Mode, State
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Busy
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.report import document
+from patchq.gate.report.schema import NOTED, CommentEntry, Report, ReviewEntry
 
 if TYPE_CHECKING:
     from patchq.gate.pipeline.session import Session

@@ -21,13 +21,13 @@ from queue import Empty, SimpleQueue
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem, Tree
 from patchq.core.plan.targets import Refused, check_new, check_text, existing
 from patchq.core.text.quote import fence
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import secrecy
+from patchq.gate.report.schema import Report
 from patchq.llm import request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model

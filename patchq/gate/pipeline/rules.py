@@ -18,11 +18,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault
 from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault
 from patchq.gate.git.branches.home import Home, HomeGone, head_commit
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import IDLE
 from patchq.core.model.values import Edit, EditOutcome
 from patchq.core.plan.files import outcome
+from patchq.gate.errors import UsageError
+from patchq.gate.report.schema import IDLE
 
 Edits = Sequence[EditOutcome]
 """The entries of a report's `edits`."""

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Base, Edit, HookRun
 from patchq.core.plan.targets import Rules
 from patchq.gate.config.policy import Policy, matcher
+from patchq.gate.errors import UsageError
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
@@ -35,6 +34,7 @@ from patchq.gate.hooks.configured import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.hand import Hand, Stage
+from patchq.gate.report.schema import Report
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.report import LANDED, REPLACED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Envelope, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import LANDED, REPLACED, CommittedReport, Report, has_commit
 
 
 class Below(Struct, frozen=True):

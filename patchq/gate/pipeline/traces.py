@@ -18,9 +18,21 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.core.model.names import batch_id, nearest
-from patchq.core.model.report import (
+from patchq.core.model.values import Base, Header, State
+from patchq.core.text import unified
+from patchq.core.text.quote import clip, visible
+from patchq.gate.errors import ObjectDamaged, UsageError
+from patchq.gate.git import records
+from patchq.gate.git.merges import fork_of
+from patchq.gate.git.objects import CommitInfo, Leaf
+from patchq.gate.git.reffiles import heads, ref_names
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline import notes
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.notes import Note
+from patchq.gate.report import diff_size, message, secrecy
+from patchq.gate.report.schema import (
     COMMITTED,
     NOTED,
     WAITING,
@@ -31,18 +43,6 @@ from patchq.core.model.report import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.core.model.values import Base, Header, State
-from patchq.core.text import unified
-from patchq.core.text.quote import clip, visible
-from patchq.gate.git import records
-from patchq.gate.git.merges import fork_of
-from patchq.gate.git.objects import CommitInfo, Leaf
-from patchq.gate.git.reffiles import heads, ref_names
-from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import notes
-from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.notes import Note
-from patchq.gate.report import diff_size, message, secrecy
 
 _MOST_COMMITS = 1000
 _MOST_SHOWN = 200

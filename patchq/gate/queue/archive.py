@@ -9,13 +9,13 @@ from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
-from patchq.core.model.report import Report
 from patchq.gate.git import files
 from patchq.gate.queue import spool
 from patchq.gate.queue.inbox import snapshot
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
 from patchq.gate.queue.spool import Folder, disk_faults, extension, valid
+from patchq.gate.report.schema import Report
 
 
 class ArchiveFiles:

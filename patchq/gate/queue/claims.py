@@ -21,12 +21,12 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Source
 from patchq.gate.git.files import being_written, end_lease, flock, lease, leased, opened
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.inbox import CHANGED, OPEN, Mark, Snapshot, snapshot
 from patchq.gate.queue.spool import Folder, Tokens, extension, read_up_to
+from patchq.gate.report.schema import Report
 
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 

@@ -30,9 +30,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.errors import Busy, DiskFault, Fault, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation
+from patchq.gate.errors import Busy, DiskFault, Fault, UsageError
 from patchq.gate.git.sharing import umask
 from patchq.gate.queue import Claim, Parcel, QueueEngine, hand, journal, spool, untold
 from patchq.gate.queue.archive import ArchiveFiles
@@ -43,6 +42,7 @@ from patchq.gate.queue.journal import Journal
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.spool import Folder, Steady, disk_faults, extension, valid
+from patchq.gate.report.schema import Report
 
 _FEW = 16
 _GROUP, _MOST_UNTOLD = 300, 1024

@@ -23,7 +23,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypedDict
 
-from patchq.core.model.report import (
+from patchq.gate.git.files import append, flock, opened
+from patchq.gate.queue.spool import Folder, decode
+from patchq.gate.report.schema import (
     EVENT_KINDS,
     EventKind,
     Moment,
@@ -31,8 +33,6 @@ from patchq.core.model.report import (
     kind_of,
     waits_for_its_agent,
 )
-from patchq.gate.git.files import append, flock, opened
-from patchq.gate.queue.spool import Folder, decode
 
 EVENTS, BEFORE = "events", "events.1"
 SCHEMA = "patchq.event/1"

@@ -15,14 +15,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy, DiskFault, Fault, QueueLocked
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation
+from patchq.gate.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, Parcel, spool
 from patchq.gate.queue.claims import claim_of
 from patchq.gate.queue.inbox import Snapshot, free_names, too_large
 from patchq.gate.queue.register import Past, numbered
+from patchq.gate.report.schema import Report
 
 
 @dataclass

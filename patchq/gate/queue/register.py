@@ -30,10 +30,10 @@ from zlib import crc32
 from msgspec import Struct
 
 from patchq.core.model.names import MAX_ID_BYTES
-from patchq.core.model.report import Report
 from patchq.core.model.values import State
 from patchq.gate.git import files
 from patchq.gate.queue.spool import Folder, read_up_to, valid
+from patchq.gate.report.schema import Report
 
 KNOWN = "known"
 LINKS = "ids"

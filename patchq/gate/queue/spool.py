@@ -24,10 +24,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct, ValidationError, convert, to_builtins
 
-from patchq.core.model.errors import DiskFault, UsageError
 from patchq.core.model.names import MAX_ID_BYTES, response_name
-from patchq.core.model.report import Report
+from patchq.gate.errors import DiskFault, UsageError
 from patchq.gate.git import files
+from patchq.gate.report.schema import Report
 
 P = ParamSpec("P")
 T = TypeVar("T")

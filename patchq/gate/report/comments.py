@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from patchq.core.model.report import CommentEntry, Report, ReviewEntry
 from patchq.core.text.quote import excerpt, fence, inline
+from patchq.gate.report.schema import CommentEntry, Report, ReviewEntry
 
 MAX_SHOWN_LINES = 60
 """Lines of a file that are shown beside one comment, at most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from patchq.core.model.report import SizeEntry
+from patchq.gate.report.schema import SizeEntry
 
 _RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
 _FILE = re.compile(r"^diff --git .*$", re.MULTILINE)

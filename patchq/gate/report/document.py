@@ -21,16 +21,6 @@ from typing import Any, TypeVar
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from patchq.core.model.report import (
-    CHANGES,
-    COMMITTED,
-    Moment,
-    ProblemEntry,
-    Report,
-    RetryEntry,
-    ReviewEntry,
-    SourceEntry,
-)
 from patchq.core.model.values import (
     Candidate,
     Correction,
@@ -42,6 +32,16 @@ from patchq.core.model.values import (
 from patchq.core.text.quote import HIDDEN, clip, visible
 from patchq.gate.report import diff_size, page, secrecy
 from patchq.gate.report.codes import CODES
+from patchq.gate.report.schema import (
+    CHANGES,
+    COMMITTED,
+    Moment,
+    ProblemEntry,
+    Report,
+    RetryEntry,
+    ReviewEntry,
+    SourceEntry,
+)
 
 PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024

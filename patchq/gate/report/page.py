@@ -14,13 +14,13 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import ProblemEntry, Report
 from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
 from patchq.core.text.quote import fence, inline, visible
 from patchq.core.text.retry import bytes_of
 from patchq.gate.report import comments
 from patchq.gate.report.codes import CODES
+from patchq.gate.report.schema import ProblemEntry, Report
 
 MAX_BYTES = 256 * 1024
 _MOST_ROWS = 100

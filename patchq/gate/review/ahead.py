@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, ObjectDamaged, RepositoryFault
+from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault
 from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of

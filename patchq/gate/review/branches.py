@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault, RepositoryFault
-from patchq.core.model.report import Report
+from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 
 FILE = "branches"
 """Where the queue keeps what was taken."""

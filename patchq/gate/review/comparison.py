@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault
-from patchq.core.model.report import Report
 from patchq.core.model.values import FileChange, LineHunk
+from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 from patchq.gate.review import risk, rows
 from patchq.gate.review.risk import Risk
 from patchq.gate.review.rows import FileRows

@@ -12,10 +12,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.names import response_name
-from patchq.core.model.report import LANDED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Problem
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.branches.worktree import results
@@ -30,6 +29,7 @@ from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document, page
+from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
 
 _LOG = logging.getLogger("patchq")

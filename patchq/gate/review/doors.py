@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
 from patchq.core.model.values import Problem, Source
 from patchq.gate.config.schema import Stage
+from patchq.gate.errors import UsageError
 from patchq.gate.git import records
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine

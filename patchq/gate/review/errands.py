@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct, convert, to_builtins
 
-from patchq.core.model.errors import Fault, InDoubt, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun, Problem
+from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain, problem_entry
+from patchq.gate.report.schema import Report
 from patchq.gate.review import decide, revert, send_back, stacked
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided

@@ -15,7 +15,6 @@ from graphlib import TopologicalSorter
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report, SourceEntry, waits_for_its_agent
 from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source, StandsOn
 from patchq.core.text import unified
 from patchq.gate.git import records
@@ -27,6 +26,7 @@ from patchq.gate.pipeline.traces import Trace
 from patchq.gate.queue.register import Past
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
 
 SAYS_SO = "from git alone: its report is not in the queue"
 

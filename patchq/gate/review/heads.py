@@ -19,14 +19,14 @@ from time import monotonic
 
 from msgspec.structs import asdict, replace
 
-from patchq.core.model.errors import DiskFault, Fault, RepositoryFault, UsageError
-from patchq.core.model.report import WAITING
+from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.gate.git import files
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.troubles import Troubles
+from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.review import branches, handed_in, ranges
 from patchq.gate.review.branches import Head

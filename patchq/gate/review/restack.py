@@ -28,16 +28,8 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, ObjectDamaged, UsageError
-from patchq.core.model.report import (
-    CHANGES,
-    IDLE,
-    PENDING_CONFLICT,
-    CommittedReport,
-    Report,
-    waits_for_its_agent,
-)
 from patchq.core.model.values import Base, Problem, Source, StandsOn
+from patchq.gate.errors import Fault, ObjectDamaged, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.reffiles import heads
@@ -54,6 +46,14 @@ from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.pipeline.stacks import Footing
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
+from patchq.gate.report.schema import (
+    CHANGES,
+    IDLE,
+    PENDING_CONFLICT,
+    CommittedReport,
+    Report,
+    waits_for_its_agent,
+)
 from patchq.gate.review import stuck
 
 _LOG = logging.getLogger("patchq")

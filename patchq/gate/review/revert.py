@@ -14,10 +14,9 @@ import re
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import CannotFollow, UsageError
 from patchq.core.model.names import batch_id
-from patchq.core.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.core.model.values import Problem, Source
+from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes, traces
 from patchq.gate.pipeline.mode import HAND_IN
@@ -26,6 +25,7 @@ from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, handed_in, restack
 from patchq.gate.review.decide import Decided, discard
 

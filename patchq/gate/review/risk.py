@@ -14,10 +14,10 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.core.model.report import PENDING_CONFLICT, USABLE, Report
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.report import diff_size
+from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
 
 Level = Literal["low", "medium", "high"]
 LEVELS: tuple[Level, ...] = ("low", "medium", "high")

@@ -15,12 +15,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from patchq.core.model.report import IDLE, Report
 from patchq.core.model.values import EditOutcome, FileChange, LineHunk
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, visible
 from patchq.gate.pipeline.rebase.lines import Lines, image
+from patchq.gate.report.schema import IDLE, Report
 
 CONTEXT = 3
 MOST_ROWS = 1000

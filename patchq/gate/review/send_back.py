@@ -17,17 +17,17 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import REQUEST, nearest
-from patchq.core.model.report import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
-from patchq.core.model.report import waits_for_its_agent as sent_back
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, visible
+from patchq.gate.errors import UsageError
 from patchq.gate.git.objects import is_regular
 from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
+from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
+from patchq.gate.report.schema import waits_for_its_agent as sent_back
 from patchq.gate.review import decide
 from patchq.gate.review.comment_file import DraftComment, refuse
 from patchq.gate.review.decide import Decided

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.report import CommittedReport, Report, waits_for_its_agent
 from patchq.core.model.values import Problem
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
@@ -24,6 +23,7 @@ from patchq.gate.pipeline import stacks
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.stacks import Footing
+from patchq.gate.report.schema import Report
 
 MOVED = "target.moved"
 

@@ -15,8 +15,8 @@ from threading import Event
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from patchq.core.model.errors import Busy, Fault
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Busy, Fault
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.rules import GateRules

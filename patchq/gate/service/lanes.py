@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, InDoubt
-from patchq.core.model.report import WAITING, Report
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, InDoubt
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Combining, Tidying
@@ -29,6 +28,7 @@ from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
+from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.review import errands
 from patchq.gate.service.followers import Followers, ProposingQueue
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds

@@ -20,10 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.report import LANDED, WAITING, Report
 from patchq.gate.queue import QueueEngine, spool
 from patchq.gate.queue.journal import Events
 from patchq.gate.queue.spool import Folder, disk_faults, verdicts
+from patchq.gate.report.schema import LANDED, WAITING, Report
 from patchq.gate.service.stats import Counts, Key, add, counted, taken_back
 
 COUNTS = "counts.json"

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq import __version__
-from patchq.core.model.report import VERDICTS, WAITING, Report
 from patchq.core.model.values import State
 from patchq.gate.git import files
+from patchq.gate.report.schema import VERDICTS, WAITING, Report
 from patchq.llm.client import NORMAL_ENDS
 
 _LOG = logging.getLogger("patchq")

@@ -25,14 +25,14 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from patchq.core.model.errors import Busy
-from patchq.core.model.report import WAITING, Report
+from patchq.gate.errors import Busy
 from patchq.gate.git import records
 from patchq.gate.git.tidying import Combining, Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.spool import Folder, disk_faults
+from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.service.ledger import Ledger
 from patchq.gate.service.stats import MetricsFile
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.errors import Fault
 from patchq.core.model.values import FileChange
+from patchq.gate.errors import Fault
 from patchq.gate.git import tidying as packs
 from patchq.gate.git import unwritten
 from patchq.gate.git.command import Git

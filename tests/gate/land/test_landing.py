@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.model.report import Report
+from patchq.gate.report.schema import Report
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 

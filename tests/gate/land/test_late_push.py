@@ -13,9 +13,8 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.errors import InDoubt
-from patchq.core.model.report import Report
 from patchq.gate.config import config_file
+from patchq.gate.errors import InDoubt
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
@@ -24,6 +23,7 @@ from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.report.message import trailers
+from patchq.gate.report.schema import Report
 from tests.helpers.command import block
 from tests.helpers.gitrepo import git, make_repo
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.door import Door
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 

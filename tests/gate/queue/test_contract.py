@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 import pytest
 
-from patchq.core.model.errors import Busy, DiskFault, QueueLocked
-from patchq.core.model.report import Report
 from patchq.core.model.values import Outcome, State
+from patchq.gate.errors import Busy, DiskFault, QueueLocked
 from patchq.gate.queue import Claim, QueueEngine
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.memory import MemoryQueue, Store
 from patchq.gate.report.document import to_json, with_state
+from patchq.gate.report.schema import Report
 
 Known = Callable[[str], bool]
 LIMIT = 1000

@@ -24,9 +24,8 @@ from typing import Any
 import pytest
 
 from bench.crash import strace
-from patchq.core.model.errors import DiskFault, Fault, QueueLocked, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Outcome, State
+from patchq.gate.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.gate.git.files import being_written
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.directory import DirectoryQueue
@@ -35,6 +34,7 @@ from patchq.gate.queue.layout import create
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.register import Register
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
 
 LIMIT = 1000
 SETTLE = 0.15
@@ -757,7 +757,7 @@ _MOUNTS = ["unshare", "-rm"]
 def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
     acquire = (
         "import sys; from pathlib import Path\n"
-        "from patchq.core.model.errors import UsageError\n"
+        "from patchq.gate.errors import UsageError\n"
         "from patchq.gate.queue.directory import DirectoryQueue\n"
         "try: DirectoryQueue(Path(sys.argv[1])).acquire()\n"
         "except UsageError as error: print(error.message, '|', error.hint)\n"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.report import Moment, Report, ReviewEntry
 from patchq.core.model.values import Outcome, Source
 from patchq.gate.queue import journal
 from patchq.gate.queue.directory import DirectoryQueue
@@ -19,6 +18,7 @@ from patchq.gate.queue.journal import Events, Journal
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.spool import Folder
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Moment, Report, ReviewEntry
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report, kind_of
 from patchq.core.model.values import Outcome, Source
 from patchq.gate.queue import Claim, journal, untold
 from patchq.gate.queue.directory import DirectoryQueue
@@ -21,6 +20,7 @@ from patchq.gate.queue.journal import Events
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.spool import Folder, encode
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report, kind_of
 
 LIVES = 40
 

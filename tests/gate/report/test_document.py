@@ -11,12 +11,12 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.report import Moment, Report, RetryEntry, SizeEntry, SourceEntry
 from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source, State
 from patchq.core.text import quote
 from patchq.gate.report import document
 from patchq.gate.report.document import MAX_BYTES, dumps, plain, to_json, with_problems, with_state
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Moment, Report, RetryEntry, SizeEntry, SourceEntry
 from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL
 
 TEXT, NUMBER, NONE = str, (int, float), type(None)

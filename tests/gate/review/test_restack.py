@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import has_commit
 from patchq.core.model.values import EditOutcome
+from patchq.gate.errors import UsageError
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import has_commit
 from patchq.gate.review import restack
 from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import Report
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
@@ -23,6 +22,7 @@ from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file, decide, from_git, restack
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.send_back import MAX_COMMENTS, send_back

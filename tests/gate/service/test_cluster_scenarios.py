@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.model.report import Report
+from patchq.gate.report.schema import Report
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
 from tests.helpers.forking import Fork

@@ -14,7 +14,7 @@ from pathlib import Path
 import pygit2
 from msgspec import Struct
 
-from patchq.core.model.errors import RepositoryFault, UsageError
+from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import files, records
 from patchq.gate.git.command import Git
 from patchq.gate.git.faults import misconfigured

@@ -25,7 +25,6 @@ from patchq.core.model.ops import (
     WriteBytes,
     halves,
 )
-from patchq.core.model.report import USABLE, Report
 from patchq.core.model.values import (
     Base,
     Collision,
@@ -51,6 +50,7 @@ from patchq.gate.pipeline.rebase.lines import (
     inclusive,
     today,
 )
+from patchq.gate.report.schema import USABLE, Report
 
 _EXCERPT = 3
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from patchq.core.model.report import STANDING, Delivery, Report
 from patchq.core.model.values import Collision, Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
@@ -13,6 +12,7 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import STANDING, Delivery, Report
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from patchq.core.model.errors import DiskFault
-from patchq.core.model.report import Report
+from patchq.gate.errors import DiskFault
 from patchq.gate.queue import spool
 from patchq.gate.queue.postgres.database import Database
 from patchq.gate.queue.postgres.proposals import proposed
 from patchq.gate.queue.register import Past
+from patchq.gate.report.schema import Report
 
 
 class Archive:

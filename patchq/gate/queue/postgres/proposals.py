@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from patchq.core.model.report import Report
 from patchq.gate.queue.postgres.database import Database
+from patchq.gate.report.schema import Report
 
 
 def proposed(report: Report) -> str | None:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from patchq.core.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import CRASHED, Fault, ObjectDamaged
 from patchq.gate.git.faults import FSCK
 from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.land.deaths import MOST, TRIES, tries

@@ -13,17 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Unreachable
-from patchq.core.model.report import (
-    LANDED,
-    NOTED,
-    SCHEMA,
-    CommittedReport,
-    Report,
-    SourceEntry,
-    has_commit,
-    waits_for_its_agent,
-)
+from patchq.gate.errors import Unreachable
 from patchq.gate.git import records
 from patchq.gate.land import reports
 from patchq.gate.pipeline import notes, traces
@@ -34,6 +24,16 @@ from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, REPORT
 from patchq.gate.queue.spool import Folder, extension
 from patchq.gate.report import message, page
+from patchq.gate.report.schema import (
+    LANDED,
+    NOTED,
+    SCHEMA,
+    CommittedReport,
+    Report,
+    SourceEntry,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.gate.review import from_git
 from patchq.gate.service.fsck.entries import Damage, aside, register, set_ref
 

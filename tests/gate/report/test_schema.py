@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from msgspec import Struct, convert
 from msgspec.structs import fields
 
-from patchq.core.model.report import CommittedReport, Report, has_commit
 from patchq.core.model.values import (
     Candidate,
     Collision,
@@ -23,6 +22,7 @@ from patchq.core.model.values import (
 )
 from patchq.gate.queue import spool
 from patchq.gate.report.document import dumps, plain, to_json, to_plan
+from patchq.gate.report.schema import CommittedReport, Report, has_commit
 from tests.helpers.outcomes import PROPOSED, REFUSED
 from tests.helpers.pages import ROOT
 
