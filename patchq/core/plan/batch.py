@@ -7,7 +7,7 @@ which of them it needs.  Nothing is written; all problems are found, not only th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -113,11 +113,11 @@ class _Batch:
         """What is equal for edits (by `id`) that mean one: a number, which is quick to compare."""
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
         self.in_order: dict[tuple[int, int], Found | Missed] = {}
-        self.hints: dict[str, Hints] = {}
-        """By path."""
         for edit in edits:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
+        self.hints: dict[str, Hints] = {}
+        """By path."""
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
@@ -203,8 +203,39 @@ class _Batch:
         return True
 
     def _part(self, edit: Edit, op: PartOp) -> EditOutcome:
-        file = self._file(edit, op)
-        hints = self.hints.get(edit.path) or self._hints(edit.path)
+        """Return what becomes of an edit of a part of a file; raises `EditRefused`."""
+        file, missed = self._file(edit, op), _NOWHERE
+        self._check_file(edit, file)
+        hints = self.hints.get(edit.path)
+        if hints is None:
+            hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
+            self.hints[edit.path] = hints
+        if file.stated_by is None:
+            found = self._on_base(edit, op, file, hints)
+            if now := self._in_sequence(edit, op, file, found, hints):
+                return self._make(edit, file, file.now(), now, on_base=False)
+            if isinstance(found, Found):
+                return self._make(edit, file, file.text, found, on_base=True)
+            missed = found
+        follows = not file.edited.is_bare and self.missed < _MOST_MISSED
+        if missed.why == "none" and (file.stated_by is not None or follows):
+            text = file.now()
+            found = match(text, op, hints)
+            if isinstance(found, Found):
+                return self._make(edit, file, text, found, on_base=False)
+            if found.why != "none":
+                raise self._missed(edit, file, text, found)
+            if there := file.folded.get(self.meaning[id(edit)]):
+                file.edits.append(edit.id)
+                return replace(there, id=edit.id, format=edit.format, at=edit.at)
+        if file.stated_by is not None:  # the batch's own text shows nothing
+            raise self._missed(edit, file, file.now(), missed)
+        if missed.why == "none" and (there_already := present(file.text, op, hints)):
+            return _placed(edit, there_already, True, "already_applied")
+        raise self._missed(edit, file, file.text, missed)
+
+    def _check_file(self, edit: Edit, file: File) -> None:
+        """Raise `EditRefused` unless parts of the file may be edited."""
         written = "written" in file.by and not self.files.in_order
         if "deleted" in file.by or written or file.stated is not None:
             raise clash(edit, file, "what another edit does to the file that this one edits")
@@ -212,29 +243,6 @@ class _Batch:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
         elision.check_lines(edit, self.rules, file.text)
-        missed = _NOWHERE
-        for text, on_base in self._texts(file):
-            result = self._match(edit, op, file, text, hints, on_base=on_base)
-            if on_base and (now := self._in_sequence(edit, op, file, result, hints)):
-                return self._make(edit, file, file.now(), now, on_base=False)
-            if isinstance(result, Found):
-                return self._make(edit, file, text, result, on_base=on_base)
-            if result.why != "none":
-                raise self._missed(edit, file, text, result)
-            if on_base:
-                missed = result
-            elif there := file.folded.get(self.meaning[id(edit)]):
-                file.edits.append(edit.id)
-                return replace(there, id=edit.id, format=edit.format, at=edit.at)
-        # What the batch itself writes shows nothing.
-        first = file.text if file.stated_by is None else file.now()
-        if file.stated_by is None and (found := present(first, op, hints)):
-            return _placed(edit, found, True, "already_applied")
-        raise self._missed(edit, file, first, missed)
-
-    def _hints(self, path: str) -> Hints:
-        self.hints[path] = Hints(self.rules.rungs, path, self._lines_hold)
-        return self.hints[path]
 
     def _file(self, edit: Edit, op: PartOp) -> File:
         """The file that an edit means; raises `EditRefused`."""
@@ -285,17 +293,6 @@ class _Batch:
             return False
         return not file.edited.disturbs(*file.text.span(base.start, base.end))
 
-    def _texts(self, file: File) -> Iterator[tuple[Text, bool]]:
-        """The base's text, and that which the edits so far leave, each with whether it is the
-        base's; in a batch that misses much only the first."""
-        if file.stated_by is None:
-            yield file.text, True
-            if self.missed >= _MOST_MISSED:
-                return
-        now = file.now()
-        if not file.has_base(now):
-            yield now, False
-
     @cached_property
     def _lines_hold(self) -> bool:
         """True if stated lines may decide between equal places.
@@ -318,26 +315,22 @@ class _Batch:
                     return False
         return True
 
-    def _match(
-        self, edit: Edit, op: PartOp, file: File, text: Text, hints: Hints, *, on_base: bool
-    ) -> Found | Missed:
-        """Return the place of an edit in a text; hunks of one file are placed in its order."""
-        if isinstance(op, PatchHunk) and on_base:
-            key = id(edit), id(text)
-            if key not in self.in_order:
-                self._place_hunks(file, self.sections[_section(edit)], hints)
-            result = self.in_order[key]
-            if isinstance(result, Found) or result.why != "none" or not text.with_returns:
-                return result
-        return match(text, op, hints)
-
-    def _place_hunks(
-        self, file: File, section: Sequence[tuple[Edit, PatchHunk]], hints: Hints
-    ) -> None:
-        ops = [op for _, op in section]
-        found = hunks.resolve(file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
-        for (edit, _), one in zip(section, found, strict=True):
-            self.in_order[id(edit), id(file.text)] = one
+    def _on_base(self, edit: Edit, op: PartOp, file: File, hints: Hints) -> Found | Missed:
+        """Return the place of an edit on the base; hunks of one file are placed in its order."""
+        if not isinstance(op, PatchHunk):
+            return match(file.text, op, hints)
+        key = id(edit), id(file.text)
+        if key not in self.in_order:
+            section = self.sections[_section(edit)]
+            ops = [op for _, op in section]
+            found = hunks.resolve(file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
+            self.in_order.update(
+                ((id(one), id(file.text)), place)
+                for (one, _), place in zip(section, found, strict=True)
+            )
+        place = self.in_order[key]
+        nowhere = isinstance(place, Missed) and place.why == "none"
+        return match(file.text, op, hints) if nowhere and file.text.with_returns else place
 
     def _make(
         self, edit: Edit, file: File, text: Text, found: Found, *, on_base: bool
@@ -396,7 +389,7 @@ class _Batch:
             self.rules.rungs,
             self.effort,
             search if self.missed <= _MOST_THOROUGH else None,
-            earlier=not file.has_base(text),
+            earlier=text is not file.text or file.stated_by is not None,
         )
         return EditRefused(refusal(refusals.problem(edit, scene, missed)))
 

@@ -219,7 +219,7 @@ class EditedText:
 
     def _near(self, claim: ChangedRange) -> Sequence[ChangedRange]:
         """Return the earlier ranges that overlap with one or border on it."""
-        if claim.start > self._reach:  # edits mostly come in order
+        if claim.hunks[0].start > self._reach:  # edits mostly come in order
             return ()
         first = bisect_left(self._starts, claim.start - self._longest)
         last = bisect_right(self._starts, claim.end, first)
@@ -245,11 +245,12 @@ class EditedText:
         return next(rivals, there[0] if equal else None)
 
     def _occupy(self, claim: ChangedRange) -> None:
-        at = bisect_right(self._starts, claim.start)
-        self._starts.insert(at, claim.start)
+        start, end = claim.hunks[0].start, claim.hunks[-1].end
+        at = len(self._starts) if start > self._reach else bisect_right(self._starts, start)
+        self._starts.insert(at, start)
         self._ranges.insert(at, claim)
-        self._longest = max(self._longest, claim.end - claim.start)
-        self._reach = max(self._reach, claim.end)
+        self._longest = max(self._longest, end - start)
+        self._reach = max(self._reach, end)
 
     def _cover(self, claim: ChangedRange) -> None:
         """Let a folded range take the place of the earlier ones within it."""

@@ -117,10 +117,6 @@ class File:
         """True if it is at the path that it has on the base."""
         return "deleted" not in self.by and self.path == self.origin
 
-    def has_base(self, text: Text) -> bool:
-        """Return whether it is the text of the base."""
-        return text is self.text and self.stated_by is None
-
     def now(self) -> Text:
         """The text as the edits so far leave it."""
         return self.edited.now()
