@@ -233,13 +233,10 @@ def _rewritten(
 
 
 def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
-    """The removal of a place, and of the line's end behind it if there is one and the place is
-    whole lines."""
-    first, last = text.line_at(span.start) - 1, text.line_at(max(span.end - 1, span.start)) - 1
-    end = text.starts[last] + len(content(text.lines[last]))
-    whole = text.starts[first] == span.start and span.end == end
-    ended = last + 1 < len(text.lines) or not text.lacks_final_newline
-    return (Hunk(span.start, text.starts[last + 1] if whole and ended else span.end, b""),)
+    """Return the removal of a place; of whole lines with the line's end behind them."""
+    end = text.starts[text.line_at(max(span.end - 1, span.start))]
+    whole = _is_lines(text, span) and (end < text.size or not text.lacks_final_newline)
+    return (Hunk(span.start, end if whole else span.end, b""),)
 
 
 def _flaw(text: Text, wanted: Wanted, span: CharRange) -> str | None:

@@ -62,7 +62,7 @@ class Found(Struct, frozen=True):
         return self.runs[0] if len(self.runs) == 1 else tuple(chain.from_iterable(self.runs))
 
 
-Why = Literal["none", "ambiguous", "unwritable", "count", "invented", "scope"]
+Why = Literal["none", "ambiguous", "unwritable", "count", "invented"]
 
 
 class Missed(Struct, frozen=True):

@@ -166,7 +166,7 @@ def test_already_there(before: str, op: Op) -> None:
         ("import a\nimport b.c\n", ReplaceText("import a", "import a\nimport b"),
          "import a\nimport b\nimport b.c\n"),
         ("x x\n", Occurrences("x", "x x", (1,)), "x x x\n"),
-        ("ab\n", ReplaceText("a", "a "), "a b\n"),
+        ("a b\n", ReplaceText("a", "a "), "a  b\n"),
         ("a bc\n", ReplaceText("a", "a b"), "a b bc\n"),
     ],
     ids=["a part of a line", "a stated occurrence", "blanks alone", "a part of a word"],
