@@ -22,6 +22,8 @@ def edits_of(text: str, *forms: Read, default_path: str | None = None) -> list[E
     while i < len(doc.lines):
         piece = next((piece for read in forms if (piece := read(doc, i))), None)
         if piece is None:
+            if doc.fences.at(i):
+                doc.fences.read(i)
             i += 1
             continue
         assert i < piece.end <= len(doc.lines)
