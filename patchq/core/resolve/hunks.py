@@ -6,7 +6,7 @@ apart; nearness never does.
 The hunks of one file are in its order: each changes lines behind those that the one before changes.
 The earliest chain of such places and the latest one enclose all others, so that two passes tell
 which places of each hunk a chain goes through, however many chains there are.  A hunk with one
-place is certain wherever that is.
+place is certain wherever that is, unless a looser reading of it, or its new text, is in order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def resolve(
     found = [one.alone for one in sought]
     if len(ops) > 1 and any(one.is_doubtful for one in sought) and (ways := _in_order(sought)):
         found = [one.among(own) for one, own in zip(sought, ways, strict=True)]
-    return list(_behind_claims(sought, found))
+    return list(_out_of_order_refused(sought, list(_behind_claims(sought, found))))
 
 
 def stated(ops: Sequence[PatchHunk]) -> list[frozenset[int]]:
@@ -138,6 +138,25 @@ class _Sought:
             ways = there if len(there) == 1 else ways
         return ways
 
+    @cached_property
+    def present(self) -> Found | None:
+        """Its one place if it is there already, its old text being nowhere."""
+        op = Replace(self.op.old, self.op.new)
+        return ladder.present(self.text, op, self._rungs) if op.old else None
+
+    def may_be_within(self, low: int, high: int) -> bool:
+        """Return True if any reading finds the old or the new text in the lines `low:high`."""
+
+        def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
+            return [way for way in ways if way[0].start >= low and way[-1].end <= high]
+
+        halves = (Replace(self.op.old, self.op.new), Replace(self.op.new, self.op.old))
+        return any(
+            ladder.standing(self.text, half, self._rungs, inside, None) is not None
+            for half in halves
+            if half.old.strip()
+        )
+
     def _insertion(self) -> Found | Missed:
         """Lines without a neighbour: behind their scope, at the file's end, or in an empty one."""
         op, behind = self.op, self._behind
@@ -226,4 +245,24 @@ def _behind_claims(
                 place = LineRange(here.start, here.end, [], [])
                 why = "it stands before the lines that the chunk above it quotes"
                 here = Missed("unwritable", here.rung, (place,), why)
+        yield here
+
+
+def _out_of_order_refused(
+    sought: Sequence[_Sought], found: Sequence[Found | Missed]
+) -> Iterator[Found | Missed]:
+    """Yield what was found, but for hunks before the one that they follow, if either may be in
+    order elsewhere."""
+    latest: tuple[_Sought, Found] | None = None
+    for one, here in zip(sought, found, strict=True):
+        there = one.present if isinstance(here, Missed) and here.why == "none" else here
+        if isinstance(there, Found) and one.op.old != one.op.new:
+            if latest is None or there.start > latest[1].start:
+                latest = one, there
+            elif there.end <= latest[1].start and (
+                one.may_be_within(latest[1].end, len(one.text.lines))
+                or latest[0].may_be_within(0, there.start)
+            ):
+                place = LineRange(there.start, there.end, [], [])
+                here = Missed("ambiguous", there.rung, (place,))
         yield here

@@ -120,7 +120,7 @@ CHAINS = [
     *both("between, one there already", THREE.replace("work()", "work(1)", 1),
           [FIRST, TWICE, WORK.format(3) + " last\n"], worked(1, 2, 3)),
     *both("there already, with the old text before", worked(0, 1, 2),
-          [" second:\n" + ONCE, TWICE], ()),
+          [" second:\n" + ONCE, TWICE], AMBIGUOUS),
     *both("in part there already, with the old text before", worked(0, 0, 2),
           [" second:\n" + ONCE, TWICE], AMBIGUOUS),
     *both("there already, with the old text behind", worked(1, 2, 0),
