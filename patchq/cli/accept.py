@@ -10,8 +10,8 @@ from patchq.cli import deciding, opening, output, several
 from patchq.cli.arguments import Argument, edit_ids
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
-from patchq.core.model.errors import Fault
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault
 from patchq.gate.pipeline import traces
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept
@@ -50,7 +50,7 @@ def report(args: Namespace, decided: Decided, of: int = 1) -> int:
             for line in _beside(decided):
                 print(visible(f"  {line}"))
         return 0
-    id = decided.report["id"] if of > 1 else None
+    id = decided.report.id if of > 1 else None
     for problem in decided.problems:
         if args.json:
             fault = Fault(problem.message, problem.hint or "")

@@ -7,8 +7,8 @@ from argparse import Namespace
 from msgspec.structs import replace
 
 from patchq.cli import arguments, check, confirm, handover, opening, output
-from patchq.core.model.report import Report
 from patchq.gate.land import worker
+from patchq.gate.report.schema import Report
 from patchq.gate.review import restack
 
 ARGUMENTS = (arguments.RESPONSE,)
@@ -24,7 +24,7 @@ def run(args: Namespace) -> int:
         except confirm.Quit:
             return 130
     verdicts = output.Verdicts(args)
-    if "cluster" in session.config.given:
+    if session.config.has_cluster:
         verdicts(handover.decided(session, data, name, choice))
         return verdicts.exit_code
     reports: list[Report] = []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 
 
 class Argument:

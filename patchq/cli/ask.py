@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
     question = request.write(prompt.question(args, session.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
-    if "cluster" in session.config.given:
+    if session.config.has_cluster:
         verdicts(handover.decided(session, question, name + REQUEST))
         return verdicts.exit_code
     desk = RequestDesk(session)

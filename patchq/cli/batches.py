@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import Report, ReportChanges, has_commit
+from msgspec.structs import replace
+
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
+from patchq.gate.report.schema import Report, has_commit
 from patchq.gate.review import from_git
 
 
@@ -40,11 +43,11 @@ def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str
 def as_it_stands(context: RepoContext, report: Report, now: Sighting) -> Report:
     """The report with the state that was seen, and of a batch that a person changed with what there
     is now: commit, tree and diff go together."""
-    changes: ReportChanges = {}
-    if now.commit and now.commit != report["commit"] and has_commit(report):
+    changes: dict[str, Any] = {}
+    if now.commit and now.commit != report.commit and has_commit(report):
         with suppress(ObjectDamaged):  # the note says so
             changes = traces.as_changed(context, report, now.commit)
     if not changes:
-        return {**report, "state": now.state}
-    made = document.with_state(report, report["state"], **changes)  # as much as a report holds
-    return {**made, "state": now.state}
+        return replace(report, state=now.state)
+    made = document.with_state(report, report.state, **changes)  # as much as a report holds
+    return replace(made, state=now.state)

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import Unreachable
-from patchq.core.model.report import Report
 from patchq.core.model.values import Envelope, Problem, Source
+from patchq.gate.errors import Unreachable
 from patchq.gate.land import foresight
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
@@ -25,6 +24,7 @@ from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.inbox import too_large
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 
 ARGUMENTS = (arguments.RESPONSE,)
@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
         put(f"would be {output.line(report)}")
         if not args.quiet:
             put(to_markdown(report, foreseen=True), end="")
-    return 1 if report["state"] == "rejected" else 0
+    return 1 if report.state == "rejected" else 0
 
 
 def foresee(session: Session, data: bytes, name: str) -> Report:

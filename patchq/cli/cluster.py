@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
-from patchq.core.model.errors import UsageError
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.status import ClusterState
@@ -52,7 +52,7 @@ def database_of(config: Config) -> str:
 
 def target_of(config: Config) -> str:
     """The branch of what names none, which is the same on all machines."""
-    if "cluster" not in config.given:
+    if not config.has_cluster:
         raise UsageError(
             "the configuration has no `cluster` section",
             "add `cluster:` to the configuration, as docs/cluster.md shows",

@@ -16,7 +16,7 @@ from pathlib import Path
 from patchq import __version__
 from patchq.cli import parsing, streams
 from patchq.cli.telling import tell
-from patchq.core.model.errors import CRASHED, Fault, UsageError, disk_fault
+from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 
 
 def call(words: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from patchq.cli import opening
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.message import subject
 from patchq.gate.report.secrecy import batch_id

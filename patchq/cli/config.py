@@ -7,8 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import CannotSign
 from patchq.gate.config import config_file
+from patchq.gate.errors import CannotSign
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks.trial import Trial
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
             {
                 "config": found.title,
                 "exists": found.data is not None,
-                "rules": document.rules_entry(found.origin()),
+                "rules": document.plain(found.origin()),
                 "not_tried": not_tried,
             },
             f"{found.title}: ok",
@@ -68,7 +68,7 @@ def _unsigned(location: places.Location, rules: GateRules) -> list[str]:
     try:
         Signer(location.repo, commit.sign).try_out(location.repo.identity() or Identity(*NOBODY))
     except CannotSign as fault:
-        given = "sign" in commit.given
-        where = rules.place("commit", "sign") if given else "git's configuration"
+        of_git = commit.sign == "auto"
+        where = "git's configuration" if of_git else rules.place("commit", "sign")
         return [f"{where}: {fault.message}; {fault.hint}"]
     return []

@@ -17,15 +17,16 @@ from msgspec.structs import replace
 
 from patchq.cli import check
 from patchq.cli.arguments import edit_ids
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import USABLE, EditEntry
+from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline import selection
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
+from patchq.gate.report.schema import USABLE
 
 _LOOK_SECONDS = 0.2
 _ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [e]ach edit by itself, [q]uit"
@@ -82,18 +83,18 @@ class Asker:
         self._say(
             f"\n{decision.id}: {decision.subject}",
             *(f"warning {p.code}: {p.message}" for p in decision.problems),
-            *(f"  edit {_edit(edit)}" for edit in report["edits"]),
-            report["diff"].removesuffix("\n"),
+            *(f"  edit {_edit(edit)}" for edit in report.edits),
+            report.diff.removesuffix("\n"),
         )
 
-    def _edits(self, claim: Claim) -> Sequence[EditEntry]:
+    def _edits(self, claim: Claim) -> Sequence[EditOutcome]:
         """The batch's edits, if all of them were taken."""
-        return document.to_json(check.preview(self.session, claim).outcome())["edits"]
+        return document.to_json(check.preview(self.session, claim).outcome()).edits
 
     def _names(self, claim: Claim) -> str:
-        return ", ".join(edit["id"] for edit in self._edits(claim))
+        return ", ".join(edit.id for edit in self._edits(claim))
 
-    def _choice(self, edits: Sequence[EditEntry], only: frozenset[str]) -> Choice | None:
+    def _choice(self, edits: Sequence[EditOutcome], only: frozenset[str]) -> Choice | None:
         """To take the edits that the person names; None for all, where that cannot be."""
         try:
             chosen = selection.select(edits, only, frozenset())
@@ -106,19 +107,19 @@ class Asker:
         """Ask about one edit after the other, with the change that it makes by itself; one that
         needs another that is left out is left out, too."""
         edits = self._edits(claim)
-        asked = [edit for edit in edits if edit["state"] in USABLE]
-        taken: set[str] = {edit["id"] for edit in edits} - {edit["id"] for edit in asked}
+        asked = [edit for edit in edits if edit.state in USABLE]
+        taken: set[str] = {edit.id for edit in edits} - {edit.id for edit in asked}
         for number, edit in enumerate(asked, 1):
-            missing = sorted({*edit["needs"]} - taken)
+            missing = sorted({*edit.needs} - taken)
             if missing:
                 self._say(f"  edit {_edit(edit)}", f"  left out: it needs {', '.join(missing)}")
                 continue
-            alone = self._choice(edits, frozenset({edit["id"]}))
+            alone = self._choice(edits, frozenset({edit.id}))
             if alone is None:
                 return None
             report = document.to_json(check.preview(self.session, claim, alone).outcome())
-            self._say(f"\n  edit {_edit(edit)}", report["diff"].removesuffix("\n"))
-            question = f"Take edit {edit['id']} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
+            self._say(f"\n  edit {_edit(edit)}", report.diff.removesuffix("\n"))
+            question = f"Take edit {edit.id} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
             answer = ""
             while answer not in ("y", "n", "q"):
                 answer = self._line(question).strip().lower()[:1]
@@ -126,7 +127,7 @@ class Asker:
                 self.quit = True
                 raise Quit
             if answer == "y":
-                taken.add(edit["id"])
+                taken.add(edit.id)
         return self._choice(edits, frozenset(taken))
 
     def _line(self, question: str) -> str:
@@ -147,8 +148,8 @@ class Asker:
             print(visible(line, keep="\n\t"), flush=True)
 
 
-def _edit(edit: EditEntry) -> str:
-    lines = f" lines {edit['lines'][0]}-{edit['lines'][1]}" if edit["lines"] else ""
-    said = f": {edit['description']}" if edit["description"] else ""
-    state = "" if edit["state"] in USABLE else f" ({edit['state']})"
-    return f"{edit['id']}  {edit['op']} {edit['path']}{lines}{state}{said}"
+def _edit(edit: EditOutcome) -> str:
+    lines = f" lines {edit.lines[0]}-{edit.lines[1]}" if edit.lines else ""
+    said = f": {edit.description}" if edit.description else ""
+    state = "" if edit.state in USABLE else f" ({edit.state})"
+    return f"{edit.id}  {edit.op} {edit.path}{lines}{state}{said}"

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from patchq.cli import cluster
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.land import worker
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
@@ -33,7 +33,7 @@ def begun(
 ) -> Callable[[], Decided]:
     """The same in two steps, for those who share a session: what is returned waits for a worker,
     where one decides, and does not use the session any more."""
-    if "cluster" not in session.config.given:
+    if not session.config.has_cluster:
         decided = errand.carry_out(session, tell)
         return lambda: decided
     from patchq.cli.feeding import feeder_name
@@ -46,7 +46,7 @@ def begun(
         database=cluster.database_of(session.config),
         root=session.queue_root,
         feeder=feeder_name(session.queue_root),
-        lane=report["target"] or session.target if report else None,
+        lane=report.target or session.target if report else None,
         unknown=None if report else traces.unknown(session, errand.id),
     )
 

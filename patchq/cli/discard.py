@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import accept, arguments, deciding, opening, several
-from patchq.core.model.report import Report
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 from patchq.gate.review.errands import Discard
 
 ARGUMENTS = (

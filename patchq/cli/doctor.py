@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import asdict
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.text.quote import visible
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.service.doctor import Finding, cluster, landing, queue, system
 
@@ -61,7 +61,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
     if config is not None:
         yield from landing.look(location.repo, config, root, target)
     yield from queue.look(root, location.repo.commondir, location.home, config)
-    if config and "cluster" in config.given:
+    if config and config.has_cluster:
         yield from cluster.look(places.database(config), location.repo)
     yield from system.look_at_machine(location.repo, config, root, target)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Lock
 
 from patchq.cli import opening, places
-from patchq.core.model.errors import Fault, RepositoryFault
 from patchq.gate.config.config_file import OWN_FILE
+from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.pipeline.rules import renewed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.journal import EVENTS

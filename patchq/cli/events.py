@@ -12,8 +12,8 @@ from time import monotonic
 from types import FrameType
 
 from patchq.cli import arguments, places
-from patchq.core.model.errors import Fault
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.journal import Event, Events

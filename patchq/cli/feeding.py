@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
 from patchq.cli.tenure import Tenure
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.service.feed import feed, feed_once

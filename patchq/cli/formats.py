@@ -6,8 +6,8 @@ from argparse import Namespace
 
 from patchq.cli import arguments, output
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import nearest
+from patchq.gate.errors import UsageError
 
 ARGUMENTS = (arguments.Argument("name", metavar="NAME", nargs="?"),)
 

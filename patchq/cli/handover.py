@@ -7,12 +7,12 @@ from contextlib import closing
 from time import monotonic
 
 from patchq.cli import cluster
-from patchq.core.model.errors import Busy, UsageError
-from patchq.core.model.report import Report
+from patchq.gate.errors import Busy, UsageError
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue.directory import DirectoryQueue, directory_queue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.schema import Report
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 1.0

@@ -16,8 +16,8 @@ from typing import Any
 from patchq.cli import arguments, opening, output, places
 from patchq.cli.arguments import Argument
 from patchq.cli.places import Location
-from patchq.core.model.errors import UsageError
 from patchq.gate.config import config_file
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.hooks import shipped, wiring
 from patchq.gate.hooks.wiring import HookFile

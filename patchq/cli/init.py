@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from patchq.cli import output, places
 from patchq.cli.arguments import Argument
-from patchq.core.model.errors import UsageError
 from patchq.core.text.quote import visible
 from patchq.gate.config import config_file
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files, sharing
 from patchq.gate.report import document
 

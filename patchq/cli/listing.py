@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from patchq.cli.arguments import Argument
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.core.model.report import BatchDocument, Moment, Report
 from patchq.core.text.quote import visible
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Moment, Report, SizeEntry
 from patchq.gate.review import comparison
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -54,16 +54,16 @@ def since(text: str) -> float:
 
 def received(context: RepoContext, report: Report) -> float:
     """When the batch came, in seconds since the epoch."""
-    return _seconds(report["received"], report["decided"])
+    return _seconds(report.received, report.decided)
 
 
 def _size(context: RepoContext, report: Report) -> tuple[int, int]:
-    size = report["size"]
-    return (-size["added"] - size["deleted"], -size["files"]) if size else (1, 0)
+    size = report.size
+    return (-size.added - size.deleted, -size.files) if size else (1, 0)
 
 
 def _agent(context: RepoContext, report: Report) -> tuple[bool, str, float]:
-    return report["agent"] is None, report["agent"] or "", received(context, report)
+    return report.agent is None, report.agent or "", received(context, report)
 
 
 def _risk(context: RepoContext, report: Report) -> tuple[int, ...]:
@@ -111,9 +111,9 @@ class Filter(Struct, frozen=True):
         return self != Filter()
 
     def fits(self, report: Report) -> bool:
-        if self.agent not in (None, report["agent"]):
+        if self.agent not in (None, report.agent):
             return False
-        if self.since is not None and _seconds(report["decided"], report["received"]) < self.since:
+        if self.since is not None and _seconds(report.decided, report.received) < self.since:
             return False
         return self.path is None or any(_is_at(path, self.path) for path in paths(report))
 
@@ -130,22 +130,22 @@ def _is_at(path: str, wanted: str) -> bool:
 
 def _seconds(*moments: Moment | None) -> float:
     """The first time that is known; none is later than all."""
-    return next((moment["unix"] for moment in moments if moment), float("inf"))
+    return next((moment.unix for moment in moments if moment), float("inf"))
 
 
-def paths(report: BatchDocument) -> list[str]:
+def paths(report: Report) -> list[str]:
     """The files that the edits name, each once."""
-    return list(dict.fromkeys(edit["path"] for edit in report["edits"]))
+    return list(dict.fromkeys(edit.path for edit in report.edits))
 
 
 def facts(report: Report) -> dict[str, Any]:
     """What a list says of a batch, as JSON."""
     return {
-        "message": report["message"],
-        "received": report["received"],
-        "decided": report["decided"],
-        "size": report["size"],
-        "checks": [{key: run[key] for key in ("id", "stage", "exit")} for run in report["hooks"]],
+        "message": report.message,
+        "received": report.received,
+        "decided": report.decided,
+        "size": report.size,
+        "checks": [{"id": run.id, "stage": run.stage, "exit": run.exit} for run in report.hooks],
     }
 
 
@@ -162,11 +162,10 @@ def age(moment: Moment | None, *more: Moment | None) -> str:
     return f"{passed // _UNITS[unit]}{unit}"
 
 
-def size_of(report: Mapping[str, Any], paths: Sequence[str]) -> str:
-    """How many lines are added and deleted, and which files change: all are counted."""
-    size = report["size"]
-    lines = f"+{size['added']} -{size['deleted']} " if size else ""
-    count = max(len(paths), size["files"] if size else 0)
+def size_of(size: SizeEntry | None, paths: Sequence[str]) -> str:
+    """Return how many lines are added and deleted, and which files change: all are counted."""
+    lines = f"+{size.added} -{size.deleted} " if size else ""
+    count = max(len(paths), size.files if size else 0)
     name = paths[0] if paths else ""
     if len(name) > _LONGEST_NAME:
         name = f"…{name[-_LONGEST_NAME:]}"
@@ -181,18 +180,18 @@ def said_by(batch: Mapping[str, Any]) -> str:
 
 def heading(report: Report) -> Iterator[str]:
     """What a report says of who, what, when and how large, in lines for people."""
-    by = " ".join(filter(None, (report["agent"], report["model"] and f"({report['model']})")))
+    by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))
     times = [
-        f"{what} {moment['iso']} ({age(moment)} ago)"
-        for what in ("received", "decided")
-        if (moment := report[what])
+        f"{what} {moment.iso} ({age(moment)} ago)"
+        for what, moment in (("received", report.received), ("decided", report.decided))
+        if moment
     ]
     named = paths(report)
-    size = size_of(report, named) if named or report["size"] else ""
-    on = report["stands_on"]
-    below = f"{on['batch']}, at {on['commit'][:12]}" if on else None
+    size = size_of(report.size, named) if named or report.size else ""
+    on = report.stands_on
+    below = f"{on.batch}, at {on.commit[:12]}" if on else None
     for what, text in (
-        ("what", report["message"]), ("who", by), ("when", ", ".join(times)), ("size", size),
+        ("what", report.message), ("who", by), ("when", ", ".join(times)), ("size", size),
         ("stands on", below),
         ("checks", checks_of(facts(report)).removeprefix("checked by ")),
     ):  # fmt: skip

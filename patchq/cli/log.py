@@ -16,9 +16,9 @@ from typing import get_args
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.core.model.report import STOPPED, Report
 from patchq.core.model.values import State
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import STOPPED, Report
 from patchq.gate.review import from_git
 
 MOST = 50
@@ -49,11 +49,11 @@ def run(args: Namespace) -> int:
     context = places.open_context(args)
     wanted = Filter.of(args)
     found = newest_first(context, args.limit or sys.maxsize)
-    found = (one for one in found if args.state in (None, one[0]["state"]) and wanted.fits(one[0]))
+    found = (one for one in found if args.state in (None, one[0].state) and wanted.fits(one[0]))
     if wanted.by is not None:
-        everyone = {report["id"]: (report, note) for report, note in found}
+        everyone = {report.id: (report, note) for report, note in found}
         reports = wanted.ordered(context, [report for report, _ in everyone.values()])
-        found = iter([everyone[report["id"]] for report in reports])
+        found = iter([everyone[report.id] for report in reports])
     shown = islice(found, args.limit)
     if args.json:
         for report, _ in shown:
@@ -70,7 +70,7 @@ def _lines(found: Iterator[tuple[Report, str]], *, totals: bool) -> Iterator[Lin
     """A line for each, and with `totals` how many there are of each state."""
     counts: Counter[str] = Counter()
     while some := list(islice(found, _AT_ONCE)):
-        counts.update(report["state"] for report, _ in some)
+        counts.update(report.state for report, _ in some)
         yield from listing.columns([_row(*one) for one in some])
     if totals and counts:
         told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
@@ -78,17 +78,17 @@ def _lines(found: Iterator[tuple[Report, str]], *, totals: bool) -> Iterator[Lin
 
 
 def _row(report: Report, note: str) -> list[Styled]:
-    batch = {**report, **listing.facts(report)}
-    problems = report["problems"]
-    refused = report["state"] in STOPPED and problems
-    codes = [problem["code"] for problem in problems]
-    why = f"{codes[0]}: {problems[0]['message']}" if refused else ""
-    other = report["duplicate_of"]
+    batch = {"agent": report.agent, **listing.facts(report)}
+    problems = report.problems
+    refused = report.state in STOPPED and problems
+    codes = [problem.code for problem in problems]
+    why = f"{codes[0]}: {problems[0].message}" if refused else ""
+    other = report.duplicate_of
     return [
-        listing.cell(f"{report['state']:<10} {report['id']}", listing.STYLES[report["state"]]),
-        Styled(listing.age(report["decided"], report["received"]), "cyan"),
-        listing.cell(listing.size_of(batch, listing.paths(report))),
-        Styled((report["commit"] or "")[:12], "dim"),
+        listing.cell(f"{report.state:<10} {report.id}", listing.STYLES[report.state]),
+        Styled(listing.age(report.decided, report.received), "cyan"),
+        listing.cell(listing.size_of(report.size, listing.paths(report))),
+        Styled((report.commit or "")[:12], "dim"),
         listing.cell(f"by {other}" if other else ""),
         Styled("" if refused else " ".join(f"[{code}]" for code in dict.fromkeys(codes)), "yellow"),
         listing.cell(why, "red"),

@@ -7,7 +7,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from patchq.cli import places
-from patchq.core.model.errors import Fault, ObjectDamaged
+from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout

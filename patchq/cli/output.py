@@ -7,33 +7,33 @@ import sys
 from argparse import Namespace
 
 from patchq.cli.streams import put
-from patchq.core.model.report import STOPPED, Report, waits_for_its_agent
 from patchq.core.text.quote import visible
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import logs
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import STOPPED, Report, waits_for_its_agent
 
 _LOG = logging.getLogger("patchq")
 
 
 def line(report: Report) -> str:
     """One plain line for a verdict: state, id, and where it is or why it is not."""
-    state, other = report["state"], report["duplicate_of"]
-    text = f"{state:<10} {report['id']}"
-    errors = [p for p in report["problems"] if p["severity"] == "error"]
-    warnings = [p for p in report["problems"] if p["severity"] == "warning"]
+    state, other = report.state, report.duplicate_of
+    text = f"{state:<10} {report.id}"
+    errors = [p for p in report.problems if p.severity == "error"]
+    warnings = [p for p in report.problems if p.severity == "warning"]
     if state in STOPPED:
         reasons = errors or warnings
-        text += f"  {reasons[0]['code']}: {reasons[0]['message']}" if reasons else ""
+        text += f"  {reasons[0].code}: {reasons[0].message}" if reasons else ""
         text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     elif state == "duplicate":
         text += f"  of {other}" if other else "  nothing to do"
     else:
-        where = report["branch"] or report["target"] or ""
-        text += f"  {where} {(report['commit'] or '')[:12]}".rstrip()
+        where = report.branch or report.target or ""
+        text += f"  {where} {(report.commit or '')[:12]}".rstrip()
         text += f"  by {other}" if other else ""
-        text += "".join(f"  [{code}]" for code in dict.fromkeys(p["code"] for p in warnings))
+        text += "".join(f"  [{code}]" for code in dict.fromkeys(p.code for p in warnings))
     return visible(text)
 
 
@@ -52,20 +52,20 @@ def say(args: Namespace, report: Report) -> None:
     """Print a verdict: a JSON object a line, or one plain line."""
     if args.json:
         put(printed(report))
-    elif not args.quiet or report["state"] == "rejected":
+    elif not args.quiet or report.state == "rejected":
         put(line(report))
 
 
 def log(report: Report) -> None:
     """One line for a verdict, with what a program that reads the log wants of it."""
     about = {
-        "batch": report["id"],
-        "state": report["state"],
-        "target": report["target"],
-        "commit": report["commit"],
-        "codes": [problem["code"] for problem in report["problems"]],
+        "batch": report.id,
+        "state": report.state,
+        "target": report.target,
+        "commit": report.commit,
+        "codes": [problem.code for problem in report.problems],
     }
-    say = _LOG.warning if report["state"] == "rejected" else _LOG.info
+    say = _LOG.warning if report.state == "rejected" else _LOG.info
     say("%s", line(report), extra=about)
 
 
@@ -85,9 +85,9 @@ class Verdicts:
         self.states: list[str] = []
 
     def __call__(self, report: Report) -> None:
-        self.states.append(report["state"])
+        self.states.append(report.state)
         say(self._args, report)
-        to_answer = report["state"] == "rejected" or waits_for_its_agent(report)
+        to_answer = report.state == "rejected" or waits_for_its_agent(report)
         if self._pages and to_answer and not self._args.json:
             put("\n" + to_markdown(report), end="")
 

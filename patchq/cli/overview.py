@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from patchq.cli import output, parsing, places
 from patchq.cli.verbs import VERBS
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.pipeline import traces
 from patchq.gate.queue.lock import lock_owner

@@ -18,8 +18,8 @@ from typing import Never
 from patchq import __version__
 from patchq.cli import arguments
 from patchq.cli.verbs import GROUPS, VERBS
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import nearest
+from patchq.gate.errors import UsageError
 
 _ALONE = ("--json", "-q", "--quiet", "-v", "--verbose")
 _TAKING = ("-C", "--config")

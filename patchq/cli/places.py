@@ -16,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.cli import output
-from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
-from patchq.gate.config.schema import Config
+from patchq.gate.config.schema import Config, Queue
+from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records, sharing
 from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
@@ -69,7 +69,7 @@ class Location(Struct, frozen=True):
         home = self._find_home(own)
         found = rules.checked(replace(own, home=home) if own else rules.of_home(self.repo, home))
         config = found.config
-        if "path" in config.queue.given and (why := self._not_a_queue(config)):
+        if config.queue.path != Queue().path and (why := self._not_a_queue(config)):
             where = found.place("queue", "path")
             raise config_file.ConfigError([f"{where}: expected a directory of its own, {why}"])
         if config.queue.group and not _group(config):
@@ -166,8 +166,7 @@ def open_queue(args: Namespace, location: Location, config: Config) -> Directory
         settle_seconds=config.queue.settle_seconds,
         # In a cluster the database gives the ids, and a worker may have records here of its own.
         is_known=lambda id: (
-            "cluster" not in config.given
-            and location.repo.has_ref(*(prefix + id for prefix in prefixes))
+            not config.has_cluster and location.repo.has_ref(*(prefix + id for prefix in prefixes))
         ),
     )
     args.opened.callback(queue.close)
@@ -191,7 +190,7 @@ def open_context(
     target = target_of(found)
     branches = branches_of(repo, root, config, target, found.home)
     if targeted:
-        _check(branches, found, target)
+        _check(repo, branches, found, target)
     empty = not writes and not root.is_dir()
     queue = MemoryQueue() if empty else open_queue(args, location, config)
     return RepoContext(repo, queue, root, config, target, branches=branches, judged_by=found)
@@ -209,13 +208,13 @@ def target_of(rules: GateRules) -> str:
     return rules.config.target or (rules.home.branch if rules.home else "")
 
 
-def _check(branches: Branches, rules: GateRules, target: str) -> None:
+def _check(repo: Repository, branches: Branches, rules: GateRules, target: str) -> None:
     """Raise `UsageError` where batches cannot be for that branch."""
     if _is_missing(branches, target):
         if not branches.tips(""):
             raise UsageError(f"{target!r} has no commit yet", "make a first commit")
         if rules.home and target == rules.home.branch:
-            raise HomeGone(rules.home)
+            raise HomeGone(rules.home, repo)
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )

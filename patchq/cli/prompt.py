@@ -8,7 +8,7 @@ from pathlib import Path
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument, positive, read_response
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.llm import prompts

@@ -22,15 +22,15 @@ from msgspec.structs import replace
 
 from patchq.cli import check, opening, output, places, submit
 from patchq.cli.places import Location
-from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import handed_in, proc_receive, ranges
 from patchq.gate.review.proc_receive import NAMESPACE, Command, Push, Said
 from patchq.gate.service.admission import PUSH_BYTES
@@ -149,11 +149,11 @@ def _refusal(problem: Problem) -> UsageError:
 
 def _told(report: Report) -> str | None:
     """Tell the verdict; why the push fails, or None."""
-    refused = report["state"] == "rejected"
+    refused = report.state == "rejected"
     page = to_markdown(report).partition("\n## What to send\n" if refused else "\n## Edits\n")[0]
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
-    again = f"correct the commits and push again, with `-o retries={report['id']}`; " * refused
-    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report['id']}` says all"])
+    again = f"correct the commits and push again, with `-o retries={report.id}`; " * refused
+    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report.id}` says all"])
     return " ".join(output.line(report).split()) if refused else None
 
 
@@ -169,7 +169,7 @@ def _wait(
             watcher.read()
             serves = lock_owner(queue.root) is not None  # before: who has gone has told
             report, now = submit.report_on(queue, digest, name), time.monotonic()
-            held = (held or now) if report and report["state"] == "held" else None
+            held = (held or now) if report and report.state == "held" else None
             if report and (held is None or now - held > _HELD_SECONDS):
                 return report, ""
             if ended.asked():

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import arguments, handover, opening, output, several
-from patchq.core.model.report import Report
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 from patchq.gate.review import decide
 
 ARGUMENTS = (
@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
-        if "cluster" in session.config.given:
+        if session.config.has_cluster:
             verdicts(handover.decided(session, *decide.another_try(session, id, args.without)))
         else:
             decide.retry(session, id, args.without, verdicts)
@@ -44,12 +44,12 @@ def _eligible(context: RepoContext) -> Iterator[Report]:
     tried = set[str | None]()
     for id in context.queue.newest():
         if report := context.queue.load(id):
-            tried.add(report["retry"]["of"])
-            moved = any(problem["code"] == "target.moved" for problem in report["problems"])
+            tried.add(report.retry.of)
+            moved = any(problem.code == "target.moved" for problem in report.problems)
             again = {
                 "rejected": id not in tried,
                 "proposed": moved,
                 "held": worker.waits_for_mending(report),
             }
-            if again.get(report["state"]):
+            if again.get(report.state):
                 yield report

@@ -14,6 +14,6 @@ def run(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
     session = opening.open_session(args, targeted=False)
     decided = deciding.decide(session, Revert(args.id), verdicts)
-    if decided.problems or decided.report["state"] == "reverted":
+    if decided.problems or decided.report.state == "reverted":
         return accept.report(args, decided)
     return verdicts.exit_code

@@ -9,7 +9,7 @@ from functools import partial
 from patchq.cli import confirm, opening, output, places
 from patchq.cli.arguments import Argument
 from patchq.cli.tenure import Tenure
-from patchq.core.model.errors import Interrupted
+from patchq.gate.errors import Interrupted
 from patchq.gate.service.serve import drain
 
 ARGUMENTS = (
@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
     places.setup_log(args, session.config)
     places.notice_difference(args, session.repo, session.judged_by)
     with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
-        if "cluster" in session.config.given:
+        if session.config.has_cluster:
             from patchq.cli.feeding import drain_cluster  # takes the database's driver
 
             drain_cluster(args, tenure)

@@ -6,10 +6,10 @@ from argparse import Namespace
 
 from patchq.cli import arguments, deciding, opening, output, several
 from patchq.cli.arguments import Argument
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline import traces
+from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.errands import SendBack
@@ -43,9 +43,9 @@ def _one(args: Namespace, report: Report) -> int:
     if args.json:
         output.say(args, report)
     elif not args.quiet:
-        count = len(report["review"]["comments"]) if report["review"] else 0
-        to = f"  to {report['agent']}" if report["agent"] else ""
-        print(visible(f"sent back  {report['id']}{to}  {count} comment{'' if count == 1 else 's'}"))
+        count = len(report.review.comments) if report.review else 0
+        to = f"  to {report.agent}" if report.agent else ""
+        print(visible(f"sent back  {report.id}{to}  {count} comment{'' if count == 1 else 's'}"))
     return 0
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from patchq.cli import listing
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.names import nearest
-from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 
 BATCHES = (
     Argument("ids", metavar="ID", nargs="*", help="one batch or several"),
@@ -51,10 +51,10 @@ def chosen(
             f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
         )
     everyone = sorted(eligible(context), key=lambda report: listing.received(context, report))
-    found = [report for report in everyone if report["agent"] == args.all_from]
+    found = [report for report in everyone if report.agent == args.all_from]
     if not found:
-        _say_who_there_is(args, {report["agent"] for report in everyone} - {None})
-    return [report["id"] for report in found] if not found or _agreed(args, found) else []
+        _say_who_there_is(args, {report.agent for report in everyone} - {None})
+    return [report.id for report in found] if not found or _agreed(args, found) else []
 
 
 def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
@@ -70,9 +70,9 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
     if args.yes:
         return True
     for report in found[:_MOST_LISTED]:
-        size = listing.size_of(report, listing.paths(report))
-        said = listing.said_by({**report, "agent": None})
-        parts = (report["state"], report["id"], listing.age(report["received"]), size, said)
+        size = listing.size_of(report.size, listing.paths(report))
+        said = report.message or ""
+        parts = (report.state, report.id, listing.age(report.received), size, said)
         print(visible("  ".join(filter(None, parts))), file=sys.stderr)
     if len(found) > _MOST_LISTED:
         print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)

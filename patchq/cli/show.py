@@ -10,12 +10,12 @@ from msgspec import to_builtins
 from patchq.cli import arguments, batches, listing, output, places, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
-from patchq.core.model.report import Report
 from patchq.core.text.quote import visible
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import comparison
 
 ARGUMENTS = (
@@ -36,23 +36,23 @@ def run(args: Namespace) -> int:
     if args.split:
         files, changes = comparison.rows_of(context, report)
         if args.json:
-            return output.emit(args, {"id": report["id"], "files": to_builtins(files)})
+            return output.emit(args, {"id": report.id, "files": to_builtins(files)})
         if files:
             screen.show(split.lines(files, changes), context.repo)
         else:
-            _print(report["diff"], context.repo)
+            _print(report.diff, context.repo)
     elif args.diff:
-        diff = {"id": report["id"], "diff": report["diff"]}
+        diff = {"id": report.id, "diff": report.diff}
         if args.json:
             put(document.printed(diff))
         else:
-            _print(report["diff"], context.repo)
+            _print(report.diff, context.repo)
     elif args.report or args.json:
         put(document.dumps(report), end="")
     else:
         title, _, page = to_markdown(report).partition("\n")
         # A refusal's page goes back to its model as it is.
-        for_people = report["state"] != "rejected" or screen.is_terminal()
+        for_people = report.state != "rejected" or screen.is_terminal()
         facts = [*listing.heading(report), *_risk(context, report)] if for_people else []
         head = "".join(f"\n    {line}" for line in facts)
         told = f"\nNote: {note}\n" if note else ""
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
 
 def _risk(context: RepoContext, report: Report) -> Iterator[str]:
     """How much a proposal asks of who decides on it."""
-    if report["state"] == "proposed":
+    if report.state == "proposed":
         yield listing.risk_line(comparison.risk_of(context, report).to_json())
 
 

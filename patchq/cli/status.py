@@ -13,16 +13,8 @@ from msgspec.structs import asdict
 from patchq.cli import arguments, batches, listing, output, places, screen
 from patchq.cli.listing import Filter
 from patchq.cli.screen import Line, Styled
-from patchq.core.model.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.core.model.report import (
-    PENDING_CONFLICT,
-    WAITING,
-    CollisionEntry,
-    Report,
-    has_commit,
-    waits_for_its_agent,
-)
 from patchq.core.text.quote import visible
+from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.context import RepoContext
@@ -31,7 +23,14 @@ from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.hand import activities, in_hand, stem_id, told
 from patchq.gate.queue.lock import lock_owner
-from patchq.gate.report import document
+from patchq.gate.report.document import plain
+from patchq.gate.report.schema import (
+    PENDING_CONFLICT,
+    WAITING,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.gate.review import comparison, from_git
 from patchq.gate.review.risk import Risk
 from patchq.gate.service.doctor import Finding, beside
@@ -68,7 +67,7 @@ def run(args: Namespace) -> int:
     if args.id is not None:
         report, note = batches.seen(context, *batches.find(context, args.id))
         line = output.line(report) + (f"  ({note})" if note else "")
-        return output.emit(args, {**report, "note": note}, line, *listing.heading(report))
+        return output.emit(args, {**plain(report), "note": note}, line, *listing.heading(report))
     if args.ahead:
         from patchq.gate.review.ahead import ahead  # only who asks compares work trees
 
@@ -103,7 +102,7 @@ def overview(
     held = [claim.id for claim in context.queue.held() if claim.id]
     if wanted.reads_all:
         reports = [it for id in held if (it := context.queue.load(id)) and wanted.fits(it)]
-        held = [it["id"] for it in wanted.ordered(context, reports)]
+        held = [it.id for it in wanted.ordered(context, reports)]
     held = held if state in (None, "held") else []
     proposals = _Proposals(context, wanted)
     waiting, others = proposals.some(limit, state) if state != "held" else ([], 0)
@@ -114,7 +113,7 @@ def overview(
         "target": context.target or None,
         "remote": context.branches.remote,
         "mode": context.config.mode,
-        "rules": document.rules_entry(context.judged_by.origin()),
+        "rules": plain(context.judged_by.origin()),
         "daemon": {"pid": owner.pid, "since": owner.since and _time(owner.since)}
         if owner
         else None,
@@ -168,9 +167,9 @@ class _Proposals:
         known, count = self._reports(ids), len(ids)
         if self._wanted.reads_all:
             everyone = list(known)
-            alone = {report["id"]: git_alone for report, git_alone in everyone}
+            alone = {report.id: git_alone for report, git_alone in everyone}
             reports = self._wanted.ordered(self._ground, [report for report, _ in everyone])
-            known, count = ((report, alone[report["id"]]) for report in reports), len(reports)
+            known, count = ((report, alone[report.id]) for report in reports), len(reports)
         found: list[tuple[Report, Sighting]] = []
         other = 0
         for report, git_alone in known:
@@ -230,16 +229,15 @@ def _in_hand(context: RepoContext) -> dict[str, Any]:
 
 def _held(id: str, needs: Needs, context: RepoContext) -> dict[str, Any]:
     report = context.queue.load(id)
-    problems = report["problems"] if report else []
-    why = problems[-1] if problems else {"code": None, "message": "not looked at yet", "hint": None}
+    why = report.problems[-1] if report and report.problems else None
     return {
         "id": id,
-        "code": why["code"],
-        "why": why["message"],
-        "hint": why["hint"],
+        "code": why and why.code,
+        "why": why.message if why else "not looked at yet",
+        "hint": why and why.hint,
         "waits_for": [{"id": other, "state": state} for other, state in needs.get(id, {}).items()],
         "waited_for_by": _waited_for_by(id, needs),
-        "agent": report and report["agent"],
+        "agent": report and report.agent,
         "paths": listing.paths(report) if report else [],
         **(listing.facts(report) if report else {}),
     }
@@ -252,20 +250,20 @@ def _all_waiting(
     context: RepoContext,
 ) -> list[dict[str, Any]]:
     """What waits, those of a stack together; what waits for its agent comes last."""
-    sightings = {report["id"]: seen for report, seen in waiting}
+    sightings = {report.id: seen for report, seen in waiting}
     carries: dict[str, list[str]] = {}
     for report, _ in waiting:
         if on := _on(report):
-            carries.setdefault(on, []).append(report["id"])
+            carries.setdefault(on, []).append(report.id)
     found = []
     for report in stacks.in_order(report for report, _ in waiting):
-        id, risk = report["id"], comparison.risk_of(context, report)
+        id, risk = report.id, comparison.risk_of(context, report)
         found.append(_waiting(report, sightings[id], there, needs, risk, carries.get(id, [])))
     return sorted(found, key=lambda one: one["waits_for"] == "agent")
 
 
 def _on(report: Report) -> str | None:
-    return report["stands_on"]["batch"] if report["stands_on"] else None
+    return report.stands_on.batch if report.stands_on else None
 
 
 def _waiting(
@@ -277,30 +275,26 @@ def _waiting(
     carries: Sequence[str],
 ) -> dict[str, Any]:
     return {
-        "id": report["id"],
+        "id": report.id,
         "state": seen.state,
         "note": seen.note,
-        "branch": report["branch"],
-        "target": report["target"],
-        "agent": report["agent"],
+        "branch": report.branch,
+        "target": report.target,
+        "agent": report.agent,
         "paths": listing.paths(report),
         **listing.facts(report),
-        "warnings": [p["code"] for p in report["problems"]],
+        "warnings": [p.code for p in report.problems],
         "waits_for": "agent" if waits_for_its_agent(report) else "person",
         "risk": risk.to_json(),
-        "needs_retry": next(
-            (p["message"] for p in report["problems"] if p["code"] == "target.moved"), None
-        ),
+        "needs_retry": next((p.message for p in report.problems if p.code == "target.moved"), None),
         "collides": [
-            {"edit": p["edit"], **other}
-            for p in report["problems"]
-            if p["code"] == PENDING_CONFLICT
-            and (other := p["conflicts_with"])
-            and other["batch"] in there
+            {"edit": p.edit, **plain(other)}
+            for p in report.problems
+            if p.code == PENDING_CONFLICT and (other := p.conflicts_with) and other.batch in there
         ],
-        "stands_on": report["stands_on"] if _on(report) in there else None,
+        "stands_on": plain(report.stands_on) if _on(report) in there else None,
         "carries": carries,
-        "waited_for_by": _waited_for_by(report["id"], needs),
+        "waited_for_by": _waited_for_by(report.id, needs),
     }
 
 
@@ -407,7 +401,7 @@ def _row(batch: Mapping[str, Any]) -> list[Styled]:
     return [
         Styled(f"{_state(batch):<8} {batch['branch']}", listing.STYLES.get(batch["state"], "")),
         Styled(listing.age(batch["received"], batch["decided"]), "cyan"),
-        listing.cell(listing.size_of(batch, batch["paths"])),
+        listing.cell(listing.size_of(batch["size"], batch["paths"])),
         Styled(codes, "yellow"),
         listing.cell(f"({batch['note']})" if batch["note"] else ""),
         listing.cell(listing.said_by(batch)),
@@ -482,7 +476,7 @@ def _edge(what: str, others: Sequence[str]) -> Iterator[Line]:
         yield screen.plain(visible(f"           {what} {', '.join(others)}"), "dim")
 
 
-def _place(other: CollisionEntry) -> str:
+def _place(other: Mapping[str, Any]) -> str:
     lines = "-".join(map(str, dict.fromkeys(other["lines"] or ())))
     by = f" of {other['agent']}" if other["agent"] else ""
     return f"{other['batch']}{by} ({other['path']}{':' if lines else ''}{lines})"

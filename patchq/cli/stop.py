@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq.cli import arguments, output, places
-from patchq.core.model.errors import Busy, UsageError
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Busy, UsageError
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.queue.lock import lock_owner
 

@@ -16,13 +16,13 @@ from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import TimeIsUp, UsageError
 from patchq.core.model.names import REQUEST, response_name
-from patchq.core.model.report import Report
 from patchq.core.model.values import Envelope, Problem
+from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.service.watcher import Watcher
 
@@ -125,7 +125,7 @@ def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[byt
     with closing(Watcher(queue.root)) as watcher:
         for id, (data, name) in handed.items():
             digest = sha256(data).hexdigest()
-            while (report := report_on(queue, digest, name)) is None or report["state"] == "held":
+            while (report := report_on(queue, digest, name)) is None or report.state == "held":
                 if until <= time.monotonic():
                     raise TimeIsUp(
                         f"no verdict on {id} within {args.timeout:g} s",
@@ -164,7 +164,7 @@ def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
     it is held."""
     for id in reversed(queue.by_source(digest)):
         report = queue.load(id)
-        if report and report["source"]["name"] == name:
+        if report and report.source.name == name:
             return report
     return None
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 
 
 def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from patchq.cli import confirm, output, places
-from patchq.core.model.errors import Fault, disk_fault
-from patchq.core.model.report import Report
+from patchq.gate.errors import Fault, disk_fault
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import Hand
+from patchq.gate.report.schema import Report
 from patchq.gate.service.serve import Control
 from patchq.gate.service.upkeep import Manager, Upkeep
 

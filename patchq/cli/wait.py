@@ -10,11 +10,11 @@ from typing import get_args
 
 from patchq.cli import arguments, batches, output, places
 from patchq.cli.arguments import Argument
-from patchq.core.model.errors import TimeIsUp, UsageError
-from patchq.core.model.report import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.core.model.values import State
+from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.report.schema import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.service.watcher import Watcher
 
@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
         while True:
             watcher.read()
             report = _seen(context, args.id)
-            state = report["state"] if report else None
+            state = report.state if report else None
             asked = report is not None and _ASKED in wanted and waits_for_its_agent(report)
             if report and (asked or state in wanted or state in _ENDS):
                 output.Verdicts(args, pages=True)(report)

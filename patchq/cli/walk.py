@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
-from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.report import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.gate.review import comment_file, comparison, decide
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
@@ -81,20 +81,20 @@ class Walk(Struct, frozen=True, dict=True):
             if traces.observe(self.session, report).state == "proposed"
             and not waits_for_its_agent(report)
         ]
-        order = {it["id"]: comparison.risk_of(self.session, it).order for it in found}
-        found.sort(key=lambda it: (*(-number for number in order[it["id"]]), it["id"]))
-        return [report["id"] for report in stacks.in_order(found)]
+        order = {it.id: comparison.risk_of(self.session, it).order for it in found}
+        found.sort(key=lambda it: (*(-number for number in order[it.id]), it.id))
+        return [report.id for report in stacks.in_order(found)]
 
     def _one(self, id: str) -> bool:
         """Show a proposal and ask; whether it is to be shown again."""
         report = self.session.queue.load(id)
         seen = self.session.branches.tip(records.branch(id))
-        if report is None or report["state"] != "proposed" or seen is None:
+        if report is None or report.state != "proposed" or seen is None:
             print(visible(f"{id} does not wait any more"))
             return False
         self._show(report)
         while True:
-            question = _IN_A_STACK if report["stands_on"] else _ANSWERS
+            question = _IN_A_STACK if report.stands_on else _ANSWERS
             answer = self.ask(question).strip().lower()[:1]
             try:
                 if answer == "q":
@@ -108,7 +108,7 @@ class Walk(Struct, frozen=True, dict=True):
 
     def _show(self, report: Report) -> None:
         risk = comparison.risk_of(self.session, report).to_json()
-        lines = [visible(report["id"]), *listing.heading(report), listing.risk_line(risk)]
+        lines = [visible(report.id), *listing.heading(report), listing.risk_line(risk)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
         print("\n".join(lines))
         files, changes = comparison.rows_of(self.session, report)
@@ -116,26 +116,26 @@ class Walk(Struct, frozen=True, dict=True):
             # Not through a pager: the question stands below what it is about.
             screen.show(split.lines(files, changes), None, paged=False)
         else:
-            print(visible(report["diff"], keep="\n\t"))
+            print(visible(report.diff, keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept(report["id"], seen=seen)))
+        return self._told(self._decided(Accept(report.id, seen=seen)))
 
     def land_stack(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept(report["id"], stack=True, seen=seen)))
+        return self._told(self._decided(Accept(report.id, stack=True, seen=seen)))
 
     def land_some(self, report: Report, seen: str) -> bool:
-        ids = ", ".join(edit["id"] for edit in report["edits"])
+        ids = ", ".join(edit.id for edit in report.edits)
         only = edit_ids(self.ask(visible(f"Which of the edits {ids}? ")))
         if not only:
             return True
-        shown = decide.preview(self.session, report["id"], only)
+        shown = decide.preview(self.session, report.id, only)
         if shown.problems:
             return self._told(shown)
-        print(visible(shown.report["diff"], keep="\n\t").rstrip("\n"))
+        print(visible(shown.report.diff, keep="\n\t").rstrip("\n"))
         if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
             return True
-        return self._told(self._decided(Accept(report["id"], tuple(sorted(only)), seen=seen)))
+        return self._told(self._decided(Accept(report.id, tuple(sorted(only)), seen=seen)))
 
     def ask_for_changes(self, report: Report, seen: str) -> bool:
         print(_HOW)
@@ -144,16 +144,16 @@ class Walk(Struct, frozen=True, dict=True):
             lines.append(line)
         if not lines:
             return True
-        commit = seen if seen == report["commit"] else None
+        commit = seen if seen == report.commit else None
         said = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
-        errand = SendBack(report["id"], tuple(said), self.session.identity().name, commit)
+        errand = SendBack(report.id, tuple(said), self.session.identity().name, commit)
         decided = self._decided(errand)
-        print(visible(f"sent back  {decided.report['id']}"))
+        print(visible(f"sent back  {decided.report.id}"))
         return False
 
     def take_away(self, report: Report, seen: str) -> bool:
         why = self.ask("Why? (its agent is told; empty for nothing) ").strip()
-        return self._told(self._decided(Discard(report["id"], why or None, seen)))
+        return self._told(self._decided(Discard(report.id, why or None, seen)))
 
     def _decided(self, errand: Errand) -> Decided:
         return deciding.decide(self.session, errand)
@@ -173,6 +173,6 @@ _DEEDS: dict[str, Callable[[Walk, Report, str], bool]] = {
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    for problem in report["problems"]:
-        if problem["code"] != PENDING_CONFLICT:
-            yield f"{problem['code']}: {problem['message']}"
+    for problem in report.problems:
+        if problem.code != PENDING_CONFLICT:
+            yield f"{problem.code}: {problem.message}"

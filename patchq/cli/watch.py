@@ -13,7 +13,7 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output, places
 from patchq.cli.tenure import Tenure
-from patchq.core.model.errors import Fault, Interrupted, QueueLocked, RepositoryFault
+from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         if (other := difference(session.repo, session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start
-            if "cluster" in session.config.given:
+            if session.config.has_cluster:
                 from patchq.cli.feeding import feed_cluster  # takes the database's driver
 
                 feed_cluster(args, tenure, reload)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from patchq.cli import arguments, cluster, output, places
 from patchq.cli.places import Location
-from patchq.core.model.errors import Fault, Interrupted
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, Interrupted
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules

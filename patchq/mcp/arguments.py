@@ -20,10 +20,10 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import batch_id, nearest
 from patchq.core.model.values import State
 from patchq.core.text.quote import clip
+from patchq.gate.errors import UsageError
 from patchq.llm.request import MOST_FILES
 
 LONGEST_WAIT = 600.0

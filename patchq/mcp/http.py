@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from patchq.cli import output
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.service import loopback
 from patchq.mcp.tools import Tools
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.mcp import arguments
 from patchq.mcp.arguments import AnswerArguments, ReportArguments, StatusArguments
 from patchq.mcp.tools import Tools

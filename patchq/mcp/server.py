@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from patchq import __version__
 from patchq.cli.door import Door
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.errors import Fault, UsageError, disk_fault
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault, UsageError, disk_fault
 from patchq.gate.report.document import printed
 from patchq.gate.service import admission
 from patchq.mcp import arguments, resources

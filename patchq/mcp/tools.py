@@ -21,16 +21,8 @@ from patchq.cli import batches, check, deciding, output, status, submit, wait
 from patchq.cli.door import Door
 from patchq.cli.listing import Filter
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import (
-    STOPPED,
-    WAITING,
-    EditEntry,
-    ProblemEntry,
-    Report,
-    waits_for_its_agent,
-)
-from patchq.core.model.values import Envelope
+from patchq.core.model.values import EditOutcome, Envelope
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
@@ -38,7 +30,9 @@ from patchq.gate.queue.directory import directory_queue
 from patchq.gate.queue.journal import Events
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
+from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import STOPPED, WAITING, ProblemEntry, Report, waits_for_its_agent
 from patchq.gate.review.comparison import risk_of
 from patchq.gate.review.errands import Discard
 from patchq.gate.service.watcher import Watcher
@@ -218,7 +212,7 @@ class Tools:
 
     def _verdict(self, dropped: Dropped) -> Report | None:
         report = self._report(dropped)
-        return report if report and report["state"] != "held" else None
+        return report if report and report.state != "held" else None
 
     def _report(self, dropped: Dropped) -> Report | None:
         with self._door.session(writes=True) as session:
@@ -258,9 +252,9 @@ class Tools:
         data = self._data(asked, {"agent": self._agent})
         with self._door.session(targeted=True) as session:
             report = check.foresee(_without_model(session), data, "response.md")
-        page = to_markdown({**report, "diff": ""}, foreseen=True)  # the caller wrote the edits
+        page = to_markdown(replace(report, diff=""), foreseen=True)  # the caller wrote the edits
         text = f"would be {output.line(report)}\n\n{page}"
-        return ToolAnswer(_value(report, ""), text, report["state"] == "rejected")
+        return ToolAnswer(_value(report, ""), text, report.state == "rejected")
 
     async def wait(self, asked: WaitArguments) -> ToolAnswer:
         found = await self._until(partial(self._changed, asked), asked.wait_seconds)
@@ -288,7 +282,7 @@ class Tools:
         known = ("held",) if asked.known is None else (asked.known,)
         if waits_for_its_agent(report) and asked.known == "proposed":
             return report, "a person asks for changes; `report` tells which"
-        return None if report["state"] in known else (report, note)
+        return None if report.state in known else (report, note)
 
     def _undecided(self, id: str) -> bool:
         """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
@@ -306,7 +300,7 @@ class Tools:
         report, note = await to_thread.run_sync(self._seen, asked.id)
         told = _told(report, to_markdown(report), note=note, refuses=False)
         value = dict(told.value)
-        if report["state"] == "proposed":
+        if report.state == "proposed":
             value["risk"] = await to_thread.run_sync(self._risk, report)
         return ToolAnswer({**value, "report": report} if asked.full else value, told.text)
 
@@ -370,9 +364,9 @@ class Tools:
     async def retry_prompt(self, asked: ReportArguments) -> str:
         """What to ask a model for after a refusal."""
         report, _ = await to_thread.run_sync(self._seen, asked.id)
-        if not report["retry"]["prompt"]:
-            raise UsageError(f"{asked.id} was not refused: it is {report['state']}")
-        return report["retry"]["prompt"]
+        if not report.retry.prompt:
+            raise UsageError(f"{asked.id} was not refused: it is {report.state}")
+        return report.retry.prompt
 
     async def withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
         return await to_thread.run_sync(self._withdraw, asked)
@@ -382,7 +376,7 @@ class Tools:
             report = session.queue.load(asked.id)
             if report is None:
                 raise UsageError(f"there is no verdict on {asked.id}", "see `status`")
-            right = token_of(session.queue_root, report["source"]["sha256"])
+            right = token_of(session.queue_root, report.source.sha256)
             if not hmac.compare_digest(asked.token.encode(), right.encode()):
                 raise UsageError(
                     f"the token is not that of {asked.id}", "give the one that `submit` returned"
@@ -396,7 +390,7 @@ def _without_model(session: Session) -> Session:
     config = session.config
     if not config.llm.model:
         return session
-    return replace(session, config=config.but(llm=config.llm.but(correct=False)))
+    return replace(session, config=replace(config, llm=replace(config.llm, correct=False)))
 
 
 def _told(
@@ -404,51 +398,50 @@ def _told(
 ) -> ToolAnswer:
     """The report in a tool's words; a refusal comes with its page, from which a model corrects
     itself."""
-    refused = refuses and report["state"] == "rejected"
+    refused = refuses and report.state == "rejected"
     if refused:
         text = to_markdown(report)
     elif text is None:
-        warnings = [f"  {p['code']}: {p['message']}" for p in report["problems"]]
+        warnings = [f"  {p.code}: {p.message}" for p in report.problems]
         text = "\n".join([output.line(report), *warnings])
     return ToolAnswer(_value(report, note), text + (f"\nNote: {note}" if note else ""), refused)
 
 
 def _value(report: Report, note: str) -> VerdictAnswer:
-    problems, edits = report["problems"], report["edits"]
+    problems, edits = report.problems, report.edits
     value = {
-        "id": report["id"],
-        "state": report["state"],
+        "id": report.id,
+        "state": report.state,
         "problems": [_problem(problem) for problem in problems[:_MOST_PROBLEMS]],
         "edits": [_edit(edit) for edit in edits[:_MOST_EDITS]],
         "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]) or None,
-        "base": report["base"]["commit"] if report["base"] else None,
+        "base": report.base.commit if report.base else None,
         "note": note or None,
-        **{key: report[key] for key in ("target", "branch", "commit", "duplicate_of")},
+        **{key: getattr(report, key) for key in ("target", "branch", "commit", "duplicate_of")},
     }
     return cast(VerdictAnswer, _told_of(value))
 
 
 def _problem(problem: ProblemEntry) -> ProblemAnswer:
-    other = problem["conflicts_with"]
+    other = problem.conflicts_with
     kept = ("code", "severity", "message", "hint", "edit", "path", "line")
-    value = {key: item for key, item in problem.items() if key in kept}
-    return cast(
-        ProblemAnswer, _told_of({**value, "conflicts_with": _told_of(other) if other else None})
-    )
+    value = {key: getattr(problem, key) for key in kept}
+    value["conflicts_with"] = _told_of(plain(other)) if other else None
+    return cast(ProblemAnswer, _told_of(value))
 
 
-def _edit(edit: EditEntry) -> EditAnswer:
+def _edit(edit: EditOutcome) -> EditAnswer:
     kept = ("id", "path", "state", "match", "lines")
-    return cast(EditAnswer, _told_of({key: item for key, item in edit.items() if key in kept}))
+    return cast(EditAnswer, _told_of({key: getattr(edit, key) for key in kept}))
 
 
 def _listed(report: Report) -> BatchAnswer:
-    paths = list(dict.fromkeys(edit["path"] for edit in report["edits"]))
-    why = report["problems"][-1:] if report["state"] in STOPPED else ()
+    paths = list(dict.fromkeys(edit.path for edit in report.edits))
+    why = report.problems[-1:] if report.state in STOPPED else ()
     value = {
         "paths": paths[:_MOST_PATHS],
-        "why": next((f"{one['code']}: {one['message']}" for one in why), None),
-        **{key: report[key] for key in ("id", "state", "agent", "target")},
+        "why": next((f"{one.code}: {one.message}" for one in why), None),
+        **{key: getattr(report, key) for key in ("id", "state", "agent", "target")},
     }
     return cast(BatchAnswer, _told_of(value))
 
@@ -473,5 +466,5 @@ def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Itera
     """The finished batches of that state, the newest verdict first."""
     for id in islice(queue.newest(), _MOST_LOOKED_AT):
         report = queue.load(id)
-        if report and report["state"] == state and agent in (None, report["agent"]):
+        if report and report.state == state and agent in (None, report.agent):
             yield _listed(report)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 
 _EXTRA = ("jinja2", "markupsafe", "pygments", "python_multipart", "starlette", "uvicorn")
 

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from patchq.cli.door import Door
-from patchq.core.model.errors import Fault, UsageError, disk_fault
+from patchq.gate.errors import Fault, UsageError, disk_fault
 from patchq.gate.pipeline.session import Session
 from patchq.page import batch, conflicts, decisions, history, inbox, live, statistics
 from patchq.page.shown import Shown, rendered

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchq.cli import batches
-from patchq.core.model.report import CommentEntry, Report
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
 from patchq.gate.pipeline import stacks
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import comparison, rows
 from patchq.gate.review.comparison import Comparison
 from patchq.gate.review.rows import Cell, FileRows, Row
@@ -31,13 +31,13 @@ def view(session: Session, asked: Mapping[str, str], result: FormResult | None =
     report, note = batches.seen(session, *batches.find(session, asked["id"]))
     found = comparison.compare(session, report)
     choice = result.choice if result else None
-    stack = stacks.under(session, report) if report["state"] == "proposed" else stacks.Stack()
+    stack = stacks.under(session, report) if report.state == "proposed" else stacks.Stack()
     values = {
         "report": report,
         "below": list(reversed(stack.ids)),
         "note": note,
         "commit": found.commit if found else None,
-        "waits": report["state"] == "proposed" and found is not None,
+        "waits": report.state == "proposed" and found is not None,
         "risk": comparison.risk_of(session, report),
         "files": list(_files(report, found)) if found else [],
         "page": to_markdown(report),
@@ -47,12 +47,12 @@ def view(session: Session, asked: Mapping[str, str], result: FormResult | None =
         "at": _place(asked),
         "written": result.written if result else "",
     }
-    return Shown("batch.html", report["id"], values)
+    return Shown("batch.html", report.id, values)
 
 
 def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:
-    edits = choice.edits if choice else report["edits"]
-    return frozenset(edit["id"] for edit in edits if edit["state"] not in ("skipped", "cancelled"))
+    edits = choice.edits if choice else report.edits
+    return frozenset(edit.id for edit in edits if edit.state not in ("skipped", "cancelled"))
 
 
 def _place(asked: Mapping[str, str]) -> dict[str, str] | None:
@@ -89,9 +89,9 @@ def _rows(report: Report, file: FileRows, change: FileChange) -> Iterator[dict[s
 def _said(report: Report, path: str) -> Mapping[Place, list[CommentEntry]]:
     """The comments on a file's lines, by their place."""
     said: dict[Place, list[CommentEntry]] = {}
-    for one in report["review"]["comments"] if report["review"] else ():
-        if one["path"] == path and one["line"] is not None:
-            said.setdefault((one["side"], one["line"]), []).append(one)
+    for one in report.review.comments if report.review else ():
+        if one.path == path and one.line is not None:
+            said.setdefault((one.side, one.line), []).append(one)
     return said
 
 

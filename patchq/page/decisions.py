@@ -12,9 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.cli import deciding
-from patchq.core.model.errors import Fault, UsageError
-from patchq.core.model.report import EditEntry
-from patchq.core.model.values import Problem
+from patchq.core.model.values import EditOutcome, Problem
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import comment_file, decide
 from patchq.gate.review.comment_file import DraftComment
@@ -37,7 +36,7 @@ class Preview(Struct, frozen=True):
     """The edits that would land, those brought back, and those left out without being named, each
     with the one that it needs."""
 
-    edits: tuple[EditEntry, ...]
+    edits: tuple[EditOutcome, ...]
     back: tuple[str, ...]
     along: tuple[tuple[str, str], ...]
     diff: str
@@ -115,8 +114,8 @@ def _choose(session: Session, id: str, fields: Fields) -> FormResult | None:
     decided = decide.preview(session, id, _edits(fields))
     if decided.problems:
         return FormResult(decided.problems)
-    edits = tuple(edit for edit in decided.report["edits"] if edit["state"] == "applied")
-    return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report["diff"]))
+    edits = tuple(edit for edit in decided.report.edits if edit.state == "applied")
+    return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report.diff))
 
 
 def _discard(session: Session, id: str, fields: Fields) -> FormResult | None:

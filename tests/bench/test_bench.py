@@ -238,7 +238,7 @@ def test_daemon_bench_runs_the_command(tmp_path: Path) -> None:
     assert "60 of 60  all, once      met" in done.stdout
 
 
-@pytest.mark.machines  # it traces, and measures a time
+@pytest.mark.slow  # it traces, and measures a time
 def test_daemon_bench_kills_where_a_lock_is_held(tmp_path: Path) -> None:
     words = ["--only", "unblocked", "--points", "1", "--work", str(tmp_path)]
     done = bench("speed.daemon", *words, cwd=tmp_path)

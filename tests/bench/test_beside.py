@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.benches import bench
+
+pytestmark = pytest.mark.slow
 
 
 def test_nothing_is_lost_beside_a_person(tmp_path: Path) -> None:

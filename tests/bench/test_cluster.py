@@ -72,7 +72,7 @@ def test_it_judges_the_reports_by_what_landed(fleet: Fleet) -> None:
     [
         "^after push, unheard, kill -9$",
         *(
-            pytest.param(row, marks=pytest.mark.machines)
+            pytest.param(row, marks=pytest.mark.slow)
             for row in (
                 "^[^,]*, kill -9$",
                 "stopped",

@@ -15,6 +15,8 @@ from bench.crash.strace import Point
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
+pytestmark = pytest.mark.slow
+
 NAMES = [
     "auto/kill/rename:3",
     "checkout/kill/rename:3,write:2,unlink:1",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.benches import bench, python
+
+pytestmark = pytest.mark.slow
 
 BREAK = """
 import runpy

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, make_repo
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_small_storm_leaves_nothing_to_object_to(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.model.report import EVENT_KINDS
+from patchq.gate.report.schema import EVENT_KINDS
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo, write_config
 

@@ -21,9 +21,9 @@ from patchq.cli.instructions.text import DESCRIPTION, NAME, SKILL_HEAD, TEXT
 from patchq.cli.parsing import Parser
 from patchq.cli.verbs import VERBS
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.errors import Fault, QueueLocked, TimeIsUp, UsageError
 from patchq.core.model.names import batch_id
-from patchq.core.model.report import VERDICTS
+from patchq.gate.errors import Fault, QueueLocked, TimeIsUp, UsageError
+from patchq.gate.report.schema import VERDICTS
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain

@@ -25,7 +25,6 @@ RESPONSES = {
 
 
 FILES = {"a.txt": "one\ntwo\n", "lib/b.txt": "b\nx\ny\nz\nc\n"}
-NEW = ("message", "received", "decided", "size")
 
 
 @pytest.fixture
@@ -103,19 +102,6 @@ def test_a_line_says_who_what_when_how_old_how_large_and_which_checks(repo: Path
 
 def told(repo: Path, *words: str) -> Any:
     return patchq("--json", "status", *words, cwd=repo).json()
-
-
-def test_an_older_report_says_what_it_knows(repo: Path) -> None:
-    path = repo / ".patchq/done/big.report.json"
-    older = {key: value for key, value in json.loads(path.read_text()).items() if key not in NEW}
-    path.write_text(json.dumps(older))
-    lines = patchq("status", "--agent", "writer", cwd=repo).out.splitlines()
-    assert lines[4:] == ["proposed patchq/big  -  lib/new.txt  writer  checked by gate"]
-    assert waiting(repo, "--by", "age") == ["two", "nobodys", "big"]
-    assert waiting(repo, "--by", "size") == ["two", "nobodys", "big"]
-    page = patchq("show", "big", cwd=repo).out
-    assert page.startswith("# `big`: proposed\n\n    who        writer\n")
-    assert patchq("fsck", cwd=repo).code == 0
 
 
 @pytest.fixture

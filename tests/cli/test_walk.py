@@ -55,7 +55,7 @@ def test_each_decision(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     walk(desk, "d", "not so", "a", "x", "o", "7", "o", "1", "y", "b", "", "b", "a.txt:99: x", "",
          "b", "a.txt:6: why", "more", "", "s", "q")  # fmt: skip
     told = {id: desk.told(id) for id in ("risky", "s1", "s2", "s3", "s4", "s5")}
-    assert {id: report["state"] for id, report in told.items()} == {
+    assert {id: report.state for id, report in told.items()} == {
         "risky": "discarded", "s1": "accepted", "s2": "accepted", "s3": "proposed",
         "s4": "proposed", "s5": "proposed",
     }  # fmt: skip
@@ -66,11 +66,11 @@ def test_each_decision(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert "    3 LINE 3" in text
     assert "the batch has no edit 7" in text
     assert "a.txt has 30 lines in the proposal, and no line 99" in text
-    assert told["risky"]["reason"] == "not so"
+    assert told["risky"].reason == "not so"
     assert "LINE 20" not in git("show", "main:b.txt", cwd=desk.repo)
-    assert told["s3"]["review"]
-    assert told["s3"]["review"]["comments"][0]["text"] == "why\nmore"
-    assert told["s4"]["review"] is None
+    assert told["s3"].review
+    assert told["s3"].review.comments[0].text == "why\nmore"
+    assert told["s4"].review is None
 
 
 def test_what_moved_meanwhile_is_shown_again(
@@ -81,7 +81,7 @@ def test_what_moved_meanwhile_is_shown_again(
     out, err = capsys.readouterr()
     assert out.count("    3 LINE 3") == 2
     assert "patchq/x has moved since it was looked at" in err
-    assert desk.told("x")["state"] == "accepted"
+    assert desk.told("x").state == "accepted"
     walk(desk)
     assert capsys.readouterr().out == "nothing waits for a person\n"
 
@@ -110,7 +110,7 @@ def test_on_a_terminal(desk: Desk) -> None:
             terminal.type(f"{answer}\n")
         terminal.read_all()
         assert terminal.process.wait(WAIT_SECONDS) == 0
-    assert desk.told("y")["state"] == "accepted"
+    assert desk.told("y").state == "accepted"
 
 
 def test_several_are_sent_back_at_once(desk: Desk) -> None:
@@ -120,7 +120,8 @@ def test_several_are_sent_back_at_once(desk: Desk) -> None:
         "sent back  x  to agent  1 comment", "sent back  y  to agent  1 comment",
     ]  # fmt: skip
     patchq("send-back", "--all-from", "agent", "--yes", "-m", "much shorter", cwd=desk.repo)
-    assert [len((desk.told(id)["review"] or {"comments": ()})["comments"]) for id in "xy"] == [2, 2]
+    reviews = [desk.told(id).review for id in "xy"]
+    assert [len(review.comments) for review in reviews if review] == [2, 2]
     words = ("send-back", "x", "y", "--comments", "-")
     patchq(*words, cwd=desk.repo, stdin="a.txt:3: x", code=2)
 
@@ -130,4 +131,4 @@ def test_a_stack_comes_from_below_and_lands_as_one(desk: Desk) -> None:
     desk.feed(high="---\ndepends_on: [low]\n---\n" + change(20, path="b.txt"))
     asked = walk(desk, "s", "a", "t")
     assert ["s[t]ack" in question for question in asked] == [False, True, True]
-    assert [desk.told(id)["state"] for id in ("low", "high")] == ["accepted", "accepted"]
+    assert [desk.told(id).state for id in ("low", "high")] == ["accepted", "accepted"]

@@ -20,7 +20,7 @@ TIERS = ("core", "gate")
 """Folders of rooms; every other entry of the package is a room."""
 ROOMS = (
     "core/model", "core/text", "core/formats", "core/resolve", "core/plan", "core/api",
-    "gate/config", "gate/report", "gate/git", "gate/queue", "gate/hooks", "llm",
+    "gate/errors", "gate/report", "gate/config", "gate/git", "gate/queue", "gate/hooks", "llm",
     "gate/pipeline", "gate/land", "gate/review", "gate/service", "page", "mcp", "cli",
 )  # fmt: skip
 """Lowest first: a module imports from its own room and from those before it."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from msgspec import NODEFAULT, Struct
+from msgspec import NODEFAULT, Struct, to_builtins
 
 from tests.helpers.gitrepo import write_config
 from tests.helpers.pages import ARCHITECTURE, ROOT, rewrite
@@ -160,7 +160,7 @@ def _git(repo: Path, *words: str) -> str:
 def _told(repo: Path) -> str:
     values = _record(repo)
     report = "patchq.gate.report.document.to_json"
-    values[report] = {key: values[report][key] for key in KEYS}
+    values[report] = {key: to_builtins(values[report])[key] for key in KEYS}
     parts = ["A file `inbox/round.md` arrives:", f"```text\n{RESPONSE}```"]
     for name, what in STATIONS.items():
         module, _, function = name.removeprefix("patchq.").partition(".")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.errors import disk_fault
 from patchq.core.model.values import FileChange, Outcome, Source
+from patchq.gate.errors import disk_fault
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from patchq.gate.queue.directory import DirectoryQueue

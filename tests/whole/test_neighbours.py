@@ -20,7 +20,7 @@ from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.keys import configure as configure_git
 
-GOOD = 40
+GOOD = 12
 WAIT_SECONDS = 300.0
 """The end of a wait in vain, and no promise."""
 QUOTED = "def total(items, tax):\n    value = sum(items)\n    return value * tax\n"

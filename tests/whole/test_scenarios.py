@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.report.document import KEYS
+from patchq.gate.report.schema import Report
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git, write_config
 
@@ -50,7 +50,7 @@ class Place:
         reports = map(json.loads, (p.read_bytes() for p in self.queue.glob("*/*.report.json")))
         (told,) = (told for told in reports if told["source"]["name"] == response.name)
         assert code == (told["state"] == "rejected"), "the exit code says what the report says"
-        assert list(told) == list(KEYS)
+        assert list(told) == list(Report.__struct_fields__)
         return dict(told)
 
     def refs(self) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from tests.helpers.rooms import MODULES, tree
 
-RELATIVE_CLAUSES = 878
+RELATIVE_CLAUSES = 842
 """Docstrings that begin so; a change that makes them fewer lowers this."""
-OLD_WORDS = 1220
+OLD_WORDS = 1199
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

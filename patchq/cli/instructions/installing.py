@@ -16,8 +16,8 @@ from msgspec import Struct
 from patchq.cli.instructions import merging
 from patchq.cli.instructions.agents import AGENTS, ALWAYS, ServerFile, TextFile
 from patchq.cli.instructions.text import NAME, TEXT
-from patchq.core.model.errors import UsageError
 from patchq.core.model.names import nearest
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files, sharing
 
 _MOST_BYTES = 1 << 20

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 
 NAME = "patchq"
 BEGIN, END = "<!-- patchq: begin -->", "<!-- patchq: end -->"

@@ -1,1 +1,1 @@
-"""The values that every room speaks of: edits, outcomes, the report's type, errors, names."""
+"""The values that every room speaks of: edits, outcomes, names."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct, field
-from msgspec.structs import asdict, force_setattr
+from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import force_setattr
 
 from patchq.core.model.listing import Listing
 from patchq.core.model.ops import Op
@@ -246,8 +246,8 @@ class EditOutcome(Struct, frozen=True):
     """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
 
     id: str
-    format: str
-    at: tuple[int, int]
+    format: str | None
+    at: tuple[int, int] | None
     path: str
     op: str
     state: EditState
@@ -318,7 +318,7 @@ class Base(Struct, frozen=True):
     """The commit (hex) that a batch was resolved on, and how it was found."""
 
     commit: str
-    how: Origin
+    how: Origin | None
 
 
 class HookRun(Struct, frozen=True):
@@ -362,37 +362,20 @@ class Generation(Struct, frozen=True):
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON keeps it; of a problem, what a request can have."""
-        return {
-            "attempts": [asdict(attempt) for attempt in self.attempts],
-            "problems": [
-                [one.code, one.message, one.hint, one.path, one.line] for one in self.problems
-            ],
-            "prompt": self.prompt,
-            "mode": self.mode,
-            "candidates": {path: list(lines) for path, lines in self.candidates.items()},
-        }
+        """Return the value of JSON that `from_json` reads."""
+        return to_builtins(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Generation:
-        """What `to_json` kept."""
-        return cls(
-            tuple(Attempt(**attempt) for attempt in value["attempts"]),
-            tuple(
-                Problem(code, message, hint, path=path, line=line)
-                for code, message, hint, path, line in value["problems"]
-            ),
-            value["prompt"],
-            value["mode"],
-            {path: tuple(lines) for path, lines in value["candidates"].items()},
-        )
+        """Return what `to_json` kept."""
+        return convert(value, cls)
 
 
 class RulesOrigin(Struct, frozen=True):
     """The file whose rules judged a batch: where it is, and the id that git gives it."""
 
-    source: str
-    blob: str | None
+    source: str = field(name="from")
+    blob: str | None = None
 
 
 class ResponseVerdict(Struct, frozen=True):

@@ -1,14 +1,21 @@
-"""Reading `.patchq.yaml`: everything that is wrong with it, at once, each with its place."""
+"""The reader of `.patchq.yaml`, which reports all errors at once, each with its place."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from patchq.core.model.errors import UsageError
+import msgspec
+from msgspec.structs import fields
+
+from patchq.core.model.names import nearest
 from patchq.core.text import yamlio
-from patchq.gate.config.kinds import Flaw
-from patchq.gate.config.schema import Config, SectionOf
+from patchq.core.text.yamlio import Node, Scalar
+from patchq.gate.config.schema import Config, Section
+from patchq.gate.errors import UsageError
+
+Flaw = tuple[int, int, str, str]
+"""Line, column and key (`hooks[0].run`), and what was expected there."""
 
 FILE, OWN_FILE = ".patchq.yaml", "patchq.yaml"
 """The file in the home branch's tree, and the operator's own in the git directory."""
@@ -35,7 +42,7 @@ def content(path: Path) -> bytes | None:
 
 
 def parse(data: bytes, name: str = FILE) -> Config:
-    """The configuration in the text, which messages call `name`; raises `ConfigError`."""
+    """Return the configuration in a text that messages call `name`; raises `ConfigError`."""
     try:
         root = yamlio.parse(data.removeprefix(b"\xef\xbb\xbf").decode())
     except UnicodeDecodeError as error:
@@ -52,7 +59,7 @@ def parse(data: bytes, name: str = FILE) -> Config:
         (key.line, key.column, key.text, f"expected once, got it again after line {first.line}")
         for key, first in yamlio.duplicates(root)
     ]
-    config: Config = SectionOf(Config).read(root, "", flaws)
+    config: Config = _read(root, Config, "", flaws)
     if flaws:
         raise ConfigError(
             [f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in sorted(flaws)]
@@ -60,8 +67,91 @@ def parse(data: bytes, name: str = FILE) -> Config:
     return config
 
 
+def _read(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
+    """Return the node's value of a kind; None, and a new flaw, where it is something else."""
+    bare, checks, before = kind, list[Any](), len(flaws)
+    if get_origin(kind) is Annotated:
+        bare = get_args(kind)[0]
+        checks = [it["check"] for meta in kind.__metadata__ if "check" in (it := meta.extra or {})]
+    nothing = isinstance(node, Scalar) and node.value is None
+    value: Any = None
+    if get_origin(bare) is tuple:
+        nodes = () if nothing else node.items if isinstance(node, yamlio.Sequence) else None
+        if nodes is None:
+            flaws.append(_wrong(node, at, "a list"))
+        else:
+            item = get_args(bare)[0]
+            value = tuple(_read(one, item, f"{at}[{i}]", flaws) for i, one in enumerate(nodes))
+    elif isinstance(bare, type) and issubclass(bare, Section):
+        if nothing or isinstance(node, yamlio.Mapping):
+            value = _section(node, bare, at, flaws)
+        else:
+            flaws.append(_wrong(node, at, "keys and values"))
+    else:
+        value = _scalar(node, kind, at, flaws)
+    if len(flaws) == before:
+        flaws += [_wrong(node, at, expected) for check in checks if (expected := check(value))]
+    return value if len(flaws) == before else None
+
+
+def _section(node: Node, section: type[Section], at: str, flaws: list[Flaw]) -> Section | None:
+    entries = node.entries if isinstance(node, yamlio.Mapping) else ()
+    last = {key.text: (key, value) for key, value in entries}
+    known = {field.encode_name: field for field in fields(section)}
+    given, before, prefix = dict[str, Any](), len(flaws), f"{at}." if at else ""
+    for text, (key, value) in last.items():
+        if field := known.get(text):
+            flawed = len(flaws)
+            found = _read(value, field.type, prefix + text, flaws)
+            if len(flaws) == flawed:
+                given[field.name] = found
+        else:
+            flaws.append((key.line, key.column, prefix + text, _unknown(text, list(known))))
+    for text, field in known.items():
+        if field.required and text not in last:
+            flaws.append((node.line, node.column, prefix + text, "expected a value, got nothing"))
+    for text, expected in section.misfits(given):
+        flaws.append(_wrong(last[text][1], prefix + text, expected))
+    return section(**given) if len(flaws) == before else None
+
+
+def _scalar(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
+    """Return a scalar's value; text is as it was written, be it `no` or `1`."""
+    if isinstance(node, Scalar):
+        for value in (node.value,) if node.value is None else (node.value, node.text):
+            try:
+                return msgspec.convert(value, kind)
+            except msgspec.ValidationError:
+                continue
+    flaws.append(_wrong(node, at, _expected(kind)))
+    return None
+
+
+def _expected(kind: Any) -> str:
+    """Return the words for what a kind of scalar takes."""
+    for meta in getattr(kind, "__metadata__", ()):
+        if expected := (meta.extra or {}).get("expected"):
+            return str(expected)
+    within = get_args(kind)
+    if get_origin(kind) is not Literal:  # a note on another kind, or one that may be nothing
+        return _expected(within[0])
+    words = [f"`{word}`" if isinstance(word, str) else f"{word}" for word in within]
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _wrong(node: Node, at: str, expected: str) -> Flaw:
+    got = yamlio.describe(node)
+    return node.line, node.column, at or "the file", f"expected {expected}, got {got}"
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    if near := nearest(key, known):
+        return f"expected a known key, got an unknown one; did you mean `{near}`?"
+    return f"expected one of {', '.join(known)}, got an unknown key"
+
+
 def place(data: bytes, name: str, *steps: int | str) -> str:
-    """Where a key stands, or would, as messages name it: `NAME:LINE:COLUMN KEY`."""
+    """Return `NAME:LINE:COLUMN KEY` for a key; one that is missing has the place of its parent."""
     key = node = yamlio.parse(data.decode())
     dotted = ""
     for step in steps:
@@ -76,12 +166,12 @@ def place(data: bytes, name: str, *steps: int | str) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the configuration, for editors."""
-    return {"title": "patchq", **SectionOf(Config).schema()}
+    """Return the JSON Schema of the configuration, for editors."""
+    return msgspec.json.schema(Config)
 
 
 def sample() -> str:
-    """A configuration with every key, its default and what it is for."""
+    """Return a configuration with every key, its default and its purpose."""
     from importlib import resources  # takes long to load
 
     return resources.files("patchq.gate.config").joinpath("sample.yaml").read_text(encoding="utf-8")

@@ -75,7 +75,7 @@ def _names(path: str) -> list[str]:
 
 
 def pattern_error(pattern: str) -> str | None:
-    """Why the pattern cannot be used, or None."""
+    """Return the reason why a pattern cannot be used, or None."""
     if not pattern.strip() or pattern.lstrip().startswith("#"):
         return "holds no pattern"
     try:
@@ -86,13 +86,13 @@ def pattern_error(pattern: str) -> str | None:
 
 
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a path matches gitignore patterns."""
+    """Return a predicate: true for paths that match gitignore patterns."""
     compiled = _compiled(tuple(patterns))
     return lambda path: compiled.match(path.casefold()) is not None
 
 
 def ignored_by(lines: Sequence[str], path: str) -> bool:
-    """Whether the lines of a `.gitignore` match a path below its directory."""
+    """True if the lines of a `.gitignore` match a path below its directory."""
     return bool(lines) and matcher([line for line in lines if not pattern_error(line)])(path)
 
 

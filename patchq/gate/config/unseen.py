@@ -25,13 +25,13 @@ NAMED: dict[str, tuple[str, ...]] = {
         "/bin/", "/ci/", "/hooks/", "/script/", "/scripts/", "/tools/",
     ),
     "agents may take it for instructions": (
-        "AGENT.md", "AGENTS.md", "AGENTS.*.md", "CLAUDE.md", "CLAUDE.*.md", "CONVENTIONS.md",
+        "AGENT.md", "AGENTS.md", "AGENTS.*.md", "CLAUDE.md", "*.local.md", "CONVENTIONS.md",
         "CRUSH.md", "GEMINI.md", "QWEN.md", "SKILL.md", "WARP.md", "codex.md",
-        "llms*.txt", "replit.md", "*.agent.md", "*.chatmode.md", "*.instructions.md",
+        "llms*.txt", "replit.md", "*.agent.md", "*.chatmode.md", "*instructions.md",
         "*.prompt.md", "/agents/*.md", "/commands/*.md",
     ),
     f"{_BY_ITSELF}: forges, installers or builds look for it": (
-        "CMakeLists.txt", "*.config.*", "*.conf.*", "requirements*.txt",
+        "CMakeLists.txt", "*.config.*", "*.conf.*", "*requirements*.txt",
         "**/requirements/*.txt", "constraints*.txt", "**/vendor/modules.txt",
         "meson_options.txt", "conanfile.*", "/apt.txt", "/runtime.txt", "setup.py",
         "hatch_build.py", "build.rs", "build.zig", "/build.*", "**/deps/build.jl", "extconf.rb",
@@ -45,7 +45,7 @@ NAMED: dict[str, tuple[str, ...]] = {
         "*-gdb.py", "jupyter_*_config.py", "ipython_config.py", "celeryconfig.py", "startup.m",
         "spec_helper.rb", "rails_helper.rb", "test_helper.*", "*.setup.*", "*.workspace.*",
         "setupTests.*", "global-setup.*", "/features/support/", "/features/environment.py",
-        "/cypress/support/", "/alembic/env.py",
+        "/cypress/support/", "/alembic/env.py", "**/config/initializers/",
     ),
 }  # fmt: skip
 """Patterns of gitignore for what asks whatever the suffix, under the reason."""

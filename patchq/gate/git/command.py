@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from patchq.core.model.errors import RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.faults import failure
 from patchq.gate.git.sharing import childrens_umask
 

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from patchq.core.model.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
+from patchq.gate.errors import DiskFault, Fault, ObjectDamaged, RepositoryFault
 from patchq.gate.git import files
 
 FSCK = "run `git fsck --full` and restore what it names from another clone"

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
-from patchq.core.model.errors import DiskFault
+from patchq.gate.errors import DiskFault
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _RENAME_NOREPLACE = 1

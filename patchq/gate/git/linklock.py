@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from patchq.core.model.errors import Busy, DiskFault
+from patchq.gate.errors import Busy, DiskFault
 from patchq.gate.git import files, sharing
 
 WAIT_SECONDS = 10.0

@@ -21,8 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pygit2.enums import DeltaStatus, DiffFind, DiffOption
 
-from patchq.core.model.errors import Fault
 from patchq.core.model.values import FileChange, LineHunk
+from patchq.gate.errors import Fault
 from patchq.gate.git.command import (
     Git,
     alternate,

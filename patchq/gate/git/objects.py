@@ -17,8 +17,8 @@ from typing import Literal, TypedDict
 
 from msgspec import Struct
 
-from patchq.core.model.errors import RepositoryFault
 from patchq.core.model.values import FileChange
+from patchq.gate.errors import RepositoryFault
 
 FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.core.model.errors import RepositoryFault, UsageError
+from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git.faults import misconfigured
 from patchq.gate.git.reffiles import common_directory
 

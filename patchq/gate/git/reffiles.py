@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from weakref import finalize
 
-from patchq.core.model.errors import RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import files
 
 _BAD_NAME = re.compile(

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.core.model.errors import DiskFault, ObjectsGone, RepositoryFault
+from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
 from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.gate.git.objects import Identity

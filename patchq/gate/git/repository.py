@@ -30,9 +30,9 @@ import pygit2
 from msgspec import Struct
 from pygit2.enums import AttrCheck, ObjectType, SortMode
 
-from patchq.core.model.errors import ObjectDamaged, RepositoryFault
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, EntryKind, FileChange
+from patchq.gate.errors import ObjectDamaged, RepositoryFault
 from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
 from patchq.gate.git.files import give_back_memory
 from patchq.gate.git.objects import (

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from patchq.core.model.errors import CannotSign, Fault, disk_fault
+from patchq.gate.errors import CannotSign, Fault, disk_fault
 from patchq.gate.git.command import Git, complaint, plain_environment
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from subprocess import Popen
 from time import monotonic
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.repository import Repository
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
+from typing import Any
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Cancelled, DiskFault, HookFault
-from patchq.core.model.report import HookPlan, Report
 from patchq.core.model.values import HookRun
+from patchq.gate.errors import Cancelled, DiskFault, HookFault
 from patchq.gate.hooks import sight
 from patchq.gate.hooks.jail import (  # fmt: skip
     Job,
@@ -37,6 +37,7 @@ from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
 from patchq.gate.queue.spool import Shelf, digest, encode
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
+from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
 _MOST_PASSES = 8192
@@ -62,7 +63,7 @@ class HookInput(Struct, frozen=True, dict=True):
     tree: str
     paths: tuple[str, ...]
     message: str
-    plan: HookPlan
+    plan: Mapping[str, Any]
     lend: Callable[[], Objects] = dict
     """Gives the objects of the commit that are not written yet."""
 
@@ -214,18 +215,18 @@ class Engine:
         Raises `Cancelled` once `cut` is set."""
         with slot(self._rooms) as own:
             if path is None:
-                path = own.room / f"{report['id']}.report.json"
+                path = own.room / f"{report.id}.report.json"
                 path.write_bytes(encode(report))
             env = _environment(
                 step,
                 own,
-                dict.fromkeys(edit["path"] for edit in report["edits"]),
-                BATCH=report["id"],
-                TARGET=report["target"] or "",
-                BASE=report["base"]["commit"] if report["base"] else "",
-                COMMIT=report["commit"] or "",
+                dict.fromkeys(edit.path for edit in report.edits),
+                BATCH=report.id,
+                TARGET=report.target or "",
+                BASE=report.base.commit if report.base else "",
+                COMMIT=report.commit or "",
                 REPORT=str(path),
-                STATE=report["state"],
+                STATE=report.state,
                 EVENT=kind,
             )
             job = Job(
@@ -236,7 +237,7 @@ class Engine:
                 lock=own.lock,
                 timeout=step.timeout,
                 jailed=False,
-                stdin=b"" if step.git else json.dumps(report).encode(),
+                stdin=b"" if step.git else encode(report),
                 network=step.network or not self._jailed(),
             )
             with run(job, cut) as end:

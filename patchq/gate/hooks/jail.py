@@ -38,8 +38,8 @@ from time import monotonic
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
 from patchq.core.text.quote import decode, visible
+from patchq.gate.errors import Cancelled, DiskFault, Fault, HookFault, RepositoryFault
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
 from patchq.gate.git.sharing import childrens_umask

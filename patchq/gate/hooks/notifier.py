@@ -16,14 +16,14 @@ from threading import Event, Lock
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Cancelled, Fault
-from patchq.core.model.report import Report, kind_of
 from patchq.core.model.values import HookRun, State
+from patchq.gate.errors import Cancelled, Fault
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.hooks.steps import Step, Steps
 from patchq.gate.hooks.verdict import tail
 from patchq.gate.queue.spool import report
 from patchq.gate.report import logs
+from patchq.gate.report.schema import Report, kind_of
 
 _LOG = logging.getLogger("patchq")
 _AT_ONCE = 2
@@ -65,10 +65,10 @@ class Notifier:
     def follow(self, steps: Steps, before: Report | None, report: Report) -> None:
         """Have the hooks run soon that hear of what a report says since it was rewritten, or keep
         something as it says."""
-        kind, last = kind_of(report), before and (before["state"], before["commit"])
+        kind, last = kind_of(report), before and (before.state, before.commit)
         changed = before is None or kind_of(before) != kind
         for step in steps.told:
-            moved = step.in_step and last != (report["state"], report["commit"])
+            moved = step.in_step and last != (report.state, report.commit)
             if moved or (changed and not step.in_step and kind in step.hears):
                 self._soon(step, report)
 
@@ -78,19 +78,19 @@ class Notifier:
         return [self._runs.popleft() for _ in range(min(most, len(self._runs)))]
 
     def _soon(self, step: Step, report: Report) -> None:
-        paths = [edit["path"] for edit in report["edits"]]
+        paths = [edit.path for edit in report.edits]
         if paths and not step.git and not step.wants(paths):
             return
         if step.in_step:
-            if (step.id, report["id"]) in self._due:
+            if (step.id, report.id) in self._due:
                 self._keep(report, 0)
                 return
-            self._due.add((step.id, report["id"]))
+            self._due.add((step.id, report.id))
         self._keep(report, 1)
         if step.id not in self._pools:
             self._pools[step.id] = ThreadPoolExecutor(_AT_ONCE, "told")
-        state, kind = report["state"], kind_of(report) or ""
-        self._pools[step.id].submit(self._run, step, report["id"], state, kind)
+        state, kind = report.state, kind_of(report) or ""
+        self._pools[step.id].submit(self._run, step, report.id, state, kind)
 
     def _path(self, id: str) -> Path | None:
         """Where the report stands by now, if it stands here."""
@@ -100,9 +100,9 @@ class Notifier:
     def _keep(self, report: Report, more: int) -> None:
         """Keep a report that no file here has for those that wait, and so many `more`."""
         with self._lock:
-            _, waiting = self._elsewhere.get(report["id"], (report, 0))
-            if waiting + more and self._path(report["id"]) is None:
-                self._elsewhere[report["id"]] = report, waiting + more
+            _, waiting = self._elsewhere.get(report.id, (report, 0))
+            if waiting + more and self._path(report.id) is None:
+                self._elsewhere[report.id] = report, waiting + more
 
     def _known(self, id: str) -> Report | None:
         """The newest report that no file here has."""
@@ -124,7 +124,7 @@ class Notifier:
                 told = known if path is None else report(path.read_bytes())
                 if told is None:
                     raise OSError(ENODATA, os.strerror(ENODATA))
-                told = {**told, "state": state}
+                told = replace(told, state=state)
                 where = self._top if step.git else self._gitdir
                 run = self._engine.tell(step, told, kind, path, where, self._cut)
                 if run.output or run.exit != 0:

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-from patchq.core.model.report import HookPlan
 from patchq.gate.report.secrecy import directory, gate
 
 PREFIX = "patchq:"
@@ -55,7 +55,7 @@ _JUDGES = {
     "size-limits": "size_limits",
 }
 
-Judge = Callable[[HookPlan], list[str]]
+Judge = Callable[[Mapping[str, Any]], list[str]]
 
 
 def name_in(run: str) -> str | None:
@@ -95,5 +95,5 @@ def judge(name: str, environ: Mapping[str, str] = os.environ) -> Judge | None:
     """
     if name not in _JUDGES:
         return None
-    judged: Callable[[HookPlan, Mapping[str, str]], list[str]] = getattr(gate(), _JUDGES[name])
+    judged = getattr(gate(), _JUDGES[name])
     return lambda plan: judged(plan, environ)

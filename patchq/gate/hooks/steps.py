@@ -16,13 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq import __version__
-from patchq.core.model.errors import HookFault
-from patchq.core.model.report import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.config.policy import matcher
 from patchq.gate.config.schema import Config, Hook
+from patchq.gate.errors import HookFault
 from patchq.gate.hooks import shipped
+from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
 from patchq.gate.report.secrecy import directory
 
 SHELL = "/bin/sh"
@@ -123,7 +124,7 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
 def _step(hook: Hook) -> Step:
     env = environment(hook.env)
     argv, judge = _command(hook, env)
-    text = repr(hook.but(timeout_seconds=0))
+    text = repr(replace(hook, timeout_seconds=0))
     digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
     return Step(
         id=hook.id,

@@ -7,14 +7,14 @@ import signal
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import HookFault
-from patchq.core.model.report import HookPlan
 from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.encoded import without_encoded
 from patchq.core.text.quote import clip
+from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
 from patchq.gate.hooks import shipped
 from patchq.gate.hooks.jail import HookExit, WarmTree
@@ -125,7 +125,7 @@ def _refusal(step: Step, run: HookRun) -> Problem:
     )
 
 
-def judged(step: Step, judge: shipped.Judge, plan: HookPlan) -> Verdict:
+def judged(step: Step, judge: shipped.Judge, plan: Mapping[str, Any]) -> Verdict:
     """What a function says of a plan."""
     try:
         lines = judge(plan)

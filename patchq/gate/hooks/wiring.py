@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import ConfigError
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.git.command import Git, complaint, hands_in, version
 from patchq.gate.hooks import shipped
@@ -67,7 +68,7 @@ def enable(data: bytes) -> bytes | None:
         after = config_file.parse(updated)
     except ConfigError:
         return None
-    unchanged = after.but(hooks=()) == before
+    unchanged = replace(after, hooks=()) == before
     return updated if unchanged and is_enabled(after) else None
 
 

@@ -47,4 +47,4 @@ def _has_base(header: Header, session: Session) -> bool:
 
 
 def _intended(claim: Claim) -> str | None:
-    return claim.intended["target"] if claim.intended else None
+    return claim.intended.target if claim.intended else None

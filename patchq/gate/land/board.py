@@ -16,15 +16,15 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from msgspec import Struct
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import PENDING_CONFLICT, Report, has_commit
 from patchq.core.model.values import Problem
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, touching
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, inclusive
+from patchq.gate.report.schema import PENDING_CONFLICT, Report, has_commit
 
 Blobs = tuple[str | None, str | None]
 """The ids of a file's text before and after; None where there is no file."""
@@ -170,25 +170,24 @@ def tried(decision: Decision, repo: Repository, stands: str = "") -> Proposal:
 def reported(report: Report, commit: str, repo: Repository) -> Proposal | None:
     """The proposal of that commit which a report tells of; None if it tells of none, or the commit
     cannot be read."""
-    if report["state"] != "proposed" or not has_commit(report):
+    if report.state != "proposed" or not has_commit(report):
         return None
     edits = tuple(
-        (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
-        for e in report["edits"]
+        (e.id, e.path, (e.lines[0], e.lines[1]) if e.lines else None) for e in report.edits
     )
-    target, agent, base = report["target"], report["agent"], report["base"]["commit"]
-    on = report["stands_on"]["batch"] if report["stands_on"] else None
+    target, agent, base = report.target, report.agent, report.base.commit
+    on = report.stands_on.batch if report.stands_on else None
     try:
         changed = changes(repo, commit)
     except ObjectDamaged:
         return None
-    return Proposal(report["id"], target, agent, commit, base, edits, changed, on=on)
+    return Proposal(report.id, target, agent, commit, base, edits, changed, on=on)
 
 
 def named(report: Report) -> Named:
     """The batches with which a report says that its batch collides, in its order."""
-    others = [p["conflicts_with"] for p in report["problems"] if p["code"] == PENDING_CONFLICT]
-    return {other["batch"]: other["commit"] for other in others if other and other["batch"]}
+    others = [p.conflicts_with for p in report.problems if p.code == PENDING_CONFLICT]
+    return {other.batch: other.commit for other in others if other and other.batch}
 
 
 def named_by(problems: Sequence[Problem]) -> Named:
@@ -267,7 +266,7 @@ class Board:
         """Take in a batch that waits from now on, at this commit, whose report has just been
         written: neither has to be read again."""
         proposal = reported(report, commit, repo)
-        self.drop(report["id"])
+        self.drop(report.id)
         if proposal:
             self._put(proposal, named(report))
 

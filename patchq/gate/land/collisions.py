@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import PENDING_CONFLICT, Report
 from patchq.core.model.values import Collision, Problem
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import board
@@ -35,6 +34,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase.lines import Lines, image, in_words
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
+from patchq.gate.report.schema import PENDING_CONFLICT, Report
 
 if TYPE_CHECKING:  # who only looks at what collides lands nothing
     from patchq.gate.land.landing import Publication
@@ -135,7 +135,7 @@ def spread(written: Sequence[Publication], session: Session) -> None:
     """Tell the batches that waited before of those which have landed, and of those superseded."""
     headers = [one.decision.header for one in written]
     replacing = any(header.retries or (header.id and header.agent) for header in headers)
-    proposed = [one for one in written if one.report["state"] == "proposed"]
+    proposed = [one for one in written if one.report.state == "proposed"]
     if not proposed and not replacing:
         return
     waits = board.known(session.repo)
@@ -195,7 +195,7 @@ def _renew(ids: Sequence[str], waits: Board, session: Session) -> None:
     changes = {}
     for id in ids:
         report = session.queue.load(id)
-        if report is None or report["state"] != "proposed":
+        if report is None or report.state != "proposed":
             continue
         own, first = waits[id], board.named(report)
         others = {other: waits[other] for other in waits.beside(own)}
@@ -210,11 +210,11 @@ def _renew(ids: Sequence[str], waits: Board, session: Session) -> None:
 
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:
     """The report with these collisions; None if it has them."""
-    if report["state"] != "proposed":
+    if report.state != "proposed":
         return None
-    others = [problem for problem in report["problems"] if problem["code"] != PENDING_CONFLICT]
-    updated = document.with_problems({**report, "problems": others}, *problems)
-    return updated if updated["problems"] != report["problems"] else None
+    others = [problem for problem in report.problems if problem.code != PENDING_CONFLICT]
+    updated = document.with_problems(replace(report, problems=others), *problems)
+    return updated if updated.problems != report.problems else None
 
 
 def warnings_for(

@@ -26,8 +26,8 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import CRASHED, DiskFault, disk_fault
 from patchq.core.model.values import Problem
+from patchq.gate.errors import CRASHED, DiskFault, disk_fault
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
 from patchq.gate.queue import Claim
@@ -162,7 +162,7 @@ def _ended(number: int | None) -> Problem:
 def _alone(session: Session) -> Callable[[Claim], object]:
     """Decides as the session does, but asks nobody, makes no commit and keeps nothing."""
     config = session.config
-    silent = config.but(llm=config.llm.but(correct=False))
+    silent = replace(config, llm=replace(config.llm, correct=False))
     session = replace(session, config=silent, ask=None, desk=None, pulse=lambda: None)
 
     def decide(claim: Claim) -> object:

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import PENDING_CONFLICT
 from patchq.core.model.values import Collision, Problem
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.land import board, collisions
 from patchq.gate.land.board import Proposal
 from patchq.gate.land.collisions import MOST_BATCHES
@@ -20,6 +19,7 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
+from patchq.gate.report.schema import PENDING_CONFLICT
 
 
 def foreseen(decision: Decision, session: Session) -> Decision:

@@ -19,8 +19,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
-from patchq.core.model.report import Report
+from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved, parcels
 from patchq.gate.git.linklock import WAIT_SECONDS
@@ -30,6 +29,7 @@ from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Parcel
 from patchq.gate.report import document, page
+from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
 
@@ -56,7 +56,7 @@ class Landed(Struct, frozen=True):
 def publication(decision: Decision) -> Publication:
     report = document.to_json(decision.outcome())
     if decision.review:
-        report = document.with_state(report, report["state"], review=decision.review)
+        report = document.with_state(report, report.state, review=decision.review)
     return Publication(decision, report, page.to_markdown(report))
 
 
@@ -93,7 +93,7 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
 
 def _enlist(done: Sequence[Publication], session: Session) -> None:
     ended = [one for one in done if one.decision.state != "held"]
-    session.queue.enlist([(one.decision.claim, one.report["id"]) for one in ended])
+    session.queue.enlist([(one.decision.claim, one.report.id) for one in ended])
 
 
 def _intended(written: Publication, session: Session) -> bool:
@@ -176,7 +176,7 @@ def hold_on(decision: Decision, session: Session) -> None:
     """Let the report of a held batch say what it waits for now."""
     written = publication(decision)
     known = session.queue.load(decision.id)
-    if known is None or known["problems"] != written.report["problems"]:
+    if known is None or known.problems != written.report.problems:
         session.queue.hold(decision.claim, written.report, written.page)
 
 

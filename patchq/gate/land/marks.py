@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from patchq.core.model.errors import Unreachable
-from patchq.core.model.report import Report, has_commit
+from patchq.gate.errors import Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import Report, has_commit
 
 _LOG_LINE = "patchq: proposed elsewhere"
 
 
 def follow(session: Session, reports: Sequence[Report]) -> None:
     """Have the marks as these reports say."""
-    marks = {report["id"]: _commit(report) for report in reports}
+    marks = {report.id: _commit(report) for report in reports}
     if any(marks.values()):
         with suppress(Unreachable):  # the mark comes with the next change
             session.branches.refresh()
@@ -51,7 +51,7 @@ def catch_up(session: Session) -> None:
 
 
 def _commit(report: Report) -> str | None:
-    return report["commit"] if report["state"] == "proposed" and has_commit(report) else None
+    return report.commit if report.state == "proposed" and has_commit(report) else None
 
 
 def _put(session: Session, marks: Mapping[str, str | None], known: Mapping[str, str]) -> None:

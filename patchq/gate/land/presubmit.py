@@ -13,15 +13,14 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Cancelled, CannotSign, Fault, ObjectDamaged
-from patchq.core.model.report import BatchDocument
 from patchq.core.model.values import EditOutcome, FileChange, Plan, Problem
 from patchq.core.text import unified
+from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline import mode, stages
 from patchq.gate.pipeline.progress import CandidateCommit, Decision, crashed
@@ -326,7 +325,7 @@ class _Check:
             )
 
 
-def _plan(decision: Decision, candidate: CandidateCommit, session: Session) -> BatchDocument:
+def _plan(decision: Decision, candidate: CandidateCommit, session: Session) -> dict[str, Any]:
     """`patchq.plan/1` of a batch, or of a branch which is all that is known of one."""
     if not decision.edits:
         changes = session.repo.file_changes(candidate.parent, candidate.commit)

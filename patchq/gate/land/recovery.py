@@ -19,9 +19,8 @@ from contextlib import ExitStack
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import ObjectDamaged, Unreachable
-from patchq.core.model.report import COMMITTED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Envelope
+from patchq.gate.errors import ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, parcels
 from patchq.gate.land import reports
@@ -31,6 +30,7 @@ from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import page
+from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
 Tell = Callable[[Report], None]
@@ -44,7 +44,7 @@ def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]
     What may have been pushed to a remote is asked of that, and pushed again where no answer ever
     came; `errors.InDoubt` or `errors.Unreachable` while that cannot be.
     """
-    if any(claim.intended and claim.intended["state"] in COMMITTED for claim in claims):
+    if any(claim.intended and claim.intended.state in COMMITTED for claim in claims):
         session.branches.refresh()
         _unpack(claims, session)
         _push_again(claims, session)
@@ -76,20 +76,18 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
             _doubt(report, damage, session)
             continue
         if report:
-            Troubles(session.queue_root).over(f"claim.{report['id']}")
+            Troubles(session.queue_root).over(f"claim.{report.id}")
         if report and commit:
             landed.append((claim, _recorded(report, commit, session)))
         else:
             rest.append(claim)
     if landed:
-        session.queue.enlist([(claim, report["id"]) for claim, report in landed])
+        session.queue.enlist([(claim, report.id) for claim, report in landed])
         flush(session)
     for claim, report in landed:
         opened = open_response(claim.data)
         if isinstance(opened, Envelope):
-            reports.supersede(
-                report["id"], replace(opened.header, retries=report["retry"]["of"]), session
-            )
+            reports.supersede(report.id, replace(opened.header, retries=report.retry.of), session)
         session.queue.publish(claim, report, page.to_markdown(report))
         tell(report)
         session.tell(report)
@@ -102,7 +100,7 @@ def _unpack(claims: Sequence[Claim], session: Session) -> None:
     some = False
     for claim in claims:
         report = claim.intended
-        if claim.parcel and report and not session.repo.resolve_commit(report["commit"] or ""):
+        if claim.parcel and report and not session.repo.resolve_commit(report.commit or ""):
             some |= parcels.unpack(session.repo, claim.parcel) is not None
     if some:
         flush(session)
@@ -116,19 +114,19 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
     tips, moves, values = Tips(session), list[BranchMove](), ExitStack()
     with values:
         for report in (claim.intended for claim in claims):
-            if report is None or report["state"] not in COMMITTED or not has_commit(report):
+            if report is None or report.state not in COMMITTED or not has_commit(report):
                 continue
-            commit, target = report["commit"], report["target"]
+            commit, target = report.commit, report.target
             if not session.repo.resolve_commit(commit) or not session.repo.exists(commit):
                 continue  # it was never written, so it was never pushed
-            branch, old = records.branch(report["id"]), None
-            if report["state"] == "applied":
+            branch, old = records.branch(report.id), None
+            if report.state == "applied":
                 branch, (old, *_) = target, session.repo.parents(commit)
             if tips.of(branch) != old or not _is_rooted(report, session, tips):
                 continue
             value = refs.stage(session.repo, commit)
             values.callback(value.drop)
-            log = f"patchq: {report['id']}: recovered"
+            log = f"patchq: {report.id}: recovered"
             moves.append(BranchMove(branch, old, value, log, session.identity()))
             tips.move(branch, commit)
         if moves:
@@ -140,9 +138,9 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
 def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
     """Whether what the intended commit stands on is, or will be, where the batch says: its target,
     or the proposal that it is built on."""
-    below = report["stands_on"]
-    tip = tips.of(records.branch(below["batch"]) if below else report["target"])
-    (parent, *_) = session.repo.parents(report["commit"])
+    below = report.stands_on
+    tip = tips.of(records.branch(below.batch) if below else report.target)
+    (parent, *_) = session.repo.parents(report.commit)
     if tip is None or below:
         return tip == parent
     return session.repo.is_ancestor(parent, tip)
@@ -150,7 +148,7 @@ def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
 
 def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
     """Say once that a verdict waits for what git cannot read."""
-    id, troubles = report["id"] if report else "", Troubles(session.queue_root)
+    id, troubles = report.id if report else "", Troubles(session.queue_root)
     message = f"whether batch {id} landed before a crash cannot be told: {damage.message}"
     if message not in (trouble.message for trouble in troubles.all()):
         _LOG.warning("%s", message, extra={"batch": id})
@@ -161,8 +159,8 @@ def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> No
 def _recorded(intended: Report, commit: str, session: Session) -> Report:
     """The report as it is now, with the mark made that follows the branch of a proposal."""
     if not session.repo.resolve_commit(commit):  # a person removed it, and git collected it
-        return {**intended, "commit": commit}
-    if intended["state"] == "proposed":
-        log, mark = f"patchq: {intended['id']}: recovered", records.WAITING + intended["id"]
+        return replace(intended, commit=commit)
+    if intended.state == "proposed":
+        log, mark = f"patchq: {intended.id}: recovered", records.WAITING + intended.id
         refs.move(session.repo, mark, None, commit, log, session.identity())
-    return {**intended, "commit": commit, "tree": session.repo.tree(commit).root}
+    return replace(intended, commit=commit, tree=session.repo.tree(commit).root)

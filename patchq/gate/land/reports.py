@@ -15,26 +15,13 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Unpack
+from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from patchq.core.model.errors import Busy, DiskFault, UsageError
-from patchq.core.model.report import (
-    CHANGES,
-    LANDED,
-    PENDING_CONFLICT,
-    REPLACING,
-    WAITING,
-    CommittedReport,
-    Report,
-    ReportChanges,
-    ReviewEntry,
-    ReviewState,
-    waits_for_its_agent,
-)
 from patchq.core.model.values import Header, HookRun, Problem, State
 from patchq.core.text.quote import clip
+from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.linklock import WAIT_SECONDS
@@ -43,6 +30,18 @@ from patchq.gate.pipeline import comments, notes, stacks, traces
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, page, secrecy
+from patchq.gate.report.schema import (
+    CHANGES,
+    LANDED,
+    PENDING_CONFLICT,
+    REPLACING,
+    WAITING,
+    CommittedReport,
+    Report,
+    ReviewEntry,
+    ReviewState,
+    waits_for_its_agent,
+)
 
 _LONGEST_REASON, _LONGEST_LINE = 2000, 200
 Change = Callable[[Report], Report | None]
@@ -64,7 +63,7 @@ def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 def put(session: Session, updated: Report) -> Report:
     """Replace a report; the lock is held."""
-    before = session.queue.load(updated["id"]) if session.hooks.told else None
+    before = session.queue.load(updated.id) if session.hooks.told else None
     session.queue.rewrite(updated, page.to_markdown(updated))
     session.follow(before, updated)
     return updated
@@ -115,9 +114,9 @@ def keep_runs(session: Session, runs: Mapping[str, Sequence[HookRun]]) -> None:
 
 def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
     newest = {(run.id, run.stage): run for run in runs}
-    others = [run for run in report["hooks"] if (run["id"], run["stage"]) not in newest]
-    hooks = [*others, *secrecy.without(document.hook_runs(newest.values()))]
-    return document.with_state(report, report["state"], branch=report["branch"], hooks=hooks)
+    others = [run for run in report.hooks if (run.id, run.stage) not in newest]
+    hooks = [*others, *map(secrecy.without, newest.values())]
+    return document.with_state(report, report.state, branch=report.branch, hooks=hooks)
 
 
 def may_supersede(decision: Decision) -> bool:
@@ -151,14 +150,14 @@ def supersede_one(id: str, new: str, session: Session) -> None:
     """Supersede the batch by `new`, if it waits; safe to repeat."""
 
     def change(report: Report) -> Report | None:
-        if report["state"] not in WAITING:
+        if report.state not in WAITING:
             return None
-        left = [problem for problem in report["problems"] if problem["code"] != CHANGES]
+        left = [problem for problem in report.problems if problem.code != CHANGES]
         before = _answerable_no_more(report, "answered")
         return document.with_state(before, "superseded", duplicate_of=new, problems=left)
 
     known = session.queue.load(id)
-    for claim in session.queue.held() if known and known["state"] == "held" else ():
+    for claim in session.queue.held() if known and known.state == "held" else ():
         if claim.id == id:
             report = session.queue.load(id)
             if report and (updated := change(report)):
@@ -172,7 +171,7 @@ def supersede_one(id: str, new: str, session: Session) -> None:
         if report is None or updated is None:
             return
         notes.add(session, updated, f"superseded by {new}")
-        _take_away(id, report["commit"], new, session)
+        _take_away(id, report.commit, new, session)
         put(session, updated)
         if waits := board.known(session.repo):
             waits.drop(id)
@@ -199,20 +198,20 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
     returns the ones that changed."""
     changed = []
     for report in list(traces.waiting(session, ids)):
-        sighting, id = traces.observe(session, report), report["id"]
+        sighting, id = traces.observe(session, report), report.id
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
                 notes.add(session, report)
-            if sighting.commit and not any(p["code"] == "target.moved" for p in report["problems"]):
+            if sighting.commit and not any(p.code == "target.moved" for p in report.problems):
                 updated = amend(session, id, _say_not_ours)
                 changed += [updated] if updated else []
             continue
-        commit = sighting.commit or report["commit"]
+        commit = sighting.commit or report.commit
         tip = session.branches.tip(records.branch(id))
-        changes: ReportChanges = {"commit": commit, "tree": session.repo.tree(commit).root}
-        if commit != report["commit"]:
+        changes: dict[str, Any] = {"commit": commit, "tree": session.repo.tree(commit).root}
+        if commit != report.commit:
             changes = traces.as_changed(session, report, commit)
-        if sighting.state in LANDED and report["stands_on"]:
+        if sighting.state in LANDED and report.stands_on:
             changed += _squashed_below(session, report, commit)
         changed.append(close(session, report, sighting.state, tip, sighting.note, **changes))
     return changed
@@ -221,14 +220,14 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
 def _squashed_below(session: Session, report: CommittedReport, landed: str) -> Iterator[Report]:
     """End the waiting of what the batch stands on, where the commit by which it landed holds that,
     too.  It comes before the end of the batch itself, so that a crash leaves who tells of it."""
-    repo, target = session.repo, session.branches.tip(report["target"])
-    own = session.branches.tip(records.branch(report["id"])) or report["commit"]
+    repo, target = session.repo, session.branches.tip(report.target)
+    own = session.branches.tip(records.branch(report.id)) or report.commit
     if target is None or repo.is_ancestor(own, target):
         return  # each is in the history itself
     if not traces.holds_all(repo, own, landed, target):
         return
     for one in stacks.under(session, report).below:
-        note = f"landed by hand with {report['id']}, as another commit"
+        note = f"landed by hand with {report.id}, as another commit"
         yield close(
             session,
             one.report,
@@ -241,8 +240,8 @@ def _squashed_below(session: Session, report: CommittedReport, landed: str) -> I
 
 
 def _say_not_ours(report: Report) -> Report | None:
-    id = report["id"]
-    if report["state"] != "proposed":
+    id = report.id
+    if report.state != "proposed":
         return None
     return document.with_problems(
         report,
@@ -263,14 +262,14 @@ def close(
     state: State,
     tip: str | None,
     why: str = "",
-    **fields: Unpack[ReportChanges],
+    **fields: Any,
 ) -> Report:
     """End the waiting of a batch: its branch goes if it is still at `tip` and nobody has it
     checked out, its report and its note get the later state; returns the report.
 
     The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
     """
-    id, repo = report["id"], session.repo
+    id, repo = report.id, session.repo
     with locked(session):
         now = session.queue.load(id) or report
         stands = traces.observe(session, now).state if state == "discarded" else state
@@ -280,7 +279,7 @@ def close(
             _delete_own(session, id, tip, state)  # first, as a remote may be away
         if state == "discarded":
             words = clip(" ".join((in_words(why) or state).split()), _LONGEST_LINE)
-            last, log = tip or report["commit"], f"patchq: {id}: {words}"
+            last, log = tip or report.commit, f"patchq: {id}: {words}"
             refs.move(repo, records.DISCARDED + id, None, last, log, session.identity())
         _delete_own(session, id, tip, state)
         waits = repo.ref_target(records.WAITING + id)
@@ -309,11 +308,11 @@ def _delete(session: Session, id: str, tip: str, log: str) -> None:
 
 def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Report:
     """The report of a batch that waits no more, with what became of what people asked for."""
-    review = report["review"]
+    review = report.review
     if review is None or not waits_for_its_agent(report):
         return report
-    ended: ReviewEntry = {**review, "state": state or review["state"]}
-    return {**report, "review": ended, "retry": {**report["retry"], "prompt": None}}
+    ended: ReviewEntry = replace(review, state=state or review.state)
+    return replace(report, review=ended, retry=replace(report.retry, prompt=None))
 
 
 def in_words(reason: str | None) -> str | None:
@@ -321,19 +320,17 @@ def in_words(reason: str | None) -> str | None:
     return secrecy.without(clip(reason, _LONGEST_REASON)) if reason else None
 
 
-def rewrite(
-    session: Session, report: Report, state: State, why: str = "", **fields: Unpack[ReportChanges]
-) -> Report:
+def rewrite(session: Session, report: Report, state: State, why: str = "", **fields: Any) -> Report:
     """Put down a later state of a batch that does not wait any more; returns the new report."""
     with locked(session):
-        return _rewritten(session, session.queue.load(report["id"]) or report, state, why, fields)
+        return _rewritten(session, session.queue.load(report.id) or report, state, why, fields)
 
 
 def _rewritten(
-    session: Session, now: Report, state: State, why: str, fields: ReportChanges
+    session: Session, now: Report, state: State, why: str, fields: dict[str, Any]
 ) -> Report:
-    problems = [problem for problem in now["problems"] if problem["code"] not in _WHILE_IT_WAITS]
-    changes: ReportChanges = {"problems": problems, **fields}
+    problems = [problem for problem in now.problems if problem.code not in _WHILE_IT_WAITS]
+    changes: dict[str, Any] = {"problems": problems, **fields}
     updated = document.with_state(_answerable_no_more(now), state, **changes)
     put(session, updated)
     session.queue.sync()

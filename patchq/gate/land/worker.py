@@ -17,15 +17,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import (
-    CRASHED,
-    CannotFollow,
-    CannotSign,
-    Fault,
-    ObjectDamaged,
-    Unreachable,
-)
-from patchq.core.model.report import Report
+from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
@@ -45,6 +37,7 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
 from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
+from patchq.gate.report.schema import Report
 
 GROUP = 256
 """Responses that share their flushes, at most."""
@@ -147,7 +140,7 @@ _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
 
 def _waits_for_mending(claim: Claim, session: Session) -> str | None:
     report = session.queue.load(claim.id) if claim.id else None
-    return waits_for_mending(report) if report and report["state"] == "held" else None
+    return waits_for_mending(report) if report and report.state == "held" else None
 
 
 _MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, CRASHED, CannotSign.code)
@@ -157,7 +150,7 @@ def waits_for_mending(report: Report) -> str | None:
     """The code of the last word on a held batch, if that is one on the machine or the repository:
     objects that cannot be read, a work tree that cannot follow, processes that died, a key that
     does not sign."""
-    last = report["problems"][-1]["code"] if report["problems"] else None
+    last = report.problems[-1].code if report.problems else None
     return last if last in _MENDED_BY_SOMEBODY else None
 
 

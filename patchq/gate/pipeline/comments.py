@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core import formats
-from patchq.core.model.errors import ObjectDamaged
-from patchq.core.model.report import CHANGES, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import LineHunk, Problem
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import decode
+from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
@@ -26,6 +26,7 @@ from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report import comments as page
 from patchq.gate.report import document
 from patchq.gate.report.comments import CommentedLines, ShownLines
+from patchq.gate.report.schema import CHANGES, CommentEntry, Report, ReviewEntry
 
 _CONTEXT = 3
 Renames = Mapping[str, str]
@@ -35,24 +36,22 @@ Renames = Mapping[str, str]
 def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:
     """The report of a proposal that is sent back: with the comments, with the prompt by which its
     agent answers, and with the warning that it is to."""
-    commit = report["commit"]
+    commit = report.commit
     parent = next(iter(repo.parents(commit)), None) if commit else None
-    edit = next(iter(report["edits"]), None)
-    instructions = formats.instructions(
-        edit["format"] if edit else None, edit["path"] if edit else None
-    )
+    edit = next(iter(report.edits), None)
+    instructions = formats.instructions(edit.format if edit else None, edit.path if edit else None)
     shown = shown_lines(repo, report, review)
     prompt = page.prompt(report, review, shown, parent, instructions)
     return document.with_review(report, review, prompt, _warning(report, review, parent))
 
 
 def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem:
-    count = len(review["comments"])
+    count = len(review.comments)
     base = f" and `base: {parent[:12]}`" if parent else ""
     return Problem(
         CHANGES,
-        f"{review['by']} asks for changes: {count} comment{'' if count == 1 else 's'}",
-        f"answer them by a response with `retries: {report['id']}`{base}",
+        f"{review.by} asks for changes: {count} comment{'' if count == 1 else 's'}",
+        f"answer them by a response with `retries: {report.id}`{base}",
         severity="warning",
     )
 
@@ -104,28 +103,28 @@ def carried(
     if old == new or not repo.exists(old):
         return review
     texts = _Texts(repo)
-    comments = [_carried(texts, one, old, new, renames or {}) for one in review["comments"]]
+    comments = [_carried(texts, one, old, new, renames or {}) for one in review.comments]
     _hunks.cache_clear()
-    return {**review, "comments": comments}
+    return replace(review, comments=comments)
 
 
 def _carried(
     texts: _Texts, comment: CommentEntry, old: str, new: str, renames: Renames
 ) -> CommentEntry:
-    path, line = comment["path"], comment["line"]
+    path, line = comment.path, comment.line
     if path is None:
         return comment
     now = renames.get(path, path)
     if line is None:
-        return {**comment, "path": now}
-    if comment["side"] == "base":
+        return replace(comment, path=now)
+    if comment.side == "base":
         before, after = texts.of(texts.parent(old), path), texts.of(texts.parent(new), now)
     else:
         before, after = texts.of(old, path), texts.of(new, now)
     start, end = (0, 0)
     if before is not None and after is not None:
         start, end = image((line - 1, line), _hunks(before, after))
-    return {**comment, "path": now, "line": start + 1 if start < end else None}
+    return replace(comment, path=now, line=start + 1 if start < end else None)
 
 
 # ---------------------------------------------------------------- what they speak of
@@ -134,17 +133,17 @@ def _carried(
 def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -> Lines | None:
     """The lines of the proposal's file that a comment is about; None for all of the file, and where
     the proposal does not have it."""
-    path, line = comment["path"] or "", comment["line"]
-    if line is not None and comment["side"] != "base":
+    path, line = comment.path or "", comment.line
+    if line is not None and comment.side != "base":
         return line - 1, line
     lines: Lines
     if line is not None:
         begins, lines = texts.parent(commit), (line - 1, line)
     else:
-        edit = next((e for e in report["edits"] if e["id"] == comment["edit"]), None)
-        if edit is None or not edit["lines"] or report["base"] is None:
+        edit = next((e for e in report.edits if e.id == comment.edit), None)
+        if edit is None or not edit.lines or report.base is None:
             return None
-        begins, lines = report["base"]["commit"], (edit["lines"][0] - 1, edit["lines"][1])
+        begins, lines = report.base.commit, (edit.lines[0] - 1, edit.lines[1])
     own, now = texts.sides(path, begins, commit)
     before, after = texts.of(begins, own), texts.of(commit, now)
     return None if before is None or after is None else image(lines, _hunks(before, after))
@@ -152,22 +151,22 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
 
 def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
     """For each comment the lines round what it speaks of, on either side."""
-    texts, commit = _Texts(repo), report["commit"]
+    texts, commit = _Texts(repo), report.commit
     if commit is None:
-        return [CommentedLines() for _ in review["comments"]]
+        return [CommentedLines() for _ in review.comments]
     parent = texts.parent(commit)
     found = []
-    for comment in review["comments"]:
+    for comment in review.comments:
         some = CommentedLines()
-        if path := comment["path"]:
+        if path := comment.path:
             own, now = texts.sides(path, parent, commit)
             base, new = texts.of(parent, own), texts.of(commit, now)
             region, there = _region(texts, report, comment, commit), None
             if region is not None and base is not None and new is not None:
                 back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base, new)]
                 there = image(region, back)
-            if comment["side"] == "base" and comment["line"]:
-                there = (comment["line"] - 1, comment["line"])
+            if comment.side == "base" and comment.line:
+                there = (comment.line - 1, comment.line)
             some = CommentedLines(_some(new, region), _some(base, there))
         found.append(some)
     _hunks.cache_clear()
@@ -188,16 +187,16 @@ def _some(text: bytes | None, region: Lines | None) -> ShownLines:
 
 def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
     """What the commit `new` makes of each comment on the batch that it stands for."""
-    review, old = before["review"], before["commit"]
+    review, old = before.review, before.commit
     if review is None or old is None:
         return review
     texts = _Texts(repo)
     found: list[CommentEntry] = []
-    for comment in review["comments"]:
+    for comment in review.comments:
         changed = _changed(texts, before, comment, old, new)
-        found.append({**_carried(texts, comment, old, new, {}), "changed": changed})
+        found.append(replace(_carried(texts, comment, old, new, {}), changed=changed))
     _hunks.cache_clear()
-    return {**review, "state": "answered", "comments": found}
+    return replace(review, state="answered", comments=found)
 
 
 def _changed(
@@ -205,7 +204,7 @@ def _changed(
 ) -> bool | None:
     """Whether what a comment speaks of is not as it was; a line that comes beside it counts only
     where it speaks of no line of its own."""
-    path = comment["path"]
+    path = comment.path
     if path is None:
         return None
     _, path = texts.sides(path, texts.parent(old), old)

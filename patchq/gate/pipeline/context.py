@@ -8,8 +8,8 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from patchq.core.model.errors import Fault
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault
 from patchq.gate.git.branches import Branches
 from patchq.gate.git.branches.home import Home
 from patchq.gate.git.branches.local import LocalBranches

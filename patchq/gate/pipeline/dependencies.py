@@ -15,12 +15,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import LANDED, OVER, has_commit
 from patchq.core.model.values import Collision, Problem
 from patchq.gate.pipeline import stacks, traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.progress import EndedEarly, Response, Target
 from patchq.gate.pipeline.stacks import Below
+from patchq.gate.report.schema import LANDED, OVER, has_commit
 
 
 def wait(response: Response, target: Target) -> Target:
@@ -95,7 +95,7 @@ def _not_there(response: Response, below: Below) -> str | None:
     """Return a batch that it depends on, which has landed and which the proposal lacks."""
     for id in response.header.depends_on:
         report = response.session.queue.load(stacks.standing(response.session, id)[0])
-        if report is None or report["state"] not in LANDED or not has_commit(report):
+        if report is None or report.state not in LANDED or not has_commit(report):
             continue
         if not traces.landing(report, response.session.repo, below.tip):
             return id
@@ -153,7 +153,7 @@ def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
     report = context.queue.load(id)
     return (
         stacks.depends_on(context.queue.body(id) or b"")
-        if report and report["state"] == "held"
+        if report and report.state == "held"
         else ()
     )
 

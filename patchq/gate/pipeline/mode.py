@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import CHANGES
 from patchq.core.model.values import FileChange, Plan, Problem, State
 from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
@@ -22,6 +21,7 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import CHANGES
 
 _LOOKED_AT = ("path.review", "result.syntax", "response.beside")
 """Warnings for which auto mode leaves a batch to a person."""
@@ -146,7 +146,7 @@ def _reasons(
         yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
     auto = decision.mode == "auto"
     if auto and (asked := traces.sent_back(session, decision.id, decision.header)):
-        message = f"a person asked for changes of {asked['id']}, and has not seen this answer"
+        message = f"a person asked for changes of {asked.id}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":
         for path in plan.blind:

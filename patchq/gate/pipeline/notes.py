@@ -21,18 +21,18 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy
-from patchq.core.model.report import NOTED, CommentEntry, Report, ReviewEntry
 from patchq.core.model.values import FileChange, Mode, State
 from patchq.core.text.quote import visible
+from patchq.gate.errors import Busy
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.report import document
+from patchq.gate.report.schema import NOTED, CommentEntry, Report, ReviewEntry
 
 if TYPE_CHECKING:
     from patchq.gate.pipeline.session import Session
@@ -78,18 +78,18 @@ class Note(Struct, frozen=True):
             seconds = 0.0
         at = document.moment(seconds)
         assert at
-        return {
-            "state": "answered" if self.review == "answered" else "changes_requested",
-            "by": self.reviewer or "",
-            "at": at,
-            "comments": list(self.comments),
-        }
+        return ReviewEntry(
+            state="answered" if self.review == "answered" else "changes_requested",
+            by=self.reviewer or "",
+            at=at,
+            comments=self.comments,
+        )
 
     def says(self, review: ReviewEntry | None) -> bool:
         """Whether that is what a report has, too; a note keeps no fractions of a second."""
         if review is None:
             return self.review is None
-        said = (review["state"], review["by"], review["at"]["iso"], tuple(review["comments"]))
+        said = (review.state, review.by, review.at.iso, tuple(review.comments))
         return said == (self.review, self.reviewer, self.reviewed, self.comments)
 
 
@@ -100,21 +100,21 @@ def add(session: Session, report: Report, reason: str = "", before: str | None =
 
     Durable on return.  `errors.Busy` if others move the notes all the time.
     """
-    commit = report["commit"]
+    commit = report.commit
     if not commit or session.repo.resolve_commit(commit) is None:
         return
     now = datetime.fromtimestamp(int(session.clock()), UTC).isoformat()
     note = Note(
-        commit, report["id"], report["state"], report["target"], report["agent"], report["model"],
-        report["mode"], now, reason or None, report["duplicate_of"],
+        commit, report.id, report.state, report.target, report.agent, report.model,
+        report.mode, now, reason or None, report.duplicate_of,
     )  # fmt: skip
-    if review := report["review"]:
+    if review := report.review:
         note = replace(
             note,
-            review=review["state"],
-            reviewer=review["by"],
-            reviewed=review["at"]["iso"],
-            comments=tuple(review["comments"]),
+            review=review.state,
+            reviewer=review.by,
+            reviewed=review.at.iso,
+            comments=tuple(review.comments),
         )
     for _ in range(_TRIES):
         if _put(session, note, before):
@@ -217,11 +217,6 @@ def _comment(text: str) -> CommentEntry | None:
     """A comment as its line says it; None where somebody has changed that so that it cannot be
     read."""
     try:
-        value = json.loads(text)
-        it = {key: value[key] for key in CommentEntry.__annotations__}
-    except (ValueError, TypeError, KeyError):
+        return convert(json.loads(text), CommentEntry)
+    except ValueError:  # of JSON, or of a field
         return None
-    texts = all(isinstance(it[key], str | None) for key in ("path", "side", "edit"))
-    known = isinstance(it["text"], str) and isinstance(it["by"], str) and texts
-    number = isinstance(it["line"], int | None) and isinstance(it["changed"], bool | None)
-    return cast(CommentEntry, it) if known and number else None

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, ObjectDamaged, disk_fault
 from patchq.core.model.values import Base, Parsed, Problem, State
+from patchq.gate.errors import Fault, ObjectDamaged, disk_fault
 from patchq.gate.pipeline import base as bases
 from patchq.gate.pipeline import dependencies, stages
 from patchq.gate.pipeline.progress import (

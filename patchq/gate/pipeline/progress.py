@@ -17,14 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from patchq.core import formats
-from patchq.core.model.errors import (
-    CannotFollow,
-    CannotSign,
-    Declined,
-    ObjectDamaged,
-)
 from patchq.core.model.names import response_name
-from patchq.core.model.report import COMMITTED, ReviewEntry
 from patchq.core.model.values import (  # fmt: skip
     Base,
     Correction,
@@ -43,10 +36,12 @@ from patchq.core.model.values import (  # fmt: skip
     State,
 )
 from patchq.core.text.quote import visible
+from patchq.gate.errors import CannotFollow, CannotSign, Declined, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session
 from patchq.gate.queue import Claim, spool
 from patchq.gate.report import message, secrecy
+from patchq.gate.report.schema import COMMITTED, ReviewEntry
 
 
 class CandidateCommit(Struct, frozen=True):

@@ -21,13 +21,13 @@ from queue import Empty, SimpleQueue
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem, Tree
 from patchq.core.plan.targets import Refused, check_new, check_text, existing
 from patchq.core.text.quote import fence
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
 from patchq.gate.report import secrecy
+from patchq.gate.report.schema import Report
 from patchq.llm import request
 from patchq.llm.chat import AT_ONCE, Chat
 from patchq.llm.client import Model
@@ -98,10 +98,10 @@ class RequestDesk:
     def refused(self, report: Report) -> None:
         """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
         was not done too often."""
-        errors = [p["code"] for p in report["problems"] if p["severity"] == "error"]
+        errors = [p.code for p in report.problems if p.severity == "error"]
         most = self.session.config.llm.auto_retry
         if (
-            not report["attempts"]
+            not report.attempts
             or any(code.startswith(_NOT_THE_MODELS) for code in errors)
             or self._the_model() is None
             or self.session.stop.is_set
@@ -109,9 +109,9 @@ class RequestDesk:
         ):
             return
         claim = self.session.queue.adopt(
-            request.write(Request(retries=report["id"])), report["id"] + REQUEST
+            request.write(Request(retries=report.id)), report.id + REQUEST
         )
-        _LOG.info("the retry prompt of %s is sent on", report["id"], extra={"batch": report["id"]})
+        _LOG.info("the retry prompt of %s is sent on", report.id, extra={"batch": report.id})
         self.take(replace(claim, request=True))
 
     def close(self) -> None:
@@ -149,11 +149,11 @@ _NOT_CONFIGURED = Problem(
 
 def _tried(session: Session, report: Report) -> int:
     """How many answers before this one were refused, one after the other."""
-    count, seen = 0, {report["id"]}
-    while (before := report["retry"]["of"]) and before not in seen:
+    count, seen = 0, {report.id}
+    while (before := report.retry.of) and before not in seen:
         seen.add(before)
         earlier = session.queue.load(before)
-        if earlier is None or not earlier["attempts"] or earlier["state"] != "rejected":
+        if earlier is None or not earlier.attempts or earlier.state != "rejected":
             break
         report, count = earlier, count + 1
     return count
@@ -252,21 +252,21 @@ def _text(session: Session, tree: Tree, path: str) -> str | None:
 def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:
     """The query that sends the retry prompt of a refused batch, with the response that it is of."""
     report, body = session.queue.load(id), session.queue.body(id)
-    prompt = report["retry"]["prompt"] if report is not None else None
+    prompt = report.retry.prompt if report is not None else None
     if report is None or body is None or prompt is None:
         message = f"there is no refused response {id!r} to ask for again"
         return (Problem("frontmatter.value", message, "see `patchq log`"),)
     response = body.decode("utf-8", "replace")
-    found = any(problem["code"] == "edit.secret" for problem in report["problems"])
+    found = any(problem.code == "edit.secret" for problem in report.problems)
     if found or secrecy.in_text(response, ""):
         message = f"the response {id} holds a secret, which is sent to nobody"
         return (Problem("frontmatter.value", message, "ask for the change anew"),)
-    base = report["base"]["commit"] if report["base"] else None
+    base = report.base.commit if report.base else None
     text = (
         "You were asked to change files of a repository. This was your response:\n\n"
         f"{fence(response)}\n\n{prompt}"
     )
-    mode = asked.mode or ("review" if report["mode"] == "review" else None)
+    mode = asked.mode or ("review" if report.mode == "review" else None)
     return Query(
-        None, text, base, report["target"], id, mode, max_attempts=session.config.llm.max_attempts
+        None, text, base, report.target, id, mode, max_attempts=session.config.llm.max_attempts
     )

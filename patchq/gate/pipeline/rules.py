@@ -18,11 +18,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault
 from patchq.core.model.values import RulesOrigin
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault
 from patchq.gate.git.branches.home import Home, HomeGone, head_commit
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
@@ -101,7 +101,7 @@ def blob_at(repo: Repository, home: Home) -> str | None:
     """Return the id of the file at the home branch's tip; raises `HomeGone` and `ConfigError`."""
     tip = repo.ref_target(home.ref)
     if tip is None:
-        raise HomeGone(home)
+        raise HomeGone(home, repo)
     return _blob(repo, tip, str(home))
 
 
@@ -115,12 +115,12 @@ def _blob(repo: Repository, commit: str, name: str) -> str | None:
 def checked(rules: GateRules) -> GateRules:
     """Return the rules with what follows from a cluster and from the home branch's remote."""
     config, remote = rules.config, rules.home and rules.home.remote
-    if "cluster" in config.given:
+    if config.has_cluster:
         shared = config.cluster
-        landing = config.landing.but(
-            remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
+        landing = replace(
+            config.landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
         )
-        config = config.but(landing=landing)
+        config = replace(config, landing=landing)
     if remote and config.landing.remote != remote:
         where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
         wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"
@@ -142,12 +142,8 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
         if old.source in ("file", "git directory") or blob in (old.blob, old.unusable):
             return here
         new = of_home(repo, old.home)
-        given, kept = vars(new.config), vars(old.config)
-        config = Config(
-            **{key: value for key, value in given.items() if key not in _KEPT},
-            **{key: value for key, value in kept.items() if key in _KEPT},
-        )
-        return checked(replace(new, config=config))
+        kept = {key: getattr(old.config, key) for key in _KEPT}
+        return checked(replace(new, config=replace(new.config, **kept)))
     except HomeGone as gone:
         return old if old.trouble else replace(old, trouble=gone)
     except Fault as error:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import IDLE, EditEntry
 from patchq.core.model.values import Edit, EditOutcome
 from patchq.core.plan.files import outcome
+from patchq.gate.errors import UsageError
+from patchq.gate.report.schema import IDLE
 
-Edits = Sequence[EditEntry]
+Edits = Sequence[EditOutcome]
 """The entries of a report's `edits`."""
 
 
@@ -28,7 +28,7 @@ def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -
 
     Raises `UsageError` for ids that there are not, and where nothing is left.
     """
-    needs = {edit["id"]: set(edit["needs"]) for edit in edits}
+    needs = {edit.id: set(edit.needs) for edit in edits}
     unknown = sorted((set(only or ()) | without) - needs.keys())
     if unknown:
         raise UsageError(
@@ -57,10 +57,10 @@ def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
     too, if they stand behind it."""
     more: dict[str, str] = {}
     for edit in edits:
-        needs = [need for need in edit["needs"] if need in left]
-        needs = needs or [need for need in edit["needs"] if need in more]
-        if needs and edit["id"] not in left:
-            more[edit["id"]] = needs[-1]
+        needs = [need for need in edit.needs if need in left]
+        needs = needs or [need for need in edit.needs if need in more]
+        if needs and edit.id not in left:
+            more[edit.id] = needs[-1]
     return more
 
 
@@ -84,17 +84,17 @@ def with_left_out(
 
 def brought_back(before: Edits, now: Edits) -> list[str]:
     """The edits that did not count in a batch and do now, as what stood before them is left out."""
-    done = {edit["id"] for edit in now if edit["state"] == "applied"}
-    back = {edit["id"] for edit in before if edit["state"] in IDLE} & done
-    return sorted(back - {edit["id"] for edit in before if edit["state"] not in IDLE})
+    done = {edit.id for edit in now if edit.state == "applied"}
+    back = {edit.id for edit in before if edit.state in IDLE} & done
+    return sorted(back - {edit.id for edit in before if edit.state not in IDLE})
 
 
 def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
     """The edits that counted in a batch and do not now, since they need one that is left out; with
     that one."""
-    counted = {edit["id"] for edit in before if edit["state"] not in IDLE}
+    counted = {edit.id for edit in before if edit.state not in IDLE}
     return [
-        (edit["id"], edit["cancelled_by"])
+        (edit.id, edit.cancelled_by)
         for edit in now
-        if edit["state"] == "cancelled" and edit["cancelled_by"] and edit["id"] in counted
+        if edit.state == "cancelled" and edit.cancelled_by and edit.id in counted
     ]

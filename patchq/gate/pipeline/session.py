@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Base, Edit, HookRun
 from patchq.core.plan.targets import Rules
 from patchq.gate.config.policy import Policy, matcher
+from patchq.gate.errors import UsageError
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
@@ -35,6 +34,7 @@ from patchq.gate.hooks.steps import Steps, paths_named, steps
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import Claim, Requests
 from patchq.gate.queue.hand import Hand, Stage
+from patchq.gate.report.schema import Report
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Model, Stop
 
@@ -124,7 +124,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     def check_that_it_decides(self) -> None:
         """Raise `UsageError` where a cluster's workers decide and this process is none."""
-        if "cluster" in self.config.given and not self.serves:
+        if self.config.has_cluster and not self.serves:
             raise UsageError(
                 "here is a cluster, so its workers decide, and nothing on this machine does",
                 "`patchq submit` has them do it, also once more with the same response; for what "

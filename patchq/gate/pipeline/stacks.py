@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.report import LANDED, REPLACED, CommittedReport, Report, has_commit
 from patchq.core.model.values import Envelope, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import LANDED, REPLACED, CommittedReport, Report, has_commit
 
 
 class Below(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Below(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        return self.report["id"]
+        return self.report.id
 
 
 class Stack(Struct, frozen=True):
@@ -58,7 +58,7 @@ def standing(context: RepoContext, id: str) -> tuple[str, State | None]:
     while id not in seen:
         seen.add(id)
         if report := context.queue.load(id):
-            state, other = report["state"], report["duplicate_of"]
+            state, other = report.state, report.duplicate_of
         elif past := context.queue.past(id):
             # What people did to it later, git alone knows.
             state, other = past.state, past.other
@@ -107,23 +107,23 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
     name, tip = named(id, last), context.branches.tip(records.branch(last))
     if report is None or state != "proposed" or tip is None or not has_commit(report):
         return f"{name} is {state}" if state else f"no batch {last} is known"
-    if report["target"] != target:
-        return f"{name} waits for review on {report['target']}, and this batch is for {target}"
+    if report.target != target:
+        return f"{name} waits for review on {report.target}, and this batch is for {target}"
     return Below(report, tip)
 
 
 def under(context: RepoContext, report: Report) -> Stack:
     """What a proposal stands on, as the repository shows it now."""
     found: list[Below] = []
-    seen = {report["id"]}
-    while (on := report["stands_on"]) is not None:
-        below = look(context, on["batch"], report["target"] or "")
+    seen = {report.id}
+    while (on := report.stands_on) is not None:
+        below = look(context, on.batch, report.target or "")
         if below is None:
             break
         if not isinstance(below, Below):
             return Stack(tuple(found), below)
         if below.id in seen:
-            return Stack(tuple(found), f"{below.id} stands on {report['id']} in turn")
+            return Stack(tuple(found), f"{below.id} stands on {report.id} in turn")
         seen.add(below.id)
         found.append(below)
         report = below.report
@@ -132,30 +132,30 @@ def under(context: RepoContext, report: Report) -> Stack:
 
 def footing(context: RepoContext, report: CommittedReport) -> Footing:
     """Where a proposal is to stand now."""
-    on = report["stands_on"]
+    on = report.stands_on
     stack = under(context, report) if on else Stack()
     first = stack.below[0] if stack.below else None
     if on and stack.why:
         through = "" if first is None else f"{first.id}, on which it stands, lost its own place: "
-        return Footing(first.id if first else on["batch"], None, through + stack.why)
+        return Footing(first.id if first else on.batch, None, through + stack.why)
     if first is not None:
         return Footing(first.id, first.tip)
-    return Footing(None, context.branches.tip(report["target"]))
+    return Footing(None, context.branches.tip(report.target))
 
 
 def in_order(reports: Iterable[Report]) -> list[Report]:
     """The reports in their order, but that those of a stack come together where the first of them
     was, each behind what it stands on."""
-    by_id = {report["id"]: report for report in reports}
+    by_id = {report.id: report for report in reports}
     above: dict[str, list[str]] = {}
     for id, report in by_id.items():
-        if report["stands_on"]:
-            above.setdefault(report["stands_on"]["batch"], []).append(id)
+        if report.stands_on:
+            above.setdefault(report.stands_on.batch, []).append(id)
     found: dict[str, Report] = {}
     for id in by_id:
         way = [id]
-        while (on := by_id[way[-1]]["stands_on"]) and on["batch"] in by_id.keys() - way:
-            way.append(on["batch"])
+        while (on := by_id[way[-1]].stands_on) and on.batch in by_id.keys() - way:
+            way.append(on.batch)
         front = way[-1:]
         while front:
             one = front.pop()
@@ -167,9 +167,9 @@ def in_order(reports: Iterable[Report]) -> list[Report]:
 
 def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
     """Why a proposal cannot land by itself: it stands on others, or on what is gone."""
-    if report["stands_on"] is None:
+    if report.stands_on is None:
         return None
-    id, place, stack = report["id"], footing(context, report), under(context, report)
+    id, place, stack = report.id, footing(context, report), under(context, report)
     if place.commit is None:
         return Problem(
             "depends.failed",

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from patchq.core import formats
 from patchq.core.formats import account
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import CannotSign, Fault
 from patchq.core.model.names import nearest
 from patchq.core.model.ops import Anchored, halves
 from patchq.core.model.values import (
@@ -34,6 +33,7 @@ from patchq.core.plan import batch, guards
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.config.schema import Limits
+from patchq.gate.errors import CannotSign, Fault
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
@@ -132,14 +132,14 @@ def refuse_duplicate(response: Response, target: Target) -> None:
         report = session.queue.load(id) or traces.landed(
             session, id, sha256, target.branch, target.tip
         )
-        if report is None or report["target"] != target.branch:
+        if report is None or report.target != target.branch:
             continue
         earlier = history.standing(report, session, target.tip)
         if earlier == "touched":
             touched = history.touched_since(report, session.repo, target.tip)
             raise EndedEarly("rejected", touched)
         if earlier != "gone":
-            raise EndedEarly("duplicate", duplicate_of=report["id"])
+            raise EndedEarly("duplicate", duplicate_of=report.id)
 
 
 def _away(fault: Fault) -> Problem:

@@ -13,27 +13,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from patchq.core.model.errors import ObjectDamaged, UsageError
 from patchq.core.model.names import batch_id, nearest
-from patchq.core.model.report import (
-    COMMITTED,
-    LANDED,
-    NOTED,
-    WAITING,
-    CommittedReport,
-    Delivery,
-    Report,
-    ReportChanges,
-    has_commit,
-    waits_for_its_agent,
-)
-from patchq.core.model.values import Header, State
+from patchq.core.model.values import Base, Header, State
 from patchq.core.text import unified
 from patchq.core.text.quote import clip, visible
+from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.objects import CommitInfo, Leaf
@@ -43,6 +32,18 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.report import diff_size, message, secrecy
+from patchq.gate.report.schema import (
+    COMMITTED,
+    LANDED,
+    NOTED,
+    WAITING,
+    CommittedReport,
+    Delivery,
+    Report,
+    SourceEntry,
+    has_commit,
+    waits_for_its_agent,
+)
 
 _MOST_COMMITS = 1000
 _MOST_SHOWN = 200
@@ -183,14 +184,14 @@ def landed(
     if not commit or f"sha256:{sha256}" not in named.get("Patchq-Source", []):
         return None
     bases = [*named.get("Patchq-Base", []), *context.repo.parents(commit), commit]
-    report: Delivery = {
-        "id": id,
-        "state": last_state(context, id) or "applied",
-        "commit": commit,
-        "target": target,
-        "source": {"sha256": sha256},
-        "base": {"commit": bases[0]},
-    }
+    report = Delivery(
+        id=id,
+        state=last_state(context, id) or "applied",
+        commit=commit,
+        target=target,
+        source=SourceEntry(name=None, sha256=sha256, bytes=None),
+        base=Base(bases[0], None),
+    )
     return report if landing(report, context.repo, tip) else None
 
 
@@ -217,19 +218,19 @@ def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str
 # ---------------------------------------------------------------- by a report
 
 
-def landing(report: Delivery, repo: Repository, tip: str) -> str | None:
+def landing(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
     """The commit by which a batch is in the history of `tip`: its own, or the one that a person
     made of it by a rebase."""
-    own = report["commit"]
+    own = report.commit
     return own if own and repo.is_ancestor(own, tip) else successor(report, repo, tip)
 
 
-def successor(report: Delivery, repo: Repository, tip: str) -> str | None:
+def successor(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
     """The commit between the batch's base and `tip` that carries the batch's trailers: a person
     rebased or squashed its branch."""
-    base = report["base"]
-    start = repo.resolve_commit(base["commit"]) if base else None
-    return _carrier(repo, report["id"], report["source"]["sha256"] or "", tip, start)
+    base = report.base
+    start = repo.resolve_commit(base.commit) if base else None
+    return _carrier(repo, report.id, report.source.sha256 or "", tip, start)
 
 
 def _carrier(
@@ -336,8 +337,8 @@ def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[
 def observe(context: RepoContext, report: Report) -> Sighting:
     """The batch's state now; another one than the report's where a person used plain git, and the
     report's where the repository cannot tell."""
-    if report["state"] != "proposed" or not has_commit(report):
-        return Sighting(report["state"])
+    if report.state != "proposed" or not has_commit(report):
+        return Sighting(report.state)
     try:
         return _observed(context, report)
     except ObjectDamaged as damage:
@@ -345,12 +346,12 @@ def observe(context: RepoContext, report: Report) -> Sighting:
 
 
 def _observed(context: RepoContext, report: CommittedReport) -> Sighting:
-    id, repo, commit = report["id"], context.repo, report["commit"]
-    branch, tip = map(context.branches.tip, (records.branch(id), report["target"]))
+    id, repo, commit = report.id, context.repo, report.commit
+    branch, tip = map(context.branches.tip, (records.branch(id), report.target))
     if tip is not None:
         if repo.is_ancestor(branch or commit, tip):
             return Sighting("accepted", "merged by hand", branch or commit)
-        below = report["stands_on"] and report["stands_on"]["commit"]
+        below = report.stands_on.commit if report.stands_on else None
         if other := successor(report, repo, tip) or alike(repo, branch or commit, tip, below):
             return Sighting("accepted", "landed by hand, as another commit", other)
     if branch is None:
@@ -372,12 +373,12 @@ def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
     """
     found = []
     retried = context.queue.load(header.retries) if header.retries else None
-    if header.retries and retried and retried["state"] in WAITING:
+    if header.retries and retried and retried.state in WAITING:
         found.append(header.retries)
     if header.id and header.agent:
         *_, last = successors(context, batch_id(header.id))
         report = context.queue.load(last)
-        if report and report["state"] in WAITING and report["agent"] == header.agent:
+        if report and report.state in WAITING and report.agent == header.agent:
             found.append(last)
     return [id for id in dict.fromkeys(found) if id != new]
 
@@ -397,7 +398,7 @@ def successors(context: RepoContext, id: str) -> Iterator[str]:
         yield next
         seen.add(next)
         if report := context.queue.load(next):
-            state, other = report["state"], report["duplicate_of"]
+            state, other = report.state, report.duplicate_of
         elif past := context.queue.past(next):
             state, other = past.state, past.other
         else:
@@ -405,10 +406,10 @@ def successors(context: RepoContext, id: str) -> Iterator[str]:
         next = other if state == "superseded" else None
 
 
-def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> ReportChanges:
+def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> dict[str, Any]:
     """What a report says otherwise of a batch that a person has changed: its commit, with the tree,
     the diff and the size that go together with that."""
-    repo, own = context.repo, report["commit"]
+    repo, own = context.repo, report.commit
     on_top = repo.resolve_commit(own) is not None and repo.is_ancestor(own, commit)
     parents = repo.parents(own if on_top else commit)
     diff = unified.unified(repo.file_changes(parents[0], commit)) if parents else ""
@@ -430,18 +431,18 @@ def moved_to(report: Report, context: RepoContext) -> str | None:
     The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
     shows that one had it, and did not if nothing does.
     """
-    if report["state"] not in COMMITTED or not has_commit(report):
+    if report.state not in COMMITTED or not has_commit(report):
         return None
-    commit, own = report["commit"], records.branch(report["id"])
-    proposed, repo = report["state"] == "proposed", context.repo
-    tip = context.branches.tip(report["target"])
+    commit, own = report.commit, records.branch(report.id)
+    proposed, repo = report.state == "proposed", context.repo
+    tip = context.branches.tip(report.target)
     branch = context.branches.tip(own) if proposed else None
     if branch and repo.is_ancestor(commit, branch):
         return commit
     found = landing(report, repo, tip) if tip else None
     if found and not proposed:
         return found  # rebased or amended, perhaps
-    waits = proposed and repo.ref_target(records.WAITING + report["id"]) == commit
+    waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
     return commit if found or waits or _in_a_reflog(repo, own, commit) else None
 
 

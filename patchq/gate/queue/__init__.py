@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem, Source
+from patchq.gate.errors import Fault
+from patchq.gate.report.schema import Report
 
 if TYPE_CHECKING:
     from patchq.gate.queue.register import Past

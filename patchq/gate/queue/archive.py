@@ -9,13 +9,13 @@ from contextlib import suppress
 from itertools import chain, takewhile
 from pathlib import Path
 
-from patchq.core.model.report import Report
 from patchq.gate.git import files
 from patchq.gate.queue import spool
 from patchq.gate.queue.inbox import snapshot
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
 from patchq.gate.queue.spool import Folder, disk_faults, extension, valid
+from patchq.gate.report.schema import Report
 
 
 class ArchiveFiles:
@@ -47,7 +47,7 @@ class ArchiveFiles:
         report = self.load(id)
         if report is None:
             return None
-        name = f"{id}{extension(report['source']['name'])}"
+        name = f"{id}{extension(report.source.name)}"
         token = self._register.token(id)
         files = {self._active: f"{token}.body"} if token else {}
         for folder in self._places(id):
@@ -124,7 +124,7 @@ class ArchiveFiles:
             report = spool.report(folder.read(id + REPORT))
             if report is not None:
                 pasts[id] = Past.of(report, self.ended(id) or 0.0)
-                names[id] = folder, f"{id}{extension(report['source']['name'])}"
+                names[id] = folder, f"{id}{extension(report.source.name)}"
         self._register.bury(pasts, self.sync)
         for id, (folder, body) in names.items():
             spool.remove(folder, body, id + PAGE, id + REPORT)

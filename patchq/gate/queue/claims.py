@@ -21,12 +21,12 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Source
 from patchq.gate.git.files import being_written, end_lease, flock, lease, leased, opened
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.inbox import CHANGED, OPEN, Mark, Snapshot, snapshot
 from patchq.gate.queue.spool import Folder, Tokens, extension, read_up_to
+from patchq.gate.report.schema import Report
 
 _NOT_OURS = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY}
 
@@ -209,14 +209,14 @@ class ClaimFiles:
         active.move(f"{token}.ends", active, f"{token}.held")
         report = spool.report(active.read(f"{token}.json"))
         if report is not None:
-            body = f"{report['id']}{extension(report['source']['name'])}"
+            body = f"{report.id}{extension(report.source.name)}"
             for folder in self._public:
                 folder.move(body, active, f"{token}.body")
-                folder.remove(f"{report['id']}.report.md")
+                folder.remove(f"{report.id}.report.md")
             if not (entry or active.names(token)):  # only the report has the name, and may change
                 with contextlib.suppress(FileExistsError):
                     self._make_directory(token)
-                self.enter(token, report["source"]["name"] or "")
+                self.enter(token, report.source.name or "")
         for name in (".md", ".tmp"):
             active.remove(token + name)
         claim = self.read(token, entry)
@@ -245,7 +245,7 @@ class ClaimFiles:
             if place:
                 body = self._whole(token, place)
             elif report:
-                body = Snapshot(b"", report["source"]["bytes"] or 0)
+                body = Snapshot(b"", report.source.bytes or 0)
             else:
                 return None
         if answer is not None:
@@ -255,9 +255,9 @@ class ClaimFiles:
                 body = Snapshot(data, len(data))
         return claim_of(
             token,
-            name or (report and report["source"]["name"]) or "response",
+            name or (report and report.source.name) or "response",
             body,
-            id=report["id"] if report else (hold or {}).get("id"),
+            id=report.id if report else (hold or {}).get("id"),
             intended=report,
             held=hold is not None,
             held_since=hold["since"] if hold else None,
@@ -268,7 +268,7 @@ class ClaimFiles:
     def _doubtful(self, place: str, body: Snapshot, report: Report | None) -> bool:
         """Whether a power cut may have taken the copy that is made of a response; then there is no
         intended report either, or it speaks of other bytes.  Adopted ones have nothing but it."""
-        if report and report["source"]["sha256"] == sha256(body.data).hexdigest():
+        if report and report.source.sha256 == sha256(body.data).hexdigest():
             return False
         return os.lstat(place, dir_fd=self._active.fd).st_size > 0
 

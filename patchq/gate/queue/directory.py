@@ -30,9 +30,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.errors import Busy, DiskFault, Fault, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation
+from patchq.gate.errors import Busy, DiskFault, Fault, UsageError
 from patchq.gate.git.sharing import umask
 from patchq.gate.queue import Claim, Parcel, QueueEngine, hand, journal, spool, untold
 from patchq.gate.queue.archive import ArchiveFiles
@@ -43,6 +42,7 @@ from patchq.gate.queue.journal import Journal
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.spool import Folder, Steady, disk_faults, extension, valid
+from patchq.gate.report.schema import Report
 
 _FEW = 16
 _GROUP, _MOST_UNTOLD = 300, 1024
@@ -235,12 +235,12 @@ class DirectoryQueue(ArchiveFiles):
         parcel: Parcel | None = None,
     ) -> None:
         with Steady(self._active, *self._public):
-            self._end(claim, report["id"])
+            self._end(claim, report.id)
             self._intend(claim, report, markdown, flush=False)
 
     def _intend(self, claim: Claim, report: Report, markdown: str | None, *, flush: bool) -> None:
         live, token = self._known(claim), claim.token
-        self._note(claim, live, report["id"])
+        self._note(claim, live, report.id)
         if report is not live.intended:
             self._write_report(live, token, spool.encode(report), flush=flush)
             live.intended = report
@@ -261,8 +261,8 @@ class DirectoryQueue(ArchiveFiles):
 
     def _open_to_readers(self, token: str, report: Report) -> None:
         """Before the files get their names; the response was the queue's own until now."""
-        place = self._rejected if report["state"] == "rejected" else self._done
-        secret = any(problem["code"] == "edit.secret" for problem in report["problems"])
+        place = self._rejected if report.state == "rejected" else self._done
+        secret = any(problem.code == "edit.secret" for problem in report.problems)
         body = self._claims.body(token)
         self._active.open_to_readers(body, place, self._made, secret=secret)
         if place.grant or self._made & ~place.mode & 0o077:
@@ -289,9 +289,9 @@ class DirectoryQueue(ArchiveFiles):
             self._publish(claim, report, markdown)
 
     def _publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        live, active, token = self._end(claim, report["id"]), self._active, claim.token
-        place = self._rejected if report["state"] == "rejected" else self._done
-        id, body = report["id"], f"{report['id']}{extension(claim.source.name)}"
+        live, active, token = self._end(claim, report.id), self._active, claim.token
+        place = self._rejected if report.state == "rejected" else self._done
+        id, body = report.id, f"{report.id}{extension(claim.source.name)}"
         self._claims.keep(claim)
         self._intend(claim, report, markdown, flush=True)  # what was not intended is not durable
         active.move(f"{token}.md", place, id + PAGE)
@@ -316,7 +316,7 @@ class DirectoryQueue(ArchiveFiles):
 
     @disk_faults
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
-        live, active, token, id = self._known(claim), self._active, claim.token, report["id"]
+        live, active, token, id = self._known(claim), self._active, claim.token, report.id
         self._claims.settle(claim)
         for name in (f"{token}.json", f"{token}.md"):
             active.remove(name)
@@ -384,7 +384,7 @@ class DirectoryQueue(ArchiveFiles):
 
     @disk_faults
     def rewrite(self, report: Report, markdown: str) -> None:
-        id = report["id"]
+        id = report.id
         folder = self._folder(id)
         if folder is None:
             raise DiskFault(f"the report of {id} is not there any more")

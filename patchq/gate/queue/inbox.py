@@ -18,9 +18,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.core.model.errors import DiskFault
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem
+from patchq.gate.errors import DiskFault
 from patchq.gate.git.files import (
     being_written,
     opened,

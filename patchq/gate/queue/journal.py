@@ -21,11 +21,18 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
-from patchq.core.model.report import EVENT_KINDS, EventKind, Report, kind_of
 from patchq.gate.git.files import append, flock, opened
 from patchq.gate.queue.spool import Folder, decode
+from patchq.gate.report.schema import (
+    EVENT_KINDS,
+    EventKind,
+    Moment,
+    Report,
+    kind_of,
+    waits_for_its_agent,
+)
 
 EVENTS, BEFORE = "events", "events.1"
 SCHEMA = "patchq.event/1"
@@ -62,12 +69,12 @@ class Event(TypedDict):
 def differs(before: Report | None, after: Report) -> bool:
     """Whether the step from one report on a batch to the next is an event: each time that somebody
     asks for changes is one."""
-    signs = []
-    for report in (before, after):
-        kind = kind_of(report) if report else None
-        review = cast(Entry, report)["review"] if kind == "changes_requested" else {}
-        signs.append((kind, review.get("at")))
-    return signs[0] != signs[1]
+    return _sign(before) != _sign(after)
+
+
+def _sign(report: Report | None) -> tuple[EventKind | None, Moment | None]:
+    asked = report.review if report and waits_for_its_agent(report) else None
+    return kind_of(report) if report else None, asked.at if asked else None
 
 
 def claimed(batch: str) -> Entry:
@@ -76,13 +83,13 @@ def claimed(batch: str) -> Entry:
 
 def entry(report: Report) -> Entry:
     """The event that the batch has come to the state that the report tells."""
-    codes = dict.fromkeys(problem["code"] for problem in report.get("problems", ()))
+    codes = dict.fromkeys(problem.code for problem in report.problems)
     said = {
         "kind": kind_of(report),
-        "batch": report["id"],
-        "source": report["source"]["name"],
-        **{key: report.get(key) for key in ("state", "agent", "target", "branch", "commit")},
-        "other": report.get("duplicate_of"),
+        "batch": report.id,
+        "source": report.source.name,
+        **{key: getattr(report, key) for key in ("state", "agent", "target", "branch", "commit")},
+        "other": report.duplicate_of,
         "codes": list(codes)[:_MOST_CODES],
     }
     return {key: value for key, value in said.items() if value}
@@ -133,13 +140,13 @@ class Journal:
         mark = None
         if not marked:
             with self._locked() as fd:
-                mark = _write(fd, [{"kind": None, "batch": report["id"]}])
+                mark = _write(fd, [{"kind": None, "batch": report.id}])
         yield
         if mark is None:
             (self.hold_back if later else self.note)(entry(report))
             return
         with self._locked() as fd:
-            if not self._told(report["id"], after=mark):
+            if not self._told(report.id, after=mark):
                 _write(fd, [*self._due(), entry(report)])
 
     def complete(self, missing: Callable[[Iterator[Entry]], Sequence[Entry]]) -> None:

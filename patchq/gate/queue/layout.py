@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.git.sharing import make_directory
 from patchq.gate.queue.register import KNOWN
 from patchq.gate.queue.spool import disk_faults

@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault, QueueLocked
+from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git.files import flock, opened
 from patchq.gate.queue.spool import disk_faults
 

@@ -15,14 +15,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Busy, DiskFault, Fault, QueueLocked
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation
+from patchq.gate.errors import Busy, DiskFault, Fault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, Parcel, spool
 from patchq.gate.queue.claims import claim_of
 from patchq.gate.queue.inbox import Snapshot, free_names, too_large
 from patchq.gate.queue.register import Past, numbered
+from patchq.gate.report.schema import Report
 
 
 @dataclass
@@ -117,16 +117,16 @@ class MemoryQueue:
         markdown: str | None = None,
         parcel: Parcel | None = None,
     ) -> None:
-        self._end(claim, report["id"])
+        self._end(claim, report.id)
         known = self.store.active.get(claim.token, claim)
         intended = _copy(report)
-        self.store.active[claim.token] = replace(known, id=report["id"], intended=intended)
+        self.store.active[claim.token] = replace(known, id=report.id, intended=intended)
 
     def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
         pass  # `publish` does it
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
-        id = report["id"]
+        id = report.id
         self._end(claim, id)
         self._record(claim, report)
         self.store.ended[id] = time.time()
@@ -142,7 +142,7 @@ class MemoryQueue:
         self.store.enders.pop(claim.token, None)
         since = known.held_since if known.held else time.time()
         self.store.active[claim.token] = replace(
-            known, id=report["id"], intended=None, held=True, held_since=since
+            known, id=report.id, intended=None, held=True, held_since=since
         )
         self._record(claim, report)
 
@@ -179,11 +179,11 @@ class MemoryQueue:
         return self.store.reports.get(id)
 
     def rewrite(self, report: Report, markdown: str) -> None:
-        if report["id"] not in self.store.reports:
-            raise DiskFault(f"the report of {report['id']} is not there any more")
-        self.store.reports[report["id"]] = _copy(report)
-        if report["id"] in self.store.ended:
-            self.store.ended[report["id"]] = time.time()
+        if report.id not in self.store.reports:
+            raise DiskFault(f"the report of {report.id} is not there any more")
+        self.store.reports[report.id] = _copy(report)
+        if report.id in self.store.ended:
+            self.store.ended[report.id] = time.time()
 
     def body(self, id: str) -> bytes | None:
         return self.store.bodies.get(id)
@@ -235,7 +235,7 @@ class MemoryQueue:
         return claim
 
     def _record(self, claim: Claim, report: Report) -> None:
-        id = report["id"]
+        id = report.id
         self.store.bodies[id] = claim.data
         self.store.reports[id] = _copy(report)
         known = self.store.sources.setdefault(claim.source.sha256, [])

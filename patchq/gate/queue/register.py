@@ -30,10 +30,10 @@ from zlib import crc32
 from msgspec import Struct
 
 from patchq.core.model.names import MAX_ID_BYTES
-from patchq.core.model.report import Report
 from patchq.core.model.values import State
 from patchq.gate.git import files
 from patchq.gate.queue.spool import Folder, read_up_to, valid
+from patchq.gate.report.schema import Report
 
 KNOWN = "known"
 LINKS = "ids"
@@ -56,8 +56,8 @@ class Past(Struct, frozen=True):
 
     @classmethod
     def of(cls, report: Report, at: float) -> Past:
-        codes = (p["code"] for p in report["problems"] if p["severity"] == "error")
-        return cls(report["state"], int(at), report["duplicate_of"], next(codes, None))
+        codes = (p.code for p in report.problems if p.severity == "error")
+        return cls(report.state, int(at), report.duplicate_of, next(codes, None))
 
     def line(self, id: str) -> bytes:
         return _line(id, self.state, f"{self.at:x}", self.other or "", self.code or "")

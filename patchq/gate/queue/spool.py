@@ -20,14 +20,14 @@ from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from threading import get_native_id
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, to_builtins
 
-from patchq.core.model.errors import DiskFault, UsageError
 from patchq.core.model.names import MAX_ID_BYTES, response_name
-from patchq.core.model.report import ADDED, Report
+from patchq.gate.errors import DiskFault, UsageError
 from patchq.gate.git import files
+from patchq.gate.report.schema import Report
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -354,9 +354,9 @@ def listed(path: Path) -> list[str]:
         return []
 
 
-def encode(value: Mapping[str, Any]) -> bytes:
+def encode(value: Report | Mapping[str, Any]) -> bytes:
     """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
-    return json.dumps(value).encode() + b"\n"
+    return json.dumps(to_builtins(value)).encode() + b"\n"
 
 
 def decode(data: bytes | None) -> dict[str, Any] | None:
@@ -369,17 +369,11 @@ def decode(data: bytes | None) -> dict[str, Any] | None:
 
 
 def report(data: bytes | None) -> Report | None:
-    """The report that the JSON says, as patchq wrote it; None when there is none, or a torn one.
-    What an older patchq did not write is null.
-
-    Here alone JSON becomes a `Report`, unproved: whether one that others may have changed still has
-    all that a report has, `document.is_whole` says.
-    """
-    value = decode(data)
-    if value is not None and not value.keys() >= ADDED:
-        keys = (key for key in Report.__annotations__ if key in value or key in ADDED)
-        value = {key: value.get(key) for key in keys} | value
-    return cast(Report | None, value)
+    """Return the report that the JSON says; None when there is none, or it is not a whole one."""
+    try:
+        return convert(decode(data), Report)
+    except ValidationError:
+        return None
 
 
 class Tokens:

@@ -19,12 +19,12 @@ from itertools import islice
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault
-from patchq.core.model.report import EventKind, Report, kind_of
+from patchq.gate.errors import Fault
 from patchq.gate.git.files import boot
 from patchq.gate.queue import spool
 from patchq.gate.queue.journal import Entry, entry
 from patchq.gate.queue.spool import Folder
+from patchq.gate.report.schema import EventKind, Report, kind_of
 
 _LEAST_LINES, _MOST_LINES = 512, 8192
 """So many lines are looked through for what was not told; more only for what is missed there."""

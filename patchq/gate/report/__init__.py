@@ -1,1 +1,1 @@
-"""What is told of a response, and what is repeated nowhere: report, page, message, codes, logs."""
+"""Reports, pages, commit messages, codes and logs, and the secrets that none of them repeats."""

@@ -1,8 +1,7 @@
-"""What people say of a proposal, as text: for its page, for a model that answers, and for the page
-of the answer.
+"""Comments on a proposal as text: for its page, for a model, and for the page of the answer.
 
-Comments are a person's words, and not patchq's: they stand in fences and code spans, as all that
-patchq did not write.
+Comments are a person's words, and not patchq's: they are quoted in fences and code spans, as all
+that patchq did not write.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from patchq.core.model.report import CommentEntry, Report, ReviewEntry
 from patchq.core.text.quote import excerpt, fence, inline
+from patchq.gate.report.schema import CommentEntry, Report, ReviewEntry
 
 MAX_SHOWN_LINES = 60
 """Lines of a file that are shown beside one comment, at most."""
@@ -41,11 +40,13 @@ def prompt(
     base: str | None,
     instructions: str,
 ) -> str:
-    """What tells an agent how to answer: each comment with the lines that it speaks of, and how to
-    begin the response, which is made on the commit `base`."""
-    comments = review["comments"]
+    """Return the text that asks an agent for an answer, made on the commit `base`.
+
+    It has each comment with the lines that it speaks of, and how to begin the response.
+    """
+    comments = review.comments
     parts = [
-        f"Changes are asked for by {_people(comments)}. The batch {inline(report['id'])} waits; "
+        f"Changes are asked for by {_people(comments)}. The batch {inline(report.id)} waits; "
         "nothing of it is on the target. The comments are quoted as they were written:",
     ]
     said = list(map(_comment, range(1, len(comments) + 1), comments))
@@ -61,45 +62,45 @@ def prompt(
 
 
 def section(report: Report) -> list[str]:
-    """The part of a page that tells of a review; none where nobody asked for anything."""
-    review = report["review"]
+    """Return the part of a page on a review; empty without one."""
+    review = report.review
     if review is None:
         return []
-    comments = review["comments"]
-    if report["retry"]["prompt"] and report["state"] == "proposed":
-        return ["## Changes are asked for", report["retry"]["prompt"].rstrip("\n")]
+    comments = review.comments
+    if report.retry.prompt and report.state == "proposed":
+        return ["## Changes are asked for", report.retry.prompt.rstrip("\n")]
     said = list(map(_comment, range(1, len(comments) + 1), comments))
-    if review["state"] == "answered":
-        of = report["retry"]["of"]
+    if review.state == "answered":
+        of = report.retry.of
         title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
         return [title, *said]
     return ["## Changes were asked for", *said]
 
 
 def _people(comments: Sequence[CommentEntry]) -> str:
-    return ", ".join(inline(name) for name in dict.fromkeys(one["by"] for one in comments))
+    return ", ".join(inline(name) for name in dict.fromkeys(one.by for one in comments))
 
 
 def place(comment: CommentEntry) -> str:
-    """What a comment speaks of, on one line, without Markdown."""
-    parts = [f"edit {comment['edit']}"] if comment["edit"] else []
-    if comment["path"]:
-        line = f":{comment['line']}" if comment["line"] else ""
-        parts.append(f"{comment['path']}{line}{' of the base' * (comment['side'] == 'base')}")
+    """Return the place that a comment speaks of, on one line, without Markdown."""
+    parts = [f"edit {comment.edit}"] if comment.edit else []
+    if comment.path:
+        line = f":{comment.line}" if comment.line else ""
+        parts.append(f"{comment.path}{line}{' of the base' * (comment.side == 'base')}")
     return ", ".join(parts) or "the whole"
 
 
 def _comment(number: int, comment: CommentEntry) -> str:
-    words = [f"edit {inline(comment['edit'], 50)}"] if comment["edit"] else []
-    if comment["path"]:
-        side = {"base": " of the base", "new": " of the proposal"}.get(comment["side"] or "", "")
-        line = f" line {comment['line']}{side}" if comment["line"] else ""
-        words.append(f"{inline(comment['path'])}{line}")
+    words = [f"edit {inline(comment.edit, 50)}"] if comment.edit else []
+    if comment.path:
+        side = {"base": " of the base", "new": " of the proposal"}.get(comment.side or "", "")
+        line = f" line {comment.line}{side}" if comment.line else ""
+        words.append(f"{inline(comment.path)}{line}")
     became = {True: " (changed here)", False: " (not changed here)"}
-    answered = "" if comment["changed"] is None else became[comment["changed"]]
+    answered = "" if comment.changed is None else became[comment.changed]
     about = ", ".join(words) or "the whole batch"
     title = f"### Comment {number}: {about}{answered}"
-    return f"{title}\n\n{fence(comment['text'])}"
+    return f"{title}\n\n{fence(comment.text)}"
 
 
 def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
@@ -108,14 +109,14 @@ def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
         if some.lines:
             kept = some.lines[:MAX_SHOWN_LINES]
             parts += [
-                f"The lines of {inline(comment['path'] or '')} {where}:",
+                f"The lines of {inline(comment.path or '')} {where}:",
                 fence(excerpt(kept, some.first)),
             ]
     return "\n\n".join(parts)
 
 
 def _what_to_send(report: Report, base: str | None, instructions: str) -> list[str]:
-    header = ["---", f"retries: {report['id']}", *([f"base: {base}"] if base else []), "---"]
+    header = ["---", f"retries: {report.id}", *([f"base: {base}"] if base else []), "---"]
     return [
         "## What to send",
         "Send the whole change again, with what the comments ask for: your response takes the "

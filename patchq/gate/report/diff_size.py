@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from patchq.core.model.report import SizeEntry
+from patchq.gate.report.schema import SizeEntry
 
 _RANGES = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@$", re.MULTILINE)
 _FILE = re.compile(r"^diff --git .*$", re.MULTILINE)
@@ -20,8 +20,8 @@ def size(diff: str) -> SizeEntry | None:
         return None
     ranges = [(int(old or 1), int(new or 1)) for old, new in _RANGES.findall(diff)]
     context = diff.count("\n ")
-    return {
-        "files": len(set(_FILE.findall(diff))),
-        "added": sum(new for _, new in ranges) - context,
-        "deleted": sum(old for old, _ in ranges) - context,
-    }
+    return SizeEntry(
+        files=len(set(_FILE.findall(diff))),
+        added=sum(new for _, new in ranges) - context,
+        deleted=sum(old for old, _ in ranges) - context,
+    )

@@ -12,127 +12,111 @@ import json
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, TypeGuard, TypeVar, Unpack, cast, get_args
+from typing import Any, TypeVar
 
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from patchq.core.model.report import (
-    ADDED,
-    CHANGES,
-    COMMITTED,
-    AttemptEntry,
-    BatchDocument,
-    CandidateEntry,
-    CollisionEntry,
-    CorrectionEntry,
-    EditEntry,
-    FootingEntry,
-    HookEntry,
-    Moment,
-    ProblemEntry,
-    Report,
-    ReportChanges,
-    ReviewEntry,
-    RulesEntry,
-    SourceEntry,
-)
 from patchq.core.model.values import (
-    Attempt,
     Candidate,
-    Collision,
     Correction,
     EditOutcome,
-    HookRun,
     Outcome,
     Problem,
-    RulesOrigin,
     State,
 )
 from patchq.core.text.quote import HIDDEN, clip, visible
 from patchq.gate.report import diff_size, page, secrecy
 from patchq.gate.report.codes import CODES
+from patchq.gate.report.schema import (
+    CHANGES,
+    COMMITTED,
+    Moment,
+    ProblemEntry,
+    Report,
+    RetryEntry,
+    ReviewEntry,
+    SourceEntry,
+)
 
-SCHEMA = "patchq.report/1"
 PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
-
-KEYS = tuple(Report.__annotations__)
-"""The keys of a report, in their order; none is ever absent."""
+_MOST_ENTRIES = 1000
+"""More edits, and more problems, than a report has room for."""
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Struct)
 
 
 def to_json(outcome: Outcome) -> Report:
-    """The report on `outcome`, ready for `dumps`.
+    """Return the report on `outcome`.
 
     A response that held a secret is quoted nowhere: there is no diff, and no excerpt beside it.
     Elsewhere, a line that holds one says so in its place.
     """
     report = _whole(outcome)
-    edits, problems = report["edits"][:_MOST_EDITS], report["problems"][:_MOST_PROBLEMS]
+    edits, problems = report.edits[:_MOST_ENTRIES], report.problems[:_MOST_ENTRIES]
     cut = {
-        "edits": len(report["edits"]) - len(edits),
-        "problems": len(report["problems"]) - len(problems),
+        "edits": len(report.edits) - len(edits),
+        "problems": len(report.problems) - len(problems),
     }
-    # Nobody is shown the others, so no secret is looked for in them.
-    foremost: Report = {**report, "edits": edits, "problems": problems}
-    text = json.dumps(foremost)
+    # The others are shown nowhere, so no secret is looked for in them.
+    foremost = replace(report, edits=edits, problems=problems)
+    value = plain(foremost)
+    text = json.dumps(value)
     if len(text) <= _ROOM["hooks"] and secrecy.has_none(text):
-        return foremost  # the usual case, told by one look at all of it
-    return _fitted(secrecy.without(foremost), cut)
+        return foremost  # the usual case, seen by one look at all of it
+    return _fitted(secrecy.without(value), cut)
 
 
-def rules_entry(rules: RulesOrigin) -> RulesEntry:
-    """Return where the rules are from, as reports and commands have it."""
-    return {"from": rules.source, "blob": rules.blob}
+def plain(value: object) -> Any:
+    """Return a report, or a part of one, as JSON's own values."""
+    return to_builtins(value)
 
 
 def _whole(outcome: Outcome) -> Report:
     secret = any(problem.code == "edit.secret" for problem in outcome.problems)
-    committed = outcome.state in COMMITTED
-    base = outcome.base
-    corrections = [_entry(correction, CorrectionEntry) for correction in outcome.corrections]
-    report: Report = {
-        "schema": SCHEMA,
-        "id": outcome.id,
-        "state": outcome.state,
-        "duplicate_of": outcome.duplicate_of,
-        "source": {
-            "name": secrecy.file_name(outcome.source.name),
-            "sha256": outcome.source.sha256,
-            "bytes": outcome.source.size,
-        },
-        "agent": _short(outcome.agent),
-        "model": _short(outcome.model),
-        "message": None if secret else _short(outcome.subject or None),
-        "received": moment(outcome.received),
-        "decided": moment(outcome.decided),
-        "reason": None,
-        "mode": outcome.mode,
-        "rules": rules_entry(outcome.rules) if outcome.rules else None,
-        "target": _short(outcome.target),
-        "base": {"commit": base.commit, "how": base.how} if base else None,
-        "commit": outcome.commit if committed else None,
-        "tree": outcome.tree if committed else None,
-        "branch": outcome.branch if outcome.state == "proposed" else None,
-        "stands_on": _footing(outcome),
-        "edits": [_entry(edit, EditEntry) for edit in outcome.edits],
-        "problems": [problem_json(problem) for problem in outcome.problems],
-        "corrections": _head(corrections, _ROOM_FOR_CORRECTIONS),
-        "attempts": [_entry(attempt, AttemptEntry) for attempt in outcome.attempts],
-        "hooks": hook_runs(outcome.hooks),
-        "size": diff_size.size(outcome.diff),
-        "diff": "" if secret else outcome.diff,
-        "review": None,
-        "retry": {"prompt": None, "of": _short(outcome.retries)},
-        "timings": dict(outcome.timings),
-    }
+    committed, waits = outcome.state in COMMITTED, outcome.state == "proposed"
+    corrections = [_clipped(correction) for correction in outcome.corrections]
+    report = Report(
+        id=outcome.id,
+        state=outcome.state,
+        duplicate_of=outcome.duplicate_of,
+        source=SourceEntry(
+            name=secrecy.file_name(outcome.source.name),
+            sha256=outcome.source.sha256,
+            bytes=outcome.source.size,
+        ),
+        agent=_short(outcome.agent),
+        model=_short(outcome.model),
+        message=None if secret else _short(outcome.subject or None),
+        received=moment(outcome.received),
+        decided=moment(outcome.decided),
+        reason=None,
+        mode=outcome.mode,
+        rules=outcome.rules,
+        target=_short(outcome.target),
+        base=outcome.base,
+        commit=outcome.commit if committed else None,
+        tree=outcome.tree if committed else None,
+        branch=outcome.branch if waits else None,
+        stands_on=outcome.stands_on if waits else None,
+        edits=[_clipped(edit) for edit in outcome.edits],
+        problems=[problem_entry(problem) for problem in outcome.problems],
+        corrections=_head(corrections, _ROOM_FOR_CORRECTIONS),
+        attempts=list(outcome.attempts),
+        hooks=list(outcome.hooks),
+        size=diff_size.size(outcome.diff),
+        diff="" if secret else outcome.diff,
+        review=None,
+        retry=RetryEntry(prompt=None, of=_short(outcome.retries)),
+        timings=dict(outcome.timings),
+    )
     if outcome.state != "rejected":
         return report
     problems = outcome.problems
@@ -141,34 +125,25 @@ def _whole(outcome: Outcome) -> Report:
     prompt = outcome.prompt or page.prompt(
         report, problems, outcome.instructions, foreseen=outcome.foreseen
     )
-    return {**report, "retry": {**report["retry"], "prompt": prompt}}
+    return replace(report, retry=replace(report.retry, prompt=prompt))
 
 
-def _footing(outcome: Outcome) -> FootingEntry | None:
-    below = outcome.stands_on if outcome.state == "proposed" else None
-    return {"batch": below.batch, "commit": below.commit} if below else None
+def to_plan(outcome: Outcome) -> dict[str, Any]:
+    """Return `patchq.plan/1`, which hooks get: the report without a verdict, uncut."""
+    report = _whole(replace(outcome, hooks=(), decided=None))
+    return {**plain(report), "schema": PLAN, "state": None}
 
 
-def to_plan(outcome: Outcome) -> BatchDocument:
-    """What hooks are told of a batch (`patchq.plan/1`): the report without a verdict, uncut."""
-    return {**_whole(replace(outcome, hooks=(), decided=None)), "schema": PLAN, "state": None}
-
-
-def with_state(report: Report, state: State, **changes: Unpack[ReportChanges]) -> Report:
-    """The report with a later state, decided now, and other values for some of its keys.
+def with_state(report: Report, state: State, **changes: Any) -> Report:
+    """Return the report with a later state, decided now, and other values for some of its fields.
 
     The review branch is gone in every state but `proposed`, unless `branch` says otherwise,
-    and with it what that stands on.
+    and with it the proposal below it.
     """
-    unknown = changes.keys() - set(KEYS)
-    if unknown:
-        raise ValueError(f"{SCHEMA} has no {', '.join(sorted(unknown))}; it has {', '.join(KEYS)}")
-    branch = report["branch"] if state == "proposed" else None
-    below = report["stands_on"] if state == "proposed" else None
-    later: ReportChanges = {"branch": branch, "stands_on": below}
-    if state != report["state"]:
-        later = {**later, "decided": moment(time.time()), "reason": None}
-    return _fitted({**report, **later, "state": state, **changes})
+    later: dict[str, Any] = {} if state == "proposed" else {"branch": None, "stands_on": None}
+    if state != report.state:
+        later |= {"decided": moment(time.time()), "reason": None}
+    return fitted(replace(report, **{**later, "state": state, **changes}))
 
 
 def moment(seconds: float | None) -> Moment | None:
@@ -176,39 +151,23 @@ def moment(seconds: float | None) -> Moment | None:
     if seconds is None:
         return None
     iso = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"unix": round(seconds, 3), "iso": iso}
+    return Moment(unix=round(seconds, 3), iso=iso)
 
 
 def with_problems(report: Report, *problems: Problem) -> Report:
-    """The report with more to tell, such as the warning `target.moved`."""
-    return _fitted({**report, "problems": [*report["problems"], *map(problem_json, problems)]})
+    """Return the report with more problems, such as the warning `target.moved`."""
+    return fitted(replace(report, problems=[*report.problems, *map(problem_entry, problems)]))
 
 
 def with_review(report: Report, review: ReviewEntry, prompt: str, warning: Problem) -> Report:
-    """The report with what a person asks for, in place of what was asked for before: the comments,
-    the text that a model answers, and the warning that goes with them."""
-    others = [problem for problem in report["problems"] if problem["code"] != CHANGES]
-    return _fitted(
-        {
-            **report,
-            "problems": [*others, problem_json(warning)],
-            "review": review,
-            "retry": {**report["retry"], "prompt": secrecy.without(prompt)},
-        }
-    )
+    """Return the report with the comments of a review in place of those before.
 
-
-def is_whole(value: Mapping[str, object], id: str) -> TypeGuard[Report]:
-    """Whether an object of JSON is a report on the batch, with everything that a report has."""
-    source = value.get("source")
-    return (
-        set(KEYS) - ADDED <= value.keys() <= set(KEYS)
-        and (value["schema"], value["id"]) == (SCHEMA, id)
-        and value["state"] in get_args(State)
-        and isinstance(source, dict)
-        and source.keys() >= SourceEntry.__annotations__.keys()
-        and all(isinstance(value[key], list) for key in ("edits", "problems", "hooks"))
-    )
+    `prompt` is the text that a model answers; the warning goes with the comments.
+    """
+    others = [problem for problem in report.problems if problem.code != CHANGES]
+    problems = [*others, problem_entry(warning)]
+    retry = replace(report.retry, prompt=secrecy.without(prompt))
+    return fitted(replace(report, problems=problems, review=review, retry=retry))
 
 
 def dumps(report: Report) -> str:
@@ -217,23 +176,23 @@ def dumps(report: Report) -> str:
     Hidden characters stand as JSON escapes: a terminal that shows the text does not act on them,
     and a program that reads it gets them back.
     """
-    entries = [f"{_json(key)}: {_json_lines(value)}" for key, value in report.items()]
+    return _dumps(plain(report))
+
+
+def _dumps(value: Mapping[str, object]) -> str:
+    entries = [f"{printed(key)}: {_json_lines(item)}" for key, item in value.items()]
     return "{" + ",\n ".join(entries) + "}\n"
 
 
 def _json_lines(value: object) -> str:
     if not isinstance(value, list) or not value:
-        return _json(value)
-    return "[\n  " + ",\n  ".join(map(_json, value)) + "]"
+        return printed(value)
+    return "[\n  " + ",\n  ".join(map(printed, value)) + "]"
 
 
 def printed(value: object, indent: int | None = None) -> str:
     """A value as JSON text that a terminal does not act on; on one line, unless indented."""
-    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, indent=indent))
-
-
-def _json(value: object) -> str:
-    return HIDDEN.sub(_escape, json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return HIDDEN.sub(_escape, json.dumps(plain(value), ensure_ascii=False, indent=indent))
 
 
 def _escape(hidden: re.Match[str]) -> str:
@@ -245,36 +204,22 @@ def _escape(hidden: re.Match[str]) -> str:
     return json.dumps(visible(hidden[0]) if alone else hidden[0])[1:-1]
 
 
-def problem_json(problem: Problem) -> ProblemEntry:
-    """One entry of `problems`; what patchq says in it holds no hidden character but newlines."""
+def problem_entry(problem: Problem) -> ProblemEntry:
+    """Return one entry of `problems`; our own words hold no hidden character but newlines."""
     code = CODES.get(problem.code)
-    candidates = [_entry(one, CandidateEntry) for one in problem.candidates[:_MOST_CANDIDATES]]
-    collision = problem.conflicts_with
-    return {
-        "code": problem.code,
-        "alias": code.alias if code else None,
-        "severity": problem.severity,
-        "edit": _short(problem.edit),
-        "path": _short(problem.path, 1024),
-        "line": problem.line,
-        "message": _message(problem.message, 4000),
-        "hint": _message(problem.hint, 2000) if problem.hint else None,
-        "candidates": candidates
-        if sum(map(_bound, problem.candidates)) <= _ROOM_FOR_CANDIDATES
-        else _head(candidates, _ROOM_FOR_CANDIDATES),
-        "conflicts_with": _entry(collision, CollisionEntry) if collision else None,
-    }
-
-
-def _bound(one: Candidate) -> int:
-    """More bytes than a candidate's entry has: a hidden character may become twelve."""
-    texts = len(one.path) + len(one.symbol or "") + len(one.text) + len(one.disambiguate or "")
-    return _ROOM_FOR_KEYS + 12 * texts
-
-
-def hook_runs(runs: Iterable[HookRun]) -> list[HookEntry]:
-    """The entries of `hooks`."""
-    return [_entry(run, HookEntry) for run in runs]
+    candidates = [_clipped(one) for one in problem.candidates[:_MOST_CANDIDATES]]
+    return ProblemEntry(
+        code=problem.code,
+        alias=code.alias if code else None,
+        severity=problem.severity,
+        edit=_short(problem.edit),
+        path=_short(problem.path, 1024),
+        line=problem.line,
+        message=_message(problem.message, 4000),
+        hint=_message(problem.hint, 2000) if problem.hint else None,
+        candidates=_head(candidates, _ROOM_FOR_CANDIDATES),
+        conflicts_with=problem.conflicts_with,
+    )
 
 
 def _message(text: str, limit: int) -> str:
@@ -285,8 +230,7 @@ def _short(text: str | None, limit: int = 200) -> str | None:
     return clip(text, limit) if text is not None else None
 
 
-_Part = EditOutcome | Candidate | Collision | Correction | Attempt | HookRun
-_LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
+_LONGEST: Mapping[type, Mapping[str, int]] = {
     EditOutcome: {"id": 200, "path": 1024, "description": 1000},
     Candidate: {"text": 500, "disambiguate": 2000},
     Correction: {"edit": 200},
@@ -294,22 +238,14 @@ _LONGEST: Mapping[type[_Part], Mapping[str, int]] = {
 """The most characters of a text that came with a response, by the value and its field."""
 
 
-_NAMES: Mapping[type[Any], tuple[str, ...]] = {
-    kind: kind.__struct_fields__ for kind in get_args(_Part)
-}
-"""The fields of the values that become entries."""
-_VALUES = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
-
-
-def _entry(part: _Part, kind: type[T]) -> T:
-    """A value as an entry of the report, of the type `kind`, which has the same fields."""
-    named = zip(_NAMES[type(part)], _VALUES[type(part)](part), strict=True)
-    entry: dict[str, Any] = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in named
+def _clipped(part: P) -> P:
+    """Return the value with its texts as long as a report has them."""
+    long = {
+        name: _short(text, limit)
+        for name, limit in _LONGEST[type(part)].items()
+        if (text := getattr(part, name)) is not None and len(text) > limit
     }
-    for key, limit in _LONGEST.get(type(part), {}).items():
-        entry[key] = _short(entry[key], limit)
-    return cast(T, entry)
+    return replace(part, **long) if long else part
 
 
 # ---------------------------------------------------------------- what fits
@@ -321,47 +257,48 @@ _ROOM_FOR_PROMPT = 44 * 1024
 _ROOM_FOR_CANDIDATES = 16 * 1024
 _ROOM_FOR_CORRECTIONS = 4 * 1024
 _ROOM_FOR_MARK = 200
-_ROOM_FOR_KEYS = 150
 _ROOM_BETWEEN = 4
 
 
-def _more_than_fit(key: str, entry: type) -> int:
-    """More entries of a part than its room can hold: each has its keys, two quotes round each of
-    them, what parts them and a character of a value."""
-    return _ROOM[key] // sum(len(name) + 6 for name in entry.__annotations__) + 1
+def fitted(report: Report) -> Report:
+    """Return the report with its lists, its prompt and then its diff cut to `MAX_BYTES`."""
+    value = plain(report)
+    return report if _is_small(value) else _fitted(value)
 
 
-_MOST_EDITS = _more_than_fit("edits", EditEntry)
-_MOST_PROBLEMS = _more_than_fit("problems", ProblemEntry)
+def _is_small(value: Mapping[str, Any]) -> bool:
+    """True in the usual case: all of it is smaller than the least room of a part."""
+    return len(json.dumps(value)) <= _ROOM["hooks"]
 
 
-def _fitted(report: Report, cut: Mapping[str, int] = MappingProxyType({})) -> Report:
-    """The report with its lists, its prompt and then its diff cut so that `MAX_BYTES` hold it; of
-    some lists so many entries were `cut` off before, and the rest is more than fits."""
-    if len(json.dumps(report)) <= _ROOM["hooks"]:
-        return report  # the usual case: all of it is smaller than the least room of a part
-    prompt = report["retry"]["prompt"]
+def _fitted(value: Mapping[str, Any], cut: Mapping[str, int] = MappingProxyType({})) -> Report:
+    """Return the report whose plain value may be too large; of some lists so many entries were
+    `cut` off before, and the rest is more than fits."""
+    if _is_small(value):
+        return convert(value, Report)
+    prompt = value["retry"]["prompt"]
     short = None if prompt is None else _cut(prompt, _ROOM_FOR_PROMPT)
-    fitted: Report = {
-        **report,
-        "edits": _listed(report["edits"], "edits", cut.get("edits", 0)),
-        "problems": _listed(report["problems"], "problems", cut.get("problems", 0)),
-        "hooks": _listed(report["hooks"], "hooks"),
+    small = {
+        **value,
+        "edits": _listed(value["edits"], "edits", cut.get("edits", 0)),
+        "problems": _listed(value["problems"], "problems", cut.get("problems", 0)),
+        "hooks": _listed(value["hooks"], "hooks"),
         "diff": "",
-        "retry": {**report["retry"], "prompt": short},
+        "retry": {**value["retry"], "prompt": short},
     }
-    return {**fitted, "diff": _cut(report["diff"], MAX_BYTES - len(dumps(fitted).encode()))}
+    room = MAX_BYTES - len(_dumps(small).encode())
+    return convert({**small, "diff": _cut(value["diff"], room)}, Report)
 
 
-def _listed(entries: Sequence[T], key: str, cut: int = 0) -> list[T]:
+def _listed(entries: Sequence[dict[str, Any]], key: str, cut: int = 0) -> list[dict[str, Any]]:
     """The first of a part's entries, as many as its room holds; the last one says what is cut, now
     and before."""
     kept = _head(entries, _ROOM[key])
     if len(kept) < len(entries):
-        last, says = cast(dict[str, Any], kept[-1]), _SAYS_SO[key]
+        last, says = kept[-1], _SAYS_SO[key]
         more = len(entries) + cut - len(kept)
         mark = f"{last[says] or ''} (… {more} more {key} are left out here)"
-        kept[-1] = cast(T, {**last, says: mark.lstrip()})
+        kept[-1] = {**last, says: mark.lstrip()}
     return kept
 
 
@@ -387,4 +324,4 @@ def _cut(text: str, room: int) -> str:
 
 
 def _size(value: object) -> int:
-    return len(_json(value).encode())
+    return len(printed(value).encode())

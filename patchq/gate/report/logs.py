@@ -51,8 +51,7 @@ def setup(
 
 
 def shares_output() -> bool:
-    """Whether standard output and the log end in the same place, so that what is said twice would
-    be read twice."""
+    """True if standard output and the log end in the same place, where both are read."""
     try:
         return os.path.samestat(os.fstat(1), os.fstat(2))
     except OSError:
@@ -66,7 +65,7 @@ def turn_to(id: str) -> None:
 
 @contextmanager
 def about(id: str) -> Iterator[None]:
-    """What is logged inside the block concerns this batch."""
+    """Have the lines that are logged inside the block name this batch."""
     before = _BATCH.set(id)
     try:
         yield

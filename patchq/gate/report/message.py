@@ -64,7 +64,7 @@ def compose(
 
 
 def headline(header: Header, summary: str | None = None) -> str:
-    """What a response says of all its edits, in one line; empty where it says nothing."""
+    """Return a response's summary of all its edits, in one line; empty without one."""
     return _title_and_rest(header.message or "", summary or "", ())[0]
 
 
@@ -128,7 +128,7 @@ def _verb(change: FileChange) -> str:
 
 
 def _descriptions(applied: Sequence[EditOutcome], title: str) -> str:
-    """What the edits say of themselves, a line each; what the title says already is left out."""
+    """Return the edits' descriptions, a line each, without what the title says already."""
     shown = title.removesuffix(_MARK)
     lines = dict.fromkeys(
         f"- {_line(edit.path, _MAX_VALUE)}: {text}"

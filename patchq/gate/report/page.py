@@ -10,16 +10,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.report import CollisionEntry, EditEntry, ProblemEntry, Report
-from patchq.core.model.values import Candidate, Collision, Problem
+from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
 from patchq.core.text.quote import fence, inline, visible
 from patchq.core.text.retry import bytes_of
 from patchq.gate.report import comments
 from patchq.gate.report.codes import CODES
+from patchq.gate.report.schema import ProblemEntry, Report
 
 MAX_BYTES = 256 * 1024
 _MOST_ROWS = 100
@@ -31,21 +32,21 @@ _BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"}
 def to_markdown(report: Report, *, foreseen: bool = False) -> str:
     """The page for a report of any state, at most 256 KiB of UTF-8; for one that is only
     `foreseen`, by a dry run, it promises nothing."""
-    title = f"# {inline(report['id'])}: {'would be ' if foreseen else ''}{report['state']}"
-    if report["state"] == "rejected":
+    title = f"# {inline(report.id)}: {'would be ' if foreseen else ''}{report.state}"
+    if report.state == "rejected":
         return _joined([title, *_refused(report)], "")
-    sections = _sections(report, report["problems"])
+    sections = _sections(report, report.problems)
     decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report), *_review(report)]
     decision += comments.section(report)
-    details = [*sections, *_hooks(report), *_corrections(report), *_table(report["edits"])]
-    return _joined([title, *decision, *details], report["diff"])
+    details = [*sections, *_hooks(report), *_corrections(report), *_table(report.edits)]
+    return _joined([title, *decision, *details], report.diff)
 
 
 def _refused(report: Report) -> list[str]:
     """What to send again; where no model answered, that, and the prompt to send by hand."""
-    text = report["retry"]["prompt"] or retry.NOTHING_APPLIED
-    errors = [problem for problem in report["problems"] if problem["severity"] == "error"]
-    if not all(problem["code"].startswith("llm.") for problem in errors):
+    text = report.retry.prompt or retry.NOTHING_APPLIED
+    errors = [problem for problem in report.problems if problem.severity == "error"]
+    if not all(problem.code.startswith("llm.") for problem in errors):
         return [text]
     return [*_sections(report, errors), "## The prompt, to send by hand", fence(text)]
 
@@ -70,50 +71,26 @@ def prompt(
     is only `foreseen` to be refused has no batch that could be tried again.
     """
     ending = [*_hooks(report), *_what_to_send(report, instructions, foreseen)]
-    shown = [replace(problem, hint=problem.hint or _cure(problem.code)) for problem in problems]
+    shown = list(map(_with_hint, problems))
     first = _WOULD_BE_REFUSED if foreseen else retry.NOTHING_APPLIED
     return retry.prompt(shown, _descriptions(report), ending, first)
 
 
 def _descriptions(report: Report) -> dict[str, str | None]:
-    return {edit["id"]: edit["description"] for edit in report["edits"]}
+    return {edit.id: edit.description for edit in report.edits}
 
 
-def _cure(code: str) -> str:
-    return CODES[code].cure if code in CODES else ""
+def _with_hint(problem: Problem) -> Problem:
+    """Return the problem with its code's cure where it has no hint."""
+    cure = CODES[problem.code].cure if problem.code in CODES else ""
+    return replace(problem, hint=problem.hint or cure)
 
 
 def _sections(report: Report, problems: Sequence[ProblemEntry]) -> list[str]:
     """Return what there is to say of each problem, without lines of files."""
     descriptions = _descriptions(report)
-    return [retry.section(_problem(entry), descriptions) for entry in problems]
-
-
-def _problem(entry: ProblemEntry) -> Problem:
-    """Return the value that an entry was made of."""
-    return Problem(
-        entry["code"],
-        entry["message"],
-        entry["hint"] or _cure(entry["code"]),
-        entry["severity"],
-        entry["edit"],
-        entry["path"],
-        entry["line"],
-        tuple(Candidate(**candidate) for candidate in entry["candidates"]),
-        _clash(entry["conflicts_with"]) if entry["conflicts_with"] else None,
-    )
-
-
-def _clash(entry: CollisionEntry) -> Collision:
-    lines = entry["lines"]
-    return Collision(
-        entry["batch"],
-        entry["edit"],
-        entry["commit"],
-        entry["agent"],
-        entry["path"],
-        (lines[0], lines[1]) if lines else None,
-    )
+    values = (_with_hint(convert(entry, Problem, from_attributes=True)) for entry in problems)
+    return [retry.section(problem, descriptions) for problem in values]
 
 
 # ---------------------------------------------------------------- the verdict
@@ -121,14 +98,14 @@ def _clash(entry: CollisionEntry) -> Collision:
 
 def _reason(report: Report) -> list[str]:
     """Why it was decided so: a person's words, which nobody takes for patchq's."""
-    return ["Why:", fence(report["reason"])] if report["reason"] else []
+    return ["Why:", fence(report.reason)] if report.reason else []
 
 
 def _verdict(report: Report) -> str:
-    target = inline(report["target"] or "the target")
-    commit = f", as commit {inline(report['commit'][:12])}" if report["commit"] else ""
-    other, on = report["duplicate_of"], report["stands_on"]
-    below = f" It stands on batch {inline(on['batch'])}, which waits, too." if on else ""
+    target = inline(report.target or "the target")
+    commit = f", as commit {inline(report.commit[:12])}" if report.commit else ""
+    other, on = report.duplicate_of, report.stands_on
+    below = f" It stands on batch {inline(on.batch)}, which waits, too." if on else ""
     return {
         "applied": f"The edits are on {target}{commit}.",
         "proposed": f"The edits wait for review{commit}, for {target}.{below}",
@@ -142,18 +119,18 @@ def _verdict(report: Report) -> str:
         "this batch; its edits are not on the target.",
         "reverted": "The edits were on the target and have been reverted"
         + (f" by {inline(other)}." if other else "."),
-    }[report["state"]]
+    }[report.state]
 
 
 def _review(report: Report) -> list[str]:
     """How to look at a branch that waits, and to decide."""
-    if report["state"] != "proposed" or not report["branch"]:
+    if report.state != "proposed" or not report.branch:
         return []
-    id, branch = shlex.quote(report["id"]), shlex.quote(report["branch"])
-    on = report["stands_on"]
-    ground = on["commit"][:12] if on else report["target"] or "HEAD"
+    id, branch = shlex.quote(report.id), shlex.quote(report.branch)
+    on = report.stands_on
+    ground = on.commit[:12] if on else report.target or "HEAD"
     stack = "--stack " if on else ""
-    compared = shlex.quote(f"{ground}...{report['branch']}")
+    compared = shlex.quote(f"{ground}...{report.branch}")
     commands = (
         f"git diff {compared}",
         f"patchq accept {stack}{id}     # or: git merge {branch}",
@@ -163,21 +140,21 @@ def _review(report: Report) -> list[str]:
     return [fence("\n".join(commands), "sh")]
 
 
-def _table(edits: Sequence[EditEntry]) -> list[str]:
+def _table(edits: Sequence[EditOutcome]) -> list[str]:
     """The edits, one row each; lines are those of the base."""
     if not edits:
         return []
     rows = ["| edit | what | file | lines | state | match | description |", "|---" * 7 + "|"]
     for edit in edits[:_MOST_ROWS]:
-        lines = "-".join(map(str, dict.fromkeys(edit["lines"] or ())))
-        state: str = edit["state"]
-        if edit["cancelled_by"]:
-            state += f" by {inline(edit['cancelled_by'])}"
-        if edit["needs"]:
-            state += f", needs {', '.join(inline(id, 50) for id in edit['needs'][:5])}"
-        description = inline(edit["description"], 1200) if edit["description"] else ""
-        what = (inline(edit["id"], 50), edit["op"], inline(edit["path"]))
-        cells = (*what, lines, state, edit["match"] or "", description)
+        lines = "-".join(map(str, dict.fromkeys(edit.lines or ())))
+        state: str = edit.state
+        if edit.cancelled_by:
+            state += f" by {inline(edit.cancelled_by)}"
+        if edit.needs:
+            state += f", needs {', '.join(inline(id, 50) for id in edit.needs[:5])}"
+        description = inline(edit.description, 1200) if edit.description else ""
+        what = (inline(edit.id, 50), edit.op, inline(edit.path))
+        cells = (*what, lines, state, edit.match or "", description)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     if len(edits) > _MOST_ROWS:
         rows.append(f"\n… and {len(edits) - _MOST_ROWS} more edits")
@@ -188,8 +165,8 @@ def _corrections(report: Report) -> Iterator[str]:
     """Which texts are not those of the response, and who changed them."""
     by = {"model": "the configured model", "program": "patchq, which undid its escapes"}
     lines = [
-        f"- the {one['what']} text of edit {inline(one['edit'], 50)}: {by[one['by']]}"
-        for one in report["corrections"]
+        f"- the {one.what} text of edit {inline(one.edit, 50)}: {by[one.by]}"
+        for one in report.corrections
     ]
     if lines:
         yield "## Corrected"
@@ -202,30 +179,30 @@ def _corrections(report: Report) -> Iterator[str]:
 
 def _hooks(report: Report) -> Iterator[str]:
     """The output of the hooks that did not pass, where the problems do not have all of it."""
-    messages = [problem["message"] for problem in report["problems"]]
-    for hook in report["hooks"]:
-        if hook["exit"] != 0 and not any(hook["output"] in message for message in messages):
-            how = "was stopped" if hook["exit"] is None else f"ended with {hook['exit']}"
-            yield f"## Hook {inline(hook['id'])} {how}"
-            if hook["output"]:
-                yield fence(hook["output"])
+    messages = [problem.message for problem in report.problems]
+    for hook in report.hooks:
+        if hook.exit != 0 and not any(hook.output in message for message in messages):
+            how = "was stopped" if hook.exit is None else f"ended with {hook.exit}"
+            yield f"## Hook {inline(hook.id)} {how}"
+            if hook.output:
+                yield fence(hook.output)
 
 
 # ---------------------------------------------------------------- what to send
 
 
 def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str]:
-    if (report["source"]["name"] or "").endswith(REQUEST) and not report["attempts"]:
+    if (report.source.name or "").endswith(REQUEST) and not report.attempts:
         return [
             "## What to send",
             f"Correct the request, and drop it again under a name that ends in `{REQUEST}`.",
         ]
-    codes = {problem["code"] for problem in report["problems"]}
-    retried = report["retry"]["of"] if foreseen else report["id"]
+    codes = {problem.code for problem in report.problems}
+    retried = report.retry.of if foreseen else report.id
     header = [f"retries: {retried}"] if retried else []
-    if report["base"] and not codes & _BASE_IN_DOUBT:
-        header.append(f"base: {report['base']['commit']}")
-    good = [edit["id"] for edit in report["edits"] if edit["state"] == "ready"]
+    if report.base and not codes & _BASE_IN_DOUBT:
+        header.append(f"base: {report.base.commit}")
+    good = [edit.id for edit in report.edits if edit.state == "ready"]
     return retry.what_to_send(instructions, good, header)
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from msgspec import Struct, convert, to_builtins
+
 from patchq.core.model import names
 from patchq.core.model.values import FileChange, Header, Problem
 
@@ -48,7 +50,7 @@ _SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")
 
 @cache
 def directory() -> Path:
-    """Where the shipped hooks are: in a wheel, else in the checkout."""
+    """Return the directory of the shipped hooks, in a wheel or in the checkout."""
     packaged = Path(__file__).parents[1] / "hooks/scripts"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "hooks"
 
@@ -133,19 +135,25 @@ def file_name(name: str) -> str:
 
 
 def begun(text: str) -> str | None:
-    """What a text that may be cut holds the beginning of, or None."""
+    """Return the kind of secret that a text, which may be cut, holds the beginning of."""
     return "a token's beginning" if _BEGUN.search(text) else None
 
 
 def has_none(text: str) -> bool:
-    """Whether JSON text in ASCII surely holds no secret: it may have none of the marks, nor a
-    character that stands as an escape, of which some are a mark's letter in lower case."""
+    """True if JSON text in ASCII surely holds no secret.
+
+    It may have none of the marks, nor an escaped character, which may be a mark's letter.
+    """
     return "\\u" not in text and not _may_hold(text)
 
 
 def without(value: T) -> T:
-    """A value of JSON in which each line of a text that holds a secret says so in its place."""
-    return cast(T, _without(value)) if _may_hold(json.dumps(value, ensure_ascii=False)) else value
+    """Return the value; each line of a text in it that holds a secret says so in its place."""
+    plain = to_builtins(value)
+    if not _may_hold(json.dumps(plain, ensure_ascii=False)):
+        return value
+    redacted = _without(plain)
+    return convert(redacted, type(value)) if isinstance(value, Struct) else cast(T, redacted)
 
 
 def _without(value: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, ObjectDamaged, RepositoryFault
+from patchq.gate.errors import Fault, ObjectDamaged, RepositoryFault
 from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
@@ -108,7 +108,7 @@ def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
     for number, work in enumerate(found):
         if taken := known.get(work.branch):
             report = branches.last(context, taken)
-            found[number] = replace(work, proposed=report and report["id"])
+            found[number] = replace(work, proposed=report and report.id)
     return found, max(len(there) + len(loose) - MOST, 0)
 
 
@@ -214,25 +214,24 @@ class _Others:
 def _held(context: RepoContext, id: str | None) -> Proposal | None:
     """A batch that is held, as far as its report knows what it edits."""
     report = context.queue.load(id) if id else None
-    base = report["base"] if report else None
-    if report is None or base is None or report["target"] != context.target:
+    base = report.base if report else None
+    if report is None or base is None or report.target != context.target:
         return None
     repo, changes, spans = context.repo, dict[str, Blobs](), defaultdict[str, list[Lines]](list)
     try:
-        root = repo.tree(base["commit"]).root
-        for edit in report["edits"]:
-            path, lines = edit["path"], edit["lines"]
+        root = repo.tree(base.commit).root
+        for edit in report.edits:
+            path, lines = edit.path, edit.lines
             leaf = repo.leaf(root, path)
             changes[path] = (leaf and leaf[1], leaf and leaf[1])
             spans[path] += [(lines[0] - 1, lines[1])] if lines else _EVERY_LINE
     except Fault:
         return None
     edits = tuple(
-        (e["id"], e["path"], (e["lines"][0], e["lines"][1]) if e["lines"] else None)
-        for e in report["edits"]
+        (e.id, e.path, (e.lines[0], e.lines[1]) if e.lines else None) for e in report.edits
     )
-    target, agent = context.target, report["agent"]
-    return Proposal(report["id"], target, agent, "", base["commit"], edits, changes, dict(spans))
+    target, agent = context.target, report.agent
+    return Proposal(report.id, target, agent, "", base.commit, edits, changes, dict(spans))
 
 
 def _overlaps(

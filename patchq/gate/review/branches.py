@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault, RepositoryFault
-from patchq.core.model.report import Report
+from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 
 FILE = "branches"
 """Where the queue keeps what was taken."""
@@ -74,7 +74,7 @@ def last(context: RepoContext, head: Head) -> Report | None:
     """The report on what was last made of a branch."""
     ids = context.queue.by_source(head.source) if head.source else ()
     found = [report for id in reversed(ids) if (report := context.queue.load(id))]
-    return next((it for it in found if it["state"] != "duplicate"), found[0] if found else None)
+    return next((it for it in found if it.state != "duplicate"), found[0] if found else None)
 
 
 def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
@@ -102,6 +102,6 @@ def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
             "state": state,
             "why": why or None,
             "cure": cure or None,
-            "batch": report["id"] if report else None,
-            "batch_state": report["state"] if report else None,
+            "batch": report.id if report else None,
+            "batch_state": report.state if report else None,
         }

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import CommentEntry
 from patchq.core.text import yamlio
+from patchq.gate.errors import UsageError
+from patchq.gate.report.schema import CommentEntry
 
 MAX_BYTES = 64 * 1024
 _MOST_FLAWS = 10

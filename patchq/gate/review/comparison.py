@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Fault
-from patchq.core.model.report import Report
 from patchq.core.model.values import FileChange, LineHunk
+from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import Report
 from patchq.gate.review import risk, rows
 from patchq.gate.review.risk import Risk
 from patchq.gate.review.rows import FileRows
@@ -27,16 +27,16 @@ def risk_of(context: RepoContext, report: Report) -> Risk:
 
 def _behind(context: RepoContext, report: Report) -> int | None:
     """How many commits the target has that the batch's base has not; None where nobody knows."""
-    base, repo = report["base"], context.repo
-    tip = context.branches.tip(report["target"]) if report["target"] else None
+    base, repo = report.base, context.repo
+    tip = context.branches.tip(report.target) if report.target else None
     if base is None or tip is None:
         return None
-    if tip == base["commit"]:
+    if tip == base.commit:
         return 0
     try:
-        if not repo.exists(base["commit"]):
+        if not repo.exists(base.commit):
             return None
-        return sum(1 for _ in repo.commits(tip, base["commit"], _MOST_COMMITS))
+        return sum(1 for _ in repo.commits(tip, base.commit, _MOST_COMMITS))
     except Fault:
         return None
 
@@ -53,16 +53,16 @@ class Comparison(Struct, frozen=True):
 def compare(context: RepoContext, report: Report) -> Comparison | None:
     """What a batch changes, with what a person has added to a branch that waits; None where its
     commit is not there any more."""
-    repo, commit = context.repo, report["commit"]
+    repo, commit = context.repo, report.commit
     if commit is None or not repo.exists(commit):
         return None
     parent = next(iter(repo.parents(commit)), None)
     if parent is None:
         return None
-    if report["state"] == "proposed":
-        commit = context.branches.tip(records.branch(report["id"])) or commit
+    if report.state == "proposed":
+        commit = context.branches.tip(records.branch(report.id)) or commit
     changes = with_renames(repo, repo.file_changes(parent, commit), parent, commit)
-    base = report["base"]["commit"] if report["base"] else parent
+    base = report.base.commit if report.base else parent
     since = {}
     if base != parent and repo.exists(base):
         before, now = repo.tree(base), repo.tree(parent)

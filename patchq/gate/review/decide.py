@@ -7,14 +7,14 @@ rewritten since patchq died is put right by `reports.reconcile` the next time.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, UsageError
 from patchq.core.model.names import response_name
-from patchq.core.model.report import LANDED, CommittedReport, Report, ReportChanges, has_commit
 from patchq.core.model.values import Problem
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.branches.worktree import results
@@ -29,6 +29,7 @@ from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document, page
+from patchq.gate.report.schema import LANDED, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, restack
 
 _LOG = logging.getLogger("patchq")
@@ -60,7 +61,7 @@ def accept(
     branch does not end at the commit that the person has `seen`, if that is said."""
     for _ in range(TRIES):
         report = proposal(session, id)
-        target = report["target"]
+        target = report.target
         tip, branch = tips(session, report)
         if seen not in (None, branch):
             return Decided(report, (unseen(id),))
@@ -91,7 +92,7 @@ def accept(
         if moved:
             flush(session)
             changes = changes_of(session, report, decision, candidate, branch)
-            before, now = report["edits"], changes.get("edits", report["edits"])
+            before, now = report.edits, changes.get("edits", report.edits)
             updated = reports.close(
                 session, report, "accepted", branch, _choice_made(only, without), **changes
             )
@@ -110,11 +111,11 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     decision = _landing(session, report, tip, branch, only, frozenset())
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
     if errors or decision.candidate is None:
-        return Decided(report, errors or decision.problems or (_is_there(id, report["target"]),))
+        return Decided(report, errors or decision.problems or (_is_there(id, report.target),))
     made = document.to_json(decision.outcome())
-    before, now = report["edits"], made["edits"]
+    before, now = report.edits, made.edits
     return Decided(
-        {**report, "edits": now, "diff": made["diff"]},
+        replace(report, edits=now, diff=made.diff),
         back=tuple(selection.brought_back(before, now)),
         along=tuple(selection.taken_along(before, now)),
     )
@@ -122,7 +123,7 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
 
 def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
     """Where the target and the proposal's branch end; `UsageError` where one is gone."""
-    names = report["target"], records.branch(report["id"])
+    names = report.target, records.branch(report.id)
     target, branch = map(session.branches.tip, names)
     if target is None or branch is None:
         missing = names[0] if target is None else names[1]
@@ -133,8 +134,8 @@ def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
 def moved_on(report: CommittedReport) -> Problem:
     return Problem(
         "target.moved",
-        f"{report['target']} moved {TRIES} times while the batch was to land",
-        f"run `patchq accept {report['id']}` again",
+        f"{report.target} moved {TRIES} times while the batch was to land",
+        f"run `patchq accept {report.id}` again",
     )
 
 
@@ -152,22 +153,22 @@ def changes_of(
     decision: Decision,
     candidate: CandidateCommit,
     branch: str,
-) -> ReportChanges:
+) -> dict[str, Any]:
     """What the report says otherwise from now on; `branch` is where the proposal's was: at what a
     person made of it, perhaps, and that has landed, else the batch may have been made again."""
-    hooks = document.hook_runs(decision.hooks) or before["hooks"]
-    landed: ReportChanges = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
+    hooks = list(decision.hooks) or before.hooks
+    landed: dict[str, Any] = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
     if candidate.commit == branch:
-        own = branch == before["commit"]
+        own = branch == before.commit
         return landed if own else {**landed, **traces.as_changed(session, before, branch)}
-    if branch != before["commit"]:
+    if branch != before.commit:
         return landed
     made = document.to_json(decision.outcome())
-    again: ReportChanges = {
-        "edits": made["edits"],
-        "message": made["message"],
-        "size": made["size"],
-        "diff": made["diff"],
+    again: dict[str, Any] = {
+        "edits": made.edits,
+        "message": made.message,
+        "size": made.size,
+        "diff": made.diff,
     }
     return {**landed, **again}
 
@@ -175,7 +176,7 @@ def changes_of(
 def check_that_it_waits(session: Session, id: str) -> None:
     """Hooks may have run for long, and somebody else may have decided meanwhile."""
     now = session.queue.load(id)
-    state = now["state"] if now else "gone"
+    state = now.state if now else "gone"
     if state != "proposed":
         raise decided_already(id, state)
 
@@ -201,13 +202,13 @@ def _landing(
     without: frozenset[str],
 ) -> Decision:
     """The commit to land: the branch as it stands, or the batch made again on the target's tip."""
-    id, target = report["id"], report["target"]
+    id, target = report.id, report.target
     claim = restack.claim_of(report, session)
     as_it_is = as_it_stands(session, report, claim, tip, branch)
     whole = only is None and not without
     if whole and stands(session, report, tip, branch):
         return as_it_is
-    if branch != report["commit"]:
+    if branch != report.commit:
         moved = f"{target} moved" if whole else "only whole branches can land then"
         problem = Problem(
             "target.moved",
@@ -218,7 +219,7 @@ def _landing(
         return as_it_is.with_verdict("rejected", problem)
     choice = replace(restack.choice_of(report), accepted=True)
     if not whole:
-        selected = selection.select(report["edits"], only, without)
+        selected = selection.select(report.edits, only, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
     return process(claim, session, Tips(session), choice)
 
@@ -226,7 +227,7 @@ def _landing(
 def stands(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
     """Whether the branch, which ends at `branch`, can land on `tip` as it stands."""
     repo = session.repo
-    if branch != report["commit"]:
+    if branch != report.commit:
         return repo.is_ancestor(tip, branch)
     # One from before commits were to be signed is made again, and gets its signature.
     ready = is_signed(repo.raw(branch)) or not session.signer.wanted
@@ -237,7 +238,7 @@ def as_it_stands(
     session: Session, report: CommittedReport, claim: Claim, tip: str, branch: str
 ) -> Decision:
     """The landing of what a branch has on top of `tip`."""
-    repo, target = session.repo, report["target"]
+    repo, target = session.repo, report.target
     candidate = CandidateCommit(
         target=target,
         parent=tip,
@@ -250,7 +251,7 @@ def as_it_stands(
         source=claim.source,
         claim=claim,
         choice=Choice(),
-        id=report["id"],
+        id=report.id,
         mode=session.config.mode,
         state="applied",
         target=target,
@@ -338,7 +339,7 @@ def proposal(session: Session, id: str) -> CommittedReport:
     """The proposal as it is now, to be decided on; `UsageError` where there is none."""
     session.check_that_it_decides()
     report = _waits(session, id)
-    if session.repo.ref_target(records.WAITING + id) != report["commit"]:  # a crash came in between
+    if session.repo.ref_target(records.WAITING + id) != report.commit:  # a crash came in between
         restack.follow(session, [id])
         updated = session.queue.load(id)
         return updated if updated and has_commit(updated) else report
@@ -378,7 +379,7 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
         raise traces.unknown(session, id)
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
-    state = report["state"]
+    state = report.state
     if state in LANDED:
         raise UsageError(
             f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
@@ -394,8 +395,8 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
         raise UsageError(
             f"the response of {id} was never read, or is gone from the queue", "send it again"
         )
-    choice = Choice(target=report["target"], retries=id)
+    choice = Choice(target=report.target, retries=id)
     if without:
-        selected = selection.select(report["edits"], None, without)
+        selected = selection.select(report.edits, None, without)
         choice = replace(choice, edits=selected.taken, left=selected.left)
-    return body, response_name(report["source"]["name"] or ""), choice
+    return body, response_name(report.source.name or ""), choice

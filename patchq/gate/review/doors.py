@@ -21,10 +21,9 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import LANDED
 from patchq.core.model.values import Problem, Source
 from patchq.gate.config.schema import Stage
+from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.land import presubmit
@@ -32,6 +31,7 @@ from patchq.gate.pipeline import gate, traces
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
+from patchq.gate.report.schema import LANDED
 
 MOST_COMMITS = 1000
 """How many commits one push may bring."""
@@ -133,7 +133,7 @@ def _landed(session: Session, commit: str) -> bool:
     """True if a report says that a batch landed by this very commit."""
     named = traces.trailers(session.repo, commit).get("Patchq-Batch", [])
     reports = filter(None, map(session.queue.load, named))
-    return any(it["state"] in LANDED and it["commit"] == commit for it in reports)
+    return any(it.state in LANDED and it.commit == commit for it in reports)
 
 
 def _of_commit(
@@ -170,7 +170,7 @@ def _asked(
     if not chosen:
         return []
     # Git runs its own hooks by itself.
-    config = session.config.but(git_hooks=False, hooks=chosen)
+    config = replace(session.config, git_hooks=False, hooks=chosen)
     source = Source(id, "", 0)
     candidate = CandidateCommit(
         target=branch,

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
-from patchq.core.model.errors import Fault, InDoubt, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import HookRun, Problem
+from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report.document import problem_json
+from patchq.gate.report.document import plain, problem_entry
+from patchq.gate.report.schema import Report
 from patchq.gate.review import decide, revert, send_back, stacked
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
@@ -177,7 +177,7 @@ def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Map
         raise
     except Fault as fault:
         report = session.queue.load(errand.id)
-        if report and report["state"] == errand.ends and again:
+        if report and report.state == errand.ends and again:
             return _answer(Decided(report), ())
         return _refused(fault)
 
@@ -188,12 +188,12 @@ def _refused(fault: Fault) -> Mapping[str, Any]:
 
 def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
     return {
-        "verdicts": verdicts,
-        "report": decided.report,
-        "problems": [problem_json(problem) for problem in decided.problems],
+        "verdicts": plain(verdicts),
+        "report": plain(decided.report),
+        "problems": [plain(problem_entry(problem)) for problem in decided.problems],
         "back": decided.back,
         "along": decided.along,
-        "below": decided.below,
+        "below": plain(decided.below),
     }
 
 
@@ -204,13 +204,13 @@ def answered(answer: Mapping[str, Any]) -> ErrandDone:
             raise UsageError(fault["message"], fault["hint"])
         raise FarFault(fault)
     decided = Decided(
-        answer["report"],
+        convert(answer["report"], Report),
         tuple(
             Problem(one["code"], one["message"], one["hint"], severity=one["severity"])
             for one in answer["problems"]
         ),
         tuple(answer["back"]),
         tuple((edit, need) for edit, need in answer["along"]),
-        tuple(answer["below"]),
+        convert(answer["below"], tuple[Report, ...]),
     )
-    return ErrandDone(decided, tuple(answer["verdicts"]))
+    return ErrandDone(decided, convert(answer["verdicts"], tuple[Report, ...]))

@@ -13,8 +13,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 
-from patchq.core.model.report import FootingEntry, Report, waits_for_its_agent
-from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source
+from msgspec.structs import replace
+
+from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source, StandsOn
 from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.git.objects import Leaf, as_changes
@@ -25,6 +26,7 @@ from patchq.gate.pipeline.traces import Trace
 from patchq.gate.queue.register import Past
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
 
 SAYS_SO = "from git alone: its report is not in the queue"
 
@@ -39,7 +41,7 @@ def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, st
     """What is left of those batches whose reports are not in the queue: by their ids a report, and
     a note on where it is from.  Git tells the more, the register of ids the rest."""
     names = set(ids)
-    found = {it["id"]: (it, SAYS_SO) for it in _reports(context, traces.find(context, names))}
+    found = {it.id: (it, SAYS_SO) for it in _reports(context, traces.find(context, names))}
     for id in names - found.keys():
         if past := context.queue.past(id):
             found[id] = _remains(context, id, past)
@@ -61,11 +63,7 @@ def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
         )
     )
     # What nobody knows any more is null.
-    report: Report = {
-        **made,
-        "source": {"name": None, "sha256": "", "bytes": None},
-        "mode": None,
-    }
+    report: Report = replace(made, source=SourceEntry(name=None, sha256="", bytes=None), mode=None)
     return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 
 
@@ -126,20 +124,20 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
         )
     )
     # What git does not know is null.
-    known: Report = {
-        **made,
-        "source": {"name": None, "sha256": source, "bytes": None},
-        "base": {"commit": base, "how": None},
-        "mode": note.mode if note else None,
-        "size": made["size"] and {**made["size"], "files": len(changes)},
-        "edits": [{**edit, "format": None, "at": None} for edit in made["edits"]],
-    }
+    known: Report = replace(
+        made,
+        source=SourceEntry(name=None, sha256=source, bytes=None),
+        base=Base(base, None),
+        mode=note.mode if note else None,
+        size=made.size and replace(made.size, files=len(changes)),
+        edits=[replace(edit, format=None, at=None) for edit in made.edits],
+    )
     branch = records.branch(batch.id) if batch.state == "proposed" else None
     made_known = document.with_state(
         known,
         batch.state,
         branch=branch,
-        stands_on=_stands_on(context, parent, known["target"]) if branch else None,
+        stands_on=_stands_on(context, parent, known.target) if branch else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
         decided=document.moment(_decided(context, batch.id, note)),
@@ -148,17 +146,17 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     if note is None or review is None:
         return made_known
     review = comments.carried(repo, review, note.commit, commit)
-    asked: Report = {**made_known, "review": review}
+    asked: Report = replace(made_known, review=review)
     return comments.with_review(repo, asked, review) if waits_for_its_agent(asked) else asked
 
 
-def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> FootingEntry | None:
+def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> StandsOn | None:
     """The batch whose commit a proposal is on top of, where that is not the target's."""
     tip = context.branches.tip(target) if target else None
     if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
         return None
     below = _first(traces.trailers(context.repo, parent), "Patchq-Batch")
-    return {"batch": below, "commit": parent} if below else None
+    return StandsOn(below, parent) if below else None
 
 
 def _decided(context: RepoContext, id: str, note: Note | None) -> float | None:

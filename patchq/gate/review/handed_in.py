@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.errors import UsageError
 from patchq.core.model.values import Envelope, FileChange, Plan, Problem
 from patchq.core.plan import batch
 from patchq.core.plan.targets import Rules
 from patchq.core.text import unified
 from patchq.core.text.lines import is_utf8
+from patchq.gate.errors import UsageError
 from patchq.gate.git.merges import with_renames
 from patchq.gate.git.objects import SUBMODULE
 from patchq.gate.git.repository import Repository

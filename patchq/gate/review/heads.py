@@ -19,14 +19,14 @@ from time import monotonic
 
 from msgspec.structs import asdict, replace
 
-from patchq.core.model.errors import DiskFault, Fault, RepositoryFault, UsageError
-from patchq.core.model.report import WAITING
+from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.gate.git import files
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.troubles import Troubles
+from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.review import branches, handed_in, ranges
 from patchq.gate.review.branches import Head
@@ -118,7 +118,7 @@ class Heads:
             _LOG.info("the branch %s goes on as %s", name, renamed)
             self._note(session, renamed, head)
         elif report := branches.last(session, head):
-            if report["state"] in WAITING:
+            if report.state in WAITING:
                 return
         elif self._is_in_inbox(session, head):
             return
@@ -223,12 +223,12 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = traces.successors(session, report["id"])
+        *_, stands = traces.successors(session, report.id)
         now = session.queue.load(stands)
-        if now and now["state"] in WAITING:
+        if now and now.state in WAITING:
             return stands
-        if report["state"] == "rejected":
-            refused = refused or report["id"]
-        before = report["retry"]["of"]
+        if report.state == "rejected":
+            refused = refused or report.id
+        before = report.retry.of
         report = session.queue.load(before) if before else None
     return refused

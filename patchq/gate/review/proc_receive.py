@@ -14,7 +14,7 @@ from unicodedata import category
 
 from msgspec import Struct
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.report.secrecy import batch_id
 
 NAMESPACE = "refs/for/"

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.command import QUIET, Git, alternate, plain_environment
 from patchq.gate.git.repository import Repository

@@ -28,17 +28,8 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, ObjectDamaged, UsageError
-from patchq.core.model.report import (
-    CHANGES,
-    IDLE,
-    PENDING_CONFLICT,
-    CommittedReport,
-    FootingEntry,
-    Report,
-    waits_for_its_agent,
-)
-from patchq.core.model.values import Base, Problem, Source
+from patchq.core.model.values import Base, Problem, Source, StandsOn
+from patchq.gate.errors import Fault, ObjectDamaged, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.reffiles import heads
@@ -55,6 +46,14 @@ from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.pipeline.stacks import Footing
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
+from patchq.gate.report.schema import (
+    CHANGES,
+    IDLE,
+    PENDING_CONFLICT,
+    CommittedReport,
+    Report,
+    waits_for_its_agent,
+)
 from patchq.gate.review import stuck
 
 _LOG = logging.getLogger("patchq")
@@ -215,7 +214,7 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
         try:
             step = _step(report, session)
         except ObjectDamaged as damage:  # it stays as it is, and is looked at again
-            _LOG.warning("%s: %s", report["id"], damage.message, extra={"batch": report["id"]})
+            _LOG.warning("%s: %s", report.id, damage.message, extra={"batch": report.id})
             continue
         steps += [step] if step else []
     if steps:
@@ -229,11 +228,11 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
 
 def _step(report: CommittedReport, session: Session) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
-    repo, id = session.repo, report["id"]
+    repo, id = session.repo, report.id
     sighting = traces.observe(session, report)
-    tip, branch = (session.branches.tip(name) for name in (report["target"], records.branch(id)))
+    tip, branch = (session.branches.tip(name) for name in (report.target, records.branch(id)))
     waits = repo.ref_target(records.WAITING + id)
-    if report["state"] != "proposed" or sighting.state != "proposed" or sighting.commit:
+    if report.state != "proposed" or sighting.state != "proposed" or sighting.commit:
         return None
     if tip is None or branch is None or waits is None:
         return None
@@ -241,19 +240,19 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
     # must not land with it.
     footing = stacks.footing(session, report)
     follows = repo.parents(branch) == (footing.commit,)
-    agree = report["commit"] == branch == waits
+    agree = report.commit == branch == waits
     if agree and not follows and stuck.knows(report, footing):
         return None
-    problems = [problem for problem in report["problems"] if problem["code"] != stuck.MOVED]
+    problems = [problem for problem in report.problems if problem.code != stuck.MOVED]
     commit, tree = branch, repo.tree(branch).root
-    updated: Report = {**report, "commit": branch, "tree": tree, "problems": problems}
+    updated: Report = replace(report, commit=branch, tree=tree, problems=problems)
     if follows:
-        updated = {**updated, "stands_on": _stands_on(footing)}
+        updated = replace(updated, stands_on=_stands_on(footing))
     if not follows and (where := session.branches.checkouts(records.branch(id))):
         updated = document.with_problems(
             updated, stuck.checked_out(report, footing, where[0].workdir)
         )
-    elif not follows or report["commit"] != branch:
+    elif not follows or report.commit != branch:
         if session.signer.resting:
             return None
         decision = _decided(report, footing, session)
@@ -277,10 +276,10 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
     return _Step(id, branch, waits, commit, updated)
 
 
-def _stands_on(footing: Footing) -> FootingEntry | None:
+def _stands_on(footing: Footing) -> StandsOn | None:
     if footing.on is None or footing.commit is None:
         return None
-    return {"batch": footing.on, "commit": footing.commit}
+    return StandsOn(footing.on, footing.commit)
 
 
 def _decided(report: CommittedReport, footing: Footing, session: Session) -> Decision | Fault:
@@ -291,7 +290,7 @@ def _decided(report: CommittedReport, footing: Footing, session: Session) -> Dec
     except Fault as fault:
         return fault
     decision = process(claim, session, Tips(session), choice)
-    if report["stands_on"] and decision.candidate:
+    if report.stands_on and decision.candidate:
         decision = _on_new_ground(decision, decision.candidate, session)
     if session.hooks.fixing:  # `accept` asks the others, about the tree that lands
         (decision,) = presubmit.check([decision], session).kept
@@ -313,60 +312,60 @@ def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) 
 def choice_of(report: CommittedReport) -> Choice:
     """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
     the report has no room for all of them, and so does not tell."""
-    idle = [edit for edit in report["edits"] if edit["state"] in IDLE]
-    if idle and (report["edits"][-1]["description"] or "").endswith("edits are left out here)"):
+    idle = [edit for edit in report.edits if edit.state in IDLE]
+    if idle and (report.edits[-1].description or "").endswith("edits are left out here)"):
         raise UsageError(
-            f"batch {report['id']} has more edits than its report holds, and some were not taken",
+            f"batch {report.id} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
-    wanted = frozenset(edit["id"] for edit in report["edits"] if edit not in idle) if idle else None
+    wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
     # A backup has the id of the edit that it stands behind.
-    left = {edit["id"]: edit["cancelled_by"] for edit in idle if edit["id"] not in (wanted or ())}
-    base = report["base"]
+    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in (wanted or ())}
+    base = report.base
     return Choice(
         edits=wanted,
         left=left,
-        base=Base(base["commit"], base["how"] or "tip"),
-        target=report["target"],
-        stands=report["stands_on"] is not None,
+        base=Base(base.commit, base.how or "tip"),
+        target=report.target,
+        stands=report.stands_on is not None,
     )
 
 
 def claim_of(report: Report, session: Session) -> Claim:
     """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
-    source, body = report["source"], session.queue.body(report["id"])
+    source, body = report.source, session.queue.body(report.id)
     if body is None:
         raise Fault(
-            f"the response of {report['id']} is gone from the queue",
+            f"the response of {report.id} is gone from the queue",
             "restore `.patchq/` from a backup, or discard the batch",
         )
     return Claim(
         "",
-        Source(source["name"] or "", source["sha256"], source["bytes"] or 0),
+        Source(source.name or "", source.sha256, source.bytes or 0),
         body,
-        id=report["id"],
+        id=report.id,
     )
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
     again = document.to_json(decision.outcome())
-    codes = {problem["code"] for problem in again["problems"]}
-    codes |= set() if report["mode"] == "auto" else _LEFT_BEHIND
-    kept = [p for p in report["problems"] if p["code"] in _KEPT and p["code"] not in codes]
+    codes = {problem.code for problem in again.problems}
+    codes |= set() if report.mode == "auto" else _LEFT_BEHIND
+    kept = [p for p in report.problems if p.code in _KEPT and p.code not in codes]
     return document.with_state(
         report,
         "proposed",
-        base=again["base"],
+        base=again.base,
         commit=commit,
-        tree=again["tree"],
-        stands_on=again["stands_on"],
-        edits=again["edits"],
-        problems=[*again["problems"], *kept],
-        message=again["message"],
-        hooks=again["hooks"],
-        size=again["size"],
-        diff=again["diff"],
+        tree=again.tree,
+        stands_on=again.stands_on,
+        edits=again.edits,
+        problems=[*again.problems, *kept],
+        message=again.message,
+        hooks=again.hooks,
+        size=again.size,
+        diff=again.diff,
     )
 
 
@@ -392,7 +391,7 @@ def _as_before(step: _Step, session: Session) -> bool:
     report, repo, name = session.queue.load(step.id), session.repo, records.branch(step.id)
     return (
         report is not None
-        and report["state"] == "proposed"
+        and report.state == "proposed"
         and session.branches.tip(name) == step.branch
         and repo.ref_target(records.WAITING + step.id) == step.waits
         and (step.commit == step.branch or not session.branches.checkouts(name))
@@ -435,16 +434,16 @@ def _beside(step: _Step, now: Report | None, session: Session) -> Report:
     if now is None:
         return step.updated
     own = (PENDING_CONFLICT, CHANGES)
-    named = [p for p in now["problems"] if p["code"] in own]
-    others = [p for p in step.updated["problems"] if p["code"] not in own]
-    made: Report = {**step.updated, "problems": [*others, *named], "retry": now["retry"]}
-    review = now["review"]
+    named = [p for p in now.problems if p.code in own]
+    others = [p for p in step.updated.problems if p.code not in own]
+    made: Report = replace(step.updated, problems=[*others, *named], retry=now.retry)
+    review = now.review
     if review is None or not waits_for_its_agent(now):
-        return {**made, "review": review}
-    old = now["commit"]
+        return replace(made, review=review)
+    old = now.commit
     if old:
-        before = {edit["id"]: edit["path"] for edit in now["edits"]}
-        after = {edit["id"]: edit["path"] for edit in made["edits"]}
+        before = {edit.id: edit.path for edit in now.edits}
+        after = {edit.id: edit.path for edit in made.edits}
         renames = {before[id]: after[id] for id in before.keys() & after.keys()}
         review = comments.carried(session.repo, review, old, step.commit, renames)
     return comments.with_review(session.repo, made, review)
@@ -464,6 +463,6 @@ def _move(step: _Step, values: Mapping[str, Staged], session: Session) -> Branch
 
 
 def _log(step: _Step) -> str:
-    on = step.updated["stands_on"]
-    where = records.branch(on["batch"]) if on else step.updated["target"]
+    on = step.updated.stands_on
+    where = records.branch(on.batch) if on else step.updated.target
     return f"patchq: {step.id}: made again on {where}"

@@ -14,10 +14,9 @@ import re
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import CannotFollow, UsageError
 from patchq.core.model.names import batch_id
-from patchq.core.model.report import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.core.model.values import Problem, Source
+from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes, traces
 from patchq.gate.pipeline.mode import HAND_IN
@@ -26,6 +25,7 @@ from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
 from patchq.gate.review import from_git, handed_in, restack
 from patchq.gate.review.decide import Decided, discard
 
@@ -41,7 +41,7 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     a batch that is not there to be taken back.
     """
     report, commit = _landed(session, id)
-    target = report["target"]
+    target = report.target
     gate = _for_what_was_there(session)
     data = _response(gate, id, target, commit)
     if isinstance(data, Problem):
@@ -54,14 +54,14 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     verdicts: list[Report] = []
     worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
-        if verdict["state"] == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-            discard(session, verdict["id"])  # else it would land when nobody sees it any more
-            why = verdict["problems"][-1]
+        if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
+            discard(session, verdict.id)  # else it would land when nobody sees it any more
+            why = verdict.problems[-1]
             hint = f"see to that, then `patchq revert {id}` again"
-            return Decided(report, (Problem(CannotFollow.code, why["message"], hint),))
+            return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
         tell(verdict)
-        if verdict["state"] == "applied" and has_commit(verdict):
-            marked = _mark(session, report, verdict["id"], verdict["commit"])
+        if verdict.state == "applied" and has_commit(verdict):
+            marked = _mark(session, report, verdict.id, verdict.commit)
             restack.settle(session)
             return Decided(marked)
     return Decided(report)
@@ -76,11 +76,11 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     if report is None:
         raise traces.unknown(session, id)
     sighting = traces.observe(session, report)
-    if sighting.state == "duplicate" and report["duplicate_of"]:
-        other = report["duplicate_of"]
+    if sighting.state == "duplicate" and report.duplicate_of:
+        other = report.duplicate_of
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
     if sighting.state == "reverted":
-        by = report["duplicate_of"]
+        by = report.duplicate_of
         raise UsageError(
             f"batch {id} was reverted already",
             f"to have it again: patchq revert {by}" if by else None,
@@ -90,15 +90,15 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
             f"batch {id} has not landed: it is {sighting.state}",
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
-    if report["state"] != sighting.state:  # a person merged it by git, and nobody noted it yet
+    if report.state != sighting.state:  # a person merged it by git, and nobody noted it yet
         reports.reconcile(session, [id])
         updated = session.queue.load(id)
         report = updated if updated and has_commit(updated) else report
-    return report, _on_target(session, {**report, "commit": sighting.commit or report["commit"]})
+    return report, _on_target(session, replace(report, commit=sighting.commit or report.commit))
 
 
 def _on_target(session: Session, report: CommittedReport) -> str:
-    repo, id, target = session.repo, report["id"], report["target"]
+    repo, id, target = session.repo, report.id, report.target
     tip = session.branches.tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
@@ -163,11 +163,11 @@ def _for_what_was_there(session: Session) -> Session:
     """The same gate without its doubts about new text: what comes back stood there before."""
     config = session.config
     relaxed = {
-        "validate_": config.validate_.but(elision=False, syntax=False),
-        "limits": config.limits.but(files=_MOST, edits=_MOST),
-        "paths": config.paths.but(new_directories=True),
+        "validate_": replace(config.validate_, elision=False, syntax=False),
+        "limits": replace(config.limits, files=_MOST, edits=_MOST),
+        "paths": replace(config.paths, new_directories=True),
     }
-    return replace(session, config=config.but(**relaxed))
+    return replace(session, config=replace(config, **relaxed))
 
 
 def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Problem | None:
@@ -200,7 +200,7 @@ _HINTS = {
 def _mark(session: Session, report: Report, by: str | None, commit: str) -> Report:
     """Put down that the batch was reverted."""
     reason = f"reverted by {by or 'hand'}, commit {commit}"
-    if session.queue.load(report["id"]):
+    if session.queue.load(report.id):
         return reports.rewrite(session, report, "reverted", reason, duplicate_of=by)
     updated = document.with_state(report, "reverted", duplicate_of=by, reason=reason or None)
     notes.add(session, updated, reason)

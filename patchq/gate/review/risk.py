@@ -14,9 +14,10 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from patchq.core.model.report import PENDING_CONFLICT, USABLE, EditEntry, Report
+from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
 from patchq.gate.report import diff_size
+from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
 
 Level = Literal["low", "medium", "high"]
 LEVELS: tuple[Level, ...] = ("low", "medium", "high")
@@ -91,18 +92,18 @@ _ROOMS_OF_LITTLE_RISK = ("frontmatter.", "llm.", "worktree.")
 def _warnings(report: Report) -> Iterator[Reason]:
     """One reason for each code, with the paths that it is about."""
     paths: dict[str, list[str]] = {}
-    for problem in report["problems"]:
-        if problem["severity"] == "warning" and problem["code"] != PENDING_CONFLICT:
-            paths.setdefault(problem["code"], []).extend(filter(None, [problem["path"]]))
+    for problem in report.problems:
+        if problem.severity == "warning" and problem.code != PENDING_CONFLICT:
+            paths.setdefault(problem.code, []).extend(filter(None, [problem.path]))
     for code, named in paths.items():
         level, text = _OF_WARNINGS.get(code, ("medium", f"the report warns of it ({code})"))
         if code not in _OF_WARNINGS and code.startswith(_ROOMS_OF_LITTLE_RISK):
             level = "low"
         yield Reason(code, level, text + (f": {_some(named)}" if named else ""))
     others = {
-        other["batch"] or ""
-        for problem in report["problems"]
-        if problem["code"] == PENDING_CONFLICT and (other := problem["conflicts_with"])
+        other.batch or ""
+        for problem in report.problems
+        if problem.code == PENDING_CONFLICT and (other := problem.conflicts_with)
     }
     if others:
         text = f"it collides with {_some(sorted(others), _batches(len(others)))}"
@@ -124,37 +125,37 @@ _SURE = 0.9
 
 def _edits(report: Report) -> Iterator[Reason]:
     """How the quotes were found, what is deleted, and what the agent says of its own certainty."""
-    counted = [edit for edit in report["edits"] if edit["state"] in USABLE]
-    by_rung: dict[str, list[EditEntry]] = {}
+    counted = [edit for edit in report.edits if edit.state in USABLE]
+    by_rung: dict[str, list[EditOutcome]] = {}
     for edit in counted:
-        if edit["match"] not in _AS_WRITTEN:
-            by_rung.setdefault(edit["match"] or "", []).append(edit)
+        if edit.match not in _AS_WRITTEN:
+            by_rung.setdefault(edit.match or "", []).append(edit)
     for rung, edits in by_rung.items():
         how = _OF_RUNGS.get(rung, f"by the rung {rung}")
         text = f"{_quotes(edits)} found {how}"
         yield Reason("match", "medium" if rung in _LOOSE else "low", text)
-    gone = [edit["path"] for edit in counted if edit["op"] == "delete_file"]
+    gone = [edit.path for edit in counted if edit.op == "delete_file"]
     if gone:
         level: Level = "high" if len(gone) >= _MANY_GONE else "medium"
         yield Reason("delete_file", level, f"it deletes {_some(gone, _files(len(gone)))}")
-    unsure = [e for e in counted if e["confidence"] is not None and e["confidence"] < _SURE]
+    unsure = [e for e in counted if e.confidence is not None and e.confidence < _SURE]
     if unsure:
-        least = min(edit["confidence"] or 0.0 for edit in unsure)
-        text = f"its agent is sure to {least:.0%} of edit {_some([e['id'] for e in unsure])}"
+        least = min(edit.confidence or 0.0 for edit in unsure)
+        text = f"its agent is sure to {least:.0%} of edit {_some([e.id for e in unsure])}"
         yield Reason("confidence", "medium", text)
-    left = [e["id"] for e in report["edits"] if e["state"] in ("skipped", "cancelled")]
+    left = [e.id for e in report.edits if e.state in ("skipped", "cancelled")]
     if left:
         yield Reason("left_out", "low", f"edit {_some(left)} is left out")
 
 
 def _corrections(report: Report) -> Iterator[Reason]:
-    by_model = [one for one in report["corrections"] if one["by"] == "model"]
+    by_model = [one for one in report.corrections if one.by == "model"]
     for what, level in (("new", "high"), ("old", "medium")):
-        ids = list(dict.fromkeys(one["edit"] for one in by_model if one["what"] == what))
+        ids = list(dict.fromkeys(one.edit for one in by_model if one.what == what))
         if ids:
             text = f"a model rewrote the {what} text of edit {_some(ids)}"
             yield Reason("correction", "high" if level == "high" else "medium", text)
-    by_program = [one["edit"] for one in report["corrections"] if one["by"] == "program"]
+    by_program = [one.edit for one in report.corrections if one.by == "program"]
     if by_program:
         text = f"escapes were undone in edit {_some(list(dict.fromkeys(by_program)))}"
         yield Reason("correction", "low", text)
@@ -168,10 +169,10 @@ _SOME_LINES = 50
 
 
 def _size(report: Report) -> Iterator[Reason]:
-    size = report["size"] or diff_size.size(report["diff"])
+    size = report.size or diff_size.size(report.diff)
     if size is None:
         return
-    added, deleted, files = size["added"], size["deleted"], size["files"]
+    added, deleted, files = size.added, size.deleted, size.files
     lines, text = added + deleted, f"it changes {added + deleted} lines in {_files(files)}"
     if lines >= _HUGE_LINES or files >= _HUGE_FILES:
         yield Reason("size", "high", text)
@@ -189,7 +190,7 @@ _LINK = re.compile(
 
 def _links(report: Report) -> Iterator[Reason]:
     """What will be read in one place and stands in another."""
-    sides = _LINK.findall(report["diff"])
+    sides = _LINK.findall(report.diff)
     paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
     if paths:
         yield Reason("links", "medium", f"it makes, or changes, symbolic links: {_some(paths)}")
@@ -199,10 +200,10 @@ _OLD_BASE, _VERY_OLD_BASE = 20, 200
 
 
 def _base(report: Report, behind: int | None) -> Iterator[Reason]:
-    base = report["base"]
-    if base and base["how"] == "inferred":
+    base = report.base
+    if base and base.how == "inferred":
         yield Reason("base", "medium", "its base was inferred from what it quotes")
-    elif base and base["how"] == "tip" and behind:
+    elif base and base.how == "tip" and behind:
         yield Reason("base", "low", "it names no base: the tip as it was then is taken for it")
     if behind is not None and behind >= _OLD_BASE:
         level: Level = "high" if behind >= _VERY_OLD_BASE else "medium"
@@ -210,8 +211,8 @@ def _base(report: Report, behind: int | None) -> Iterator[Reason]:
 
 
 def _checks(report: Report) -> Iterator[Reason]:
-    passed = [hook["id"] for hook in report["hooks"] if hook["exit"] == 0]
-    failed = [h["id"] for h in report["hooks"] if h["exit"] != 0 and h["stage"].startswith("pre-")]
+    passed = [hook.id for hook in report.hooks if hook.exit == 0]
+    failed = [h.id for h in report.hooks if h.exit != 0 and h.stage.startswith("pre-")]
     if failed:
         yield Reason("checks", "high", f"the check {_some(failed)} did not pass")
     if passed:
@@ -242,6 +243,6 @@ def _batches(count: int) -> str:
     return "1 batch" if count == 1 else f"{count} batches"
 
 
-def _quotes(edits: list[EditEntry]) -> str:
-    ids = [edit["id"] for edit in edits]
+def _quotes(edits: list[EditOutcome]) -> str:
+    ids = [edit.id for edit in edits]
     return f"the quote of edit {_some(ids)} was"

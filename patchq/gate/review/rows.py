@@ -15,12 +15,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from patchq.core.model.report import IDLE, EditEntry, Report
-from patchq.core.model.values import FileChange, LineHunk
+from patchq.core.model.values import EditOutcome, FileChange, LineHunk
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, visible
 from patchq.gate.pipeline.rebase.lines import Lines, image
+from patchq.gate.report.schema import IDLE, Report
 
 CONTEXT = 3
 MOST_ROWS = 1000
@@ -94,7 +94,7 @@ def side_by_side(
     """
     found = []
     for change in sorted(changes, key=lambda change: change.path):
-        edits = [e for e in report["edits"] if e["path"] in change.paths and e["state"] not in IDLE]
+        edits = [e for e in report.edits if e.path in change.paths and e.state not in IDLE]
         moved = (since or {}).get(change.renamed_from or change.path, ())
         found.append(_file(change, edits, moved, context, most))
     return tuple(found)
@@ -102,14 +102,14 @@ def side_by_side(
 
 def _file(
     change: FileChange,
-    edits: Sequence[EditEntry],
+    edits: Sequence[EditOutcome],
     since: Sequence[LineHunk],
     context: int,
     most: int,
 ) -> FileRows:
     before, after = change.before or b"", change.after or b""
     ids, binary = (
-        tuple(edit["id"] for edit in edits),
+        tuple(edit.id for edit in edits),
         b"\0" in (before[:_BINARY_PROBE] + after[:_BINARY_PROBE]),
     )
     old, new = split_lines(before), split_lines(after)
@@ -247,15 +247,15 @@ def _text(line: bytes, carriage: bool = False) -> str:
 class _Owners:
     """Which edits of one file a change comes from."""
 
-    def __init__(self, edits: Sequence[EditEntry], since: Sequence[LineHunk]) -> None:
+    def __init__(self, edits: Sequence[EditOutcome], since: Sequence[LineHunk]) -> None:
         self._placed: list[tuple[Lines, str]] = []
         self._others: list[str] = []
         for edit in edits:
-            if edit["lines"]:
-                first, last = edit["lines"]
-                self._placed.append((image((first - 1, last), since), edit["id"]))
+            if edit.lines:
+                first, last = edit.lines
+                self._placed.append((image((first - 1, last), since), edit.id))
             else:
-                self._others.append(edit["id"])
+                self._others.append(edit.id)
 
     def of(self, first: int, end: int) -> tuple[str, ...]:
         """The edits whose quote has lines of the run, else those whose quote borders on it, else

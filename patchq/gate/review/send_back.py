@@ -15,17 +15,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from patchq.core.model.errors import UsageError
+from msgspec.structs import replace
+
 from patchq.core.model.names import REQUEST, nearest
-from patchq.core.model.report import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
-from patchq.core.model.report import waits_for_its_agent as sent_back
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, visible
+from patchq.gate.errors import UsageError
 from patchq.gate.git.objects import is_regular
 from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
+from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
+from patchq.gate.report.schema import waits_for_its_agent as sent_back
 from patchq.gate.review import decide
 from patchq.gate.review.comment_file import DraftComment, refuse
 from patchq.gate.review.decide import Decided
@@ -48,7 +50,7 @@ def send_back(
     """Ask for changes of a proposal, by these comments; `by` is who asks, and `seen` the commit of
     the proposal that was looked at, if it may have followed its target meanwhile."""
     report = decide.proposal(session, id)
-    shown = seen or report["commit"]
+    shown = seen or report.commit
     if not session.repo.exists(shown):
         message = f"the commit {shown[:12]} is not there any more"
         raise UsageError(message, f"see `patchq show {id}`")
@@ -56,8 +58,8 @@ def send_back(
     said = _checked(session, report, drafts, shown, who)
     with reports.locked(session):
         now = session.queue.load(id)
-        if now is None or now["state"] != "proposed" or not has_commit(now):
-            raise decide.decided_already(id, now["state"] if now else "gone")
+        if now is None or now.state != "proposed" or not has_commit(now):
+            raise decide.decided_already(id, now.state if now else "gone")
         updated = _asked(session, now, said, shown, who)
         reports.put(session, updated)
         session.queue.sync()
@@ -74,18 +76,16 @@ def _asked(
     """The report with these comments beside those that are there; the lock is held."""
     at = document.moment(time.time())
     assert at
-    review: ReviewEntry = {
-        "state": "changes_requested", "by": who, "at": at, "comments": said,
-    }  # fmt: skip
-    review = comments.carried(session.repo, review, shown, now["commit"])
-    before = now["review"]["comments"] if now["review"] and sent_back(now) else ()
-    new = [one for one in review["comments"] if one not in before]
-    review = {**review, "comments": [*before, *new]}
-    if len(review["comments"]) > MAX_COMMENTS:
-        raise UsageError(f"more than {MAX_COMMENTS} comments on {now['id']}", "say it in fewer")
+    review = ReviewEntry(state="changes_requested", by=who, at=at, comments=said)
+    review = comments.carried(session.repo, review, shown, now.commit)
+    before = now.review.comments if now.review and sent_back(now) else ()
+    new = [one for one in review.comments if one not in before]
+    review = replace(review, comments=[*before, *new])
+    if len(review.comments) > MAX_COMMENTS:
+        raise UsageError(f"more than {MAX_COMMENTS} comments on {now.id}", "say it in fewer")
     if len(document.printed(review).encode()) > MAX_REVIEW:
         raise UsageError(
-            f"the comments on {now['id']} are longer than {MAX_REVIEW // 1024} KiB together",
+            f"the comments on {now.id} are longer than {MAX_REVIEW // 1024} KiB together",
             "say it in fewer words; nothing was sent",
         )
     return comments.with_review(session.repo, now, review)
@@ -114,38 +114,38 @@ def _checked(
 def _entry(
     session: Session, report: CommittedReport, draft: DraftComment, shown: str, who: str
 ) -> CommentEntry:
-    edit = next((e for e in report["edits"] if e["id"] == draft.edit), None)
-    path, side = draft.path or (edit["path"] if edit else None), draft.side
+    edit = next((e for e in report.edits if e.id == draft.edit), None)
+    path, side = draft.path or (edit.path if edit else None), draft.side
     if draft.line is not None and side is None:
         gone = path is not None and _lines(session, shown, path) is None
         there = gone and _lines(session, _parent(session, shown), path or "") is not None
         side = "base" if there else "new"
-    return {
-        "path": path,
-        "line": draft.line,
-        "side": side if draft.line is not None else None,
-        "edit": draft.edit,
-        "text": draft.text.strip("\n").rstrip(),
-        "by": who,
-        "changed": None,
-    }
+    return CommentEntry(
+        path=path,
+        line=draft.line,
+        side=side if draft.line is not None else None,
+        edit=draft.edit,
+        text=draft.text.strip("\n").rstrip(),
+        by=who,
+        changed=None,
+    )
 
 
 def _flaws(
     session: Session, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
 ) -> Iterator[str]:
     """What is wrong with a comment on this batch."""
-    if not entry["text"].strip():
+    if not entry.text.strip():
         yield "it says nothing"
-    if len(entry["text"]) > MAX_TEXT:
+    if len(entry.text) > MAX_TEXT:
         yield f"it is longer than {MAX_TEXT} characters"
-    if secrecy.in_text(entry["text"], ""):
+    if secrecy.in_text(entry.text, ""):
         yield "it holds a secret, which is repeated to nobody"
-    ids = [edit["id"] for edit in report["edits"]]
+    ids = [edit.id for edit in report.edits]
     if draft.edit is not None and draft.edit not in ids:
         yield f"there is no edit {visible(clip(draft.edit, 50))}; there are {', '.join(ids[:20])}"
         return
-    path, line = entry["path"], entry["line"]
+    path, line = entry.path, entry.line
     if path is None:
         if line is not None:
             yield f"line {line} of which file? name its path"
@@ -156,7 +156,7 @@ def _flaws(
         if all(_lines(session, commit, path) is None for commit in sides.values()):
             yield f"there is no file {name}{_nearest(path, report)}"
         return
-    side = entry["side"] or "new"
+    side = entry.side or "new"
     count = _lines(session, sides[side], path)
     where = "the proposal" if side == "new" else "the base"
     if count is None:
@@ -166,7 +166,7 @@ def _flaws(
 
 
 def _nearest(path: str, report: Report) -> str:
-    near = nearest(path, dict.fromkeys(edit["path"] for edit in report["edits"]))
+    near = nearest(path, dict.fromkeys(edit.path for edit in report.edits))
     return f"; did you mean {visible(near)}?" if near else ""
 
 

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.report import CommittedReport, Report, waits_for_its_agent
 from patchq.core.model.values import Problem
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
@@ -24,6 +23,7 @@ from patchq.gate.pipeline import stacks
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 
@@ -37,7 +37,7 @@ class _Course(Struct, frozen=True):
 
     @property
     def log(self) -> str:
-        return f"patchq: {self.report['id']}: {self.decision.subject}"
+        return f"patchq: {self.report.id}: {self.decision.subject}"
 
 
 def accept(session: Session, id: str, seen: str | None = None) -> Decided:
@@ -53,7 +53,7 @@ def accept(session: Session, id: str, seen: str | None = None) -> Decided:
             return decide.accept(session, id, seen=seen)
         if asked := [one.id for one in stack.below if waits_for_its_agent(one.report)]:
             return Decided(report, (_sent_back(asked[-1]),))
-        target = report["target"]
+        target = report.target
         if doing := session.branches.busy(target):
             return Decided(report, (decide.is_busy(target, doing),))
         report, courses, problem = _built(session, [*reversed(stack.ids), id])
@@ -71,7 +71,7 @@ def accept(session: Session, id: str, seen: str | None = None) -> Decided:
             return Decided(report, left)
         kept = {decision.id: decision for decision in checked.kept}
         if _land(session, courses):
-            made = [_close(session, one, kept[one.report["id"]]) for one in courses]
+            made = [_close(session, one, kept[one.report.id]) for one in courses]
             decide.let_follow(session)
             return Decided(made[-1], below=tuple(made[:-1]))
     return Decided(report, (decide.moved_on(report),))
@@ -90,7 +90,7 @@ def _built(
         tip, branch = decide.tips(session, report)
         tip = courses[-1].branch if courses else tip
         if problem is None and not decide.stands(session, report, tip, branch):
-            problem = _loose(report, courses[-1].report["id"] if courses else report["target"])
+            problem = _loose(report, courses[-1].report.id if courses else report.target)
         claim = restack.claim_of(report, session)
         decision = decide.as_it_stands(session, report, claim, tip, branch)
         courses.append(_Course(report, branch, decision))
@@ -116,13 +116,13 @@ def _land(session: Session, courses: Sequence[_Course]) -> bool:
         flush(session)
         with reports.locked(session):
             for one in courses:
-                decide.check_that_it_waits(session, one.report["id"])
-                if session.branches.tip(records.branch(one.report["id"])) != one.branch:
+                decide.check_that_it_waits(session, one.report.id)
+                if session.branches.tip(records.branch(one.report.id)) != one.branch:
                     return False
             through = [(one.branch, one.log) for one in courses[:-1]]
-            tip, target = first.decision.tip or "", last.report["target"]
+            tip, target = first.decision.tip or "", last.report.target
             go = [
-                BranchMove(records.branch(one.report["id"]), one.branch, None, one.log, who)
+                BranchMove(records.branch(one.report.id), one.branch, None, one.log, who)
                 for one in courses
             ]
             if not landing.move_target(session, target, tip, value, last.log, go, through):
@@ -149,10 +149,10 @@ def _sent_back(id: str) -> Problem:
 
 def _loose(report: CommittedReport, on: str) -> Problem:
     """Why a proposal does not stand on what is to land before it."""
-    id, code = report["id"], "target.moved"
-    said = next((p for p in report["problems"] if p["code"] == code), None)
+    id, code = report.id, "target.moved"
+    said = next((p for p in report.problems if p.code == code), None)
     if said:
-        return Problem(code, f"{id}: {said['message']}", said["hint"])
+        return Problem(code, f"{id}: {said.message}", said.hint)
     return Problem(
         code,
         f"{records.branch(id)} does not stand on {on} as that is now",

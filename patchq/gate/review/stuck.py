@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.stacks import Footing
+from patchq.gate.report.schema import Report
 
 MOVED = "target.moved"
 
@@ -24,18 +24,18 @@ def lost(decision: Decision) -> Problem | None:
 def knows(report: Report, footing: Footing) -> bool:
     """Whether the report says already that the batch cannot be made where it is to stand."""
     start = since(report, footing)
-    return any(p["code"] == MOVED and p["message"].startswith(start) for p in report["problems"])
+    return any(p.code == MOVED and p.message.startswith(start) for p in report.problems)
 
 
 def since(report: Report, footing: Footing) -> str:
     if footing.commit is None:
         return f"the batch cannot stay where it stands ({footing.why}): "
-    where = report["target"] if footing.on is None else records.branch(footing.on)
+    where = report.target if footing.on is None else records.branch(footing.on)
     return f"{where} moved to {footing.commit[:12]}, and the batch cannot be made again there: "
 
 
 def stays(report: Report, footing: Footing, decision: Decision) -> Problem:
-    id, start = report["id"], since(report, footing)
+    id, start = report.id, since(report, footing)
     if decision.state == "duplicate":
         return Problem(
             MOVED,
@@ -47,7 +47,7 @@ def stays(report: Report, footing: Footing, decision: Decision) -> Problem:
     error = gone or next(p for p in decision.problems if p.severity == "error")
     hint = f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone"
     if footing.commit:
-        where = report["target"] if footing.on is None else records.branch(footing.on)
+        where = report.target if footing.on is None else records.branch(footing.on)
         hint = (
             f"send it again with `retries: {id}` and `base: {footing.commit[:12]}`, made on "
             f"{where} as it is now; or `patchq retry {id}` once what is in its way is gone"
@@ -62,8 +62,8 @@ def stays(report: Report, footing: Footing, decision: Decision) -> Problem:
 
 
 def checked_out(report: Report, footing: Footing, where: Path) -> Problem:
-    id, to = report["id"], (footing.commit or "")[:12]
-    follows = report["target"] if footing.on is None else records.branch(footing.on)
+    id, to = report.id, (footing.commit or "")[:12]
+    follows = report.target if footing.on is None else records.branch(footing.on)
     return Problem(
         MOVED,
         f"{records.branch(id)} is checked out in {where}, so it does not follow {follows}"

@@ -15,8 +15,8 @@ from threading import Event
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from patchq.core.model.errors import Busy, Fault
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Busy, Fault
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.rules import GateRules
@@ -189,20 +189,20 @@ class Feeder:
             report, claim = change.report, self._claim_of(change)
             if claim is None:
                 self._follow(change)
-            elif (given := queue.reserve(claim, report["id"])) != report["id"]:
-                message = f"batch {report['id']} has its verdict, and {given} is what it is here"
+            elif (given := queue.reserve(claim, report.id)) != report.id:
+                message = f"batch {report.id} has its verdict, and {given} is what it is here"
                 _LOG.error("%s", message)
                 Troubles(self.session.queue_root).note(
-                    f"claim.{report['id']}", message, "patchq fsck says which batch has the id"
+                    f"claim.{report.id}", message, "patchq fsck says which batch has the id"
                 )
-            elif report["state"] == "held":
+            elif report.state == "held":
                 queue.hold(claim, report, change.page)
                 self.tell(report)
             else:
                 queue.intend(claim, report, change.page)
                 verdicts.append((claim, change))
         if verdicts:
-            queue.enlist([(claim, change.report["id"]) for claim, change in verdicts])
+            queue.enlist([(claim, change.report.id) for claim, change in verdicts])
             queue.sync()
         for claim, change in verdicts:
             queue.publish(claim, change.report, change.page)
@@ -214,7 +214,7 @@ class Feeder:
     def _claim_of(self, change: RowChange) -> Claim | None:
         """The claim here, which is made where a worker made the batch for somebody here; None for a
         batch that has its verdict here.  A request's is with the answer that it got."""
-        claim, queue, id = self.open.get(change.token), self.session.queue, change.report["id"]
+        claim, queue, id = self.open.get(change.token), self.session.queue, change.report.id
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
             claim = directory_queue(queue).take_in(change.token, row.data, row.name)
@@ -230,10 +230,10 @@ class Feeder:
     def _follow(self, change: RowChange) -> None:
         """A later state of a batch that has its verdict here, or the same again after a crash."""
         queue, report = self.session.queue, change.report
-        before = queue.load(report["id"])
+        before = queue.load(report.id)
         if before is not None and before != report:
             queue.rewrite(report, change.page)
-            if before["state"] != report["state"]:
+            if before.state != report.state:
                 self.tell(report)
 
 

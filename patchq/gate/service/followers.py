@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Protocol
 
-from patchq.core.model.errors import Unreachable
+from patchq.gate.errors import Unreachable
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import restack

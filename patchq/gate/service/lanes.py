@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, InDoubt
-from patchq.core.model.report import WAITING, Report
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, InDoubt
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Tidying
@@ -29,6 +28,7 @@ from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
+from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.review import errands
 from patchq.gate.service.followers import Followers, ProposingQueue
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
@@ -152,7 +152,7 @@ class _Desk(RequestDesk):
         self._queue = queue
 
     def refused(self, report: Report) -> None:
-        with self._queue.acting_for(self._queue.feeder_of(report["id"])):
+        with self._queue.acting_for(self._queue.feeder_of(report.id)):
             super().refused(report)
 
 
@@ -199,7 +199,7 @@ def _prune(session: Session) -> None:
         return
     for id in islice(session.queue.older(session.clock() - days * _DAY), _MOST_PRUNED):
         report = session.queue.load(id)
-        if report and report["state"] not in WAITING:
+        if report and report.state not in WAITING:
             session.queue.forget(id)
 
 

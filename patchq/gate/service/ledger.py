@@ -20,10 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from patchq.core.model.report import LANDED, WAITING, Report
 from patchq.gate.queue import QueueEngine, spool
 from patchq.gate.queue.journal import Events
 from patchq.gate.queue.spool import Folder, disk_faults, verdicts
+from patchq.gate.report.schema import LANDED, WAITING, Report
 from patchq.gate.service.stats import Counts, Key, add, counted, taken_back
 
 COUNTS = "counts.json"
@@ -150,7 +150,7 @@ class Ledger:
             events.close()
         for id in told - settled.open.keys() - {*settled.reverted}:
             report = self._queue.load(id)
-            if report is not None and report["state"] == "reverted":
+            if report is not None and report.state == "reverted":
                 add(settled.counts, taken_back(report))
                 self._remember(id)
 
@@ -171,7 +171,7 @@ class Ledger:
             pass
         self._count_reverts()
         sums, settled = self._sums, self._sums.settled
-        going = {report["id"]: report for report in reports if report["id"] not in sums.last}
+        going = {report.id: report for report in reports if report.id not in sums.last}
         for id, report in going.items():
             own = counted(report)
             add(sums.gone, own)
@@ -195,16 +195,16 @@ class Ledger:
             return
         report = self._queue.load(id)
         own = counted(report) if report else _none()
-        if report is None or report["state"] in WAITING:
+        if report is None or report.state in WAITING:
             settled.open[id] = at, own
             return
         del settled.open[id]
         add(settled.counts, own)
         if id in settled.reverted:  # the journal told of it before the register did
             add(settled.counts, taken_back(report), -1)
-        elif report["state"] == "reverted":
+        elif report.state == "reverted":
             self._remember(id)
-        if report["state"] in LANDED:
+        if report.state in LANDED:
             settled.landing = max(settled.landing or 0.0, at or 0.0)
 
     @disk_faults

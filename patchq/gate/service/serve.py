@@ -17,8 +17,8 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault, Interrupted, Unreachable, UsageError
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, Interrupted, Unreachable, UsageError
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.files import keep_heap_small
 from patchq.gate.land import reports, worker
@@ -294,7 +294,7 @@ def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
 
 
 def _cluster(config: Config) -> object:
-    return "cluster" in config.given, config.cluster
+    return config.has_cluster, config.cluster
 
 
 def drain(

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq import __version__
-from patchq.core.model.report import VERDICTS, WAITING, Report
 from patchq.core.model.values import State
 from patchq.gate.git import files
+from patchq.gate.report.schema import VERDICTS, WAITING, Report
 from patchq.llm.client import NORMAL_ENDS
 
 _LOG = logging.getLogger("patchq")
@@ -43,10 +43,10 @@ PLACES = {"agent": 1, "model": 2, "format": 3}
 
 def verdict(report: Report) -> State:
     """The state with which the report first appeared."""
-    state = report["state"]
+    state = report.state
     if state in VERDICTS:
         return state
-    return "applied" if state == "reverted" and report["mode"] == "auto" else "proposed"
+    return "applied" if state == "reverted" and report.mode == "auto" else "proposed"
 
 
 def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
@@ -54,55 +54,55 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     person decided of a proposal, each code that refused it, the rungs and states of its edits, what
     was corrected, its attempts, its hooks' ends, and the seconds that deciding and hooks took."""
     yield "verdict", "", verdict(report), 1
-    if verdict(report) == "proposed" and report["state"] not in WAITING:
-        yield "decision", "", "accepted" if report["state"] == "reverted" else report["state"], 1
+    if verdict(report) == "proposed" and report.state not in WAITING:
+        yield "decision", "", "accepted" if report.state == "reverted" else report.state, 1
     for form, what, number in reverted(report):
         yield "revert", form, what, number
-    for code in {p["code"] for p in report["problems"] if p["severity"] == "error"}:
+    for code in {p.code for p in report.problems if p.severity == "error"}:
         yield "reason", "", code, 1
-    forms = {edit["id"]: edit["format"] or "" for edit in report["edits"]}
-    for edit in report["edits"]:
-        yield "edit", edit["format"] or "", edit["state"], 1
-        if edit["match"]:
-            yield "match", edit["format"] or "", edit["match"], 1
-    for change in report["corrections"]:
-        yield "correction", forms.get(change["edit"], ""), f"{change['what']} by {change['by']}", 1
-    if "model_ms" in (report["timings"] or {}):
+    forms = {edit.id: edit.format or "" for edit in report.edits}
+    for edit in report.edits:
+        yield "edit", edit.format or "", edit.state, 1
+        if edit.match:
+            yield "match", edit.format or "", edit.match, 1
+    for change in report.corrections:
+        yield "correction", forms.get(change.edit, ""), f"{change.what} by {change.by}", 1
+    if "model_ms" in (report.timings or {}):
         yield "correction", "", "tried", 1
-    for attempt in report["attempts"]:
-        yield "attempt", "", f"{attempt['form']} {attempt['stop']}", 1
+    for attempt in report.attempts:
+        yield "attempt", "", f"{attempt.form} {attempt.stop}", 1
     if cut := _cut(report):
         yield "truncated", "", "answer", cut
-    for run in report["hooks"]:
-        end = "passed" if run["exit"] == 0 else "timeout" if run["exit"] is None else "refused"
-        yield "hook", run["id"], end, 1
-        yield "seconds", run["id"], "hook", run["seconds"]
-    yield "seconds", "", "decide", sum((report["timings"] or {}).values()) / 1000
+    for run in report.hooks:
+        end = "passed" if run.exit == 0 else "timeout" if run.exit is None else "refused"
+        yield "hook", run.id, end, 1
+        yield "seconds", run.id, "hook", run.seconds
+    yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
 
 
 def reverted(report: Report) -> Iterator[tuple[str, str, float]]:
     """The batch, and its edits by their formats, if it was taken back after it had landed."""
-    if report["state"] != "reverted":
+    if report.state != "reverted":
         return
     yield "", "batches", 1
-    done = Counter(e["format"] or "" for e in report["edits"] if e["state"] == "applied")
+    done = Counter(e.format or "" for e in report.edits if e.state == "applied")
     for form, number in done.items():
         yield form, "edits", number
 
 
 def _cut(report: Report) -> int:
     """How many answers were cut: of those that were asked for, or the response itself."""
-    stops = [attempt["stop"] for attempt in report["attempts"]]
+    stops = [attempt.stop for attempt in report.attempts]
     if stops:
         return sum(stop not in NORMAL_ENDS and not stop.startswith("llm.") for stop in stops)
-    return int(any(problem["code"] == "response.truncated" for problem in report["problems"]))
+    return int(any(problem.code == "response.truncated" for problem in report.problems))
 
 
 def counted(report: Report) -> Counts:
     """What one report counts."""
     counts: Counts = defaultdict(int)
     for kind, form, value, number in _counted(report):
-        counts[kind, report["agent"] or "", report["model"] or "", form, value] += number
+        counts[kind, report.agent or "", report.model or "", form, value] += number
     return counts
 
 

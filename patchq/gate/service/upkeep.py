@@ -25,14 +25,14 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from patchq.core.model.errors import Busy
-from patchq.core.model.report import WAITING, Report
+from patchq.gate.errors import Busy
 from patchq.gate.git import records
 from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.spool import Folder, disk_faults
+from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.service.ledger import Ledger
 from patchq.gate.service.stats import MetricsFile
 
@@ -163,7 +163,7 @@ class Retention:
                 break
         if old:
             ledger.keep(old)
-            session.queue.forget(*(report["id"] for report in old))
+            session.queue.forget(*(report.id for report in old))
             session.queue.sync()
             ledger.removed()
         return more
@@ -172,7 +172,7 @@ class Retention:
 def _finished(session: Session, id: str) -> Report | None:
     """The report of a batch that nobody waits for any more."""
     report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
-    return report if report and report["state"] not in WAITING else None
+    return report if report and report.state not in WAITING else None
 
 
 @disk_faults
@@ -232,8 +232,8 @@ class Upkeep:
 
     def count(self, report: Report) -> None:
         """Take note of a verdict."""
-        self.verdicts[report["state"]] += 1
-        self._tidying.due |= report["commit"] is not None
+        self.verdicts[report.state] += 1
+        self._tidying.due |= report.commit is not None
         self._until_renewal -= 1
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from patchq.core.model.errors import ObjectDamaged
 from patchq.core.model.listing import Listing
+from patchq.gate.errors import ObjectDamaged
 
 PATHS = ("a/b/c.py", "a/c.py", "c.py", "c.pyx", "d/C.py", "d/xc.py", "e/cafe\u0301", "e/n\nl")
 

@@ -210,8 +210,8 @@ def test_the_size_of_a_diff_is_the_number_of_its_lines(before: bytes, after: byt
         assert counted is None
     else:
         assert counted is not None
-        assert counted["files"] == 1
-        assert counted["added"] - counted["deleted"] == len(new) - len(old)
+        assert counted.files == 1
+        assert counted.added - counted.deleted == len(new) - len(old)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_the_size_of_a_diff_is_the_number_of_its_lines(before: bytes, after: byt
 def test_sizes(changes: list[FileChange], expected: tuple[int, int, int]) -> None:
     counted = size(unified(changes))
     assert counted is not None
-    assert (counted["files"], counted["added"], counted["deleted"]) == expected
+    assert (counted.files, counted.added, counted.deleted) == expected
     diff = unified(changes, as_bytes={change.path for change in changes})
     bare = size(diff)
     assert bare is not None
-    assert tuple(bare.values()) == (len(changes), 0, 0)
+    assert (bare.files, bare.added, bare.deleted) == (len(changes), 0, 0)

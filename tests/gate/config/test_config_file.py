@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from patchq.core.resolve import readings
 from patchq.core.text import yamlio
@@ -99,6 +100,10 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
         ("version: true", "1:10 version: expected 1, got `true`"),
         ("mode: on", "1:7 mode: expected `review` or `auto`, got `on`"),
         ("target: a b", "1:9 target: expected the name of a branch, got `a b`"),
+        (
+            'target: "main\\n"',
+            "1:9 target: expected the name of a branch, got `main?`",
+        ),
         ("target: -x", "1:9 target: expected the name of a branch, got `-x`"),
         ("targets: main", "1:10 targets: expected a list, got `main`"),
         ("mode: auto\nmode: auto", "2:1 mode: expected once, got it again after line 1"),
@@ -106,16 +111,37 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
         ("queue: []", "1:8 queue: expected keys and values, got a list"),
         ("queue: {path: }", "1:15 queue.path: expected text, got nothing"),
         ("queue: {watch: inotify}", "1:16 queue.watch: expected `auto` or `poll`, got `inotify`"),
-        ("queue: {poll_seconds: 0}", "1:23 queue.poll_seconds: expected more than 0, got `0`"),
-        ("queue: {poll_seconds: 1e10}", "1:23 queue.poll_seconds: expected 1000000000 or less"),
-        ("queue: {poll_seconds: 1m}", "1:23 queue.poll_seconds: expected a number, got `1m`"),
-        ("queue: {retention_days: -1}", "1:25 queue.retention_days: expected 0 or more, got `-1`"),
-        ("limits: {files: 1.5}", "1:17 limits.files: expected a whole number, got `1.5`"),
-        ("limits: {edits: true}", "1:17 limits.edits: expected a whole number, got `true`"),
+        (
+            "queue: {poll_seconds: 0}",
+            "1:23 queue.poll_seconds: expected a number above 0, at most 1000000000, got `0`",
+        ),
+        (
+            "queue: {poll_seconds: 1e10}",
+            "1:23 queue.poll_seconds: expected a number above 0, at most 1000000000",
+        ),
+        (
+            "queue: {poll_seconds: 1m}",
+            "1:23 queue.poll_seconds: expected a number above 0, at most 1000000000, got `1m`",
+        ),
+        (
+            "queue: {retention_days: -1}",
+            "1:25 queue.retention_days: expected a whole number, at least 0, got `-1`",
+        ),
+        (
+            "limits: {files: 1.5}",
+            "1:17 limits.files: expected a whole number above 0, got `1.5`",
+        ),
+        (
+            "limits: {edits: true}",
+            "1:17 limits.edits: expected a whole number above 0, got `true`",
+        ),
         ("confirm: yes", "1:10 confirm: expected true or false, got `yes`"),
         ("paths: {deny: ['[z-a]']}", "1:16 paths.deny[0]: expected a gitignore pattern, got"),
         ("paths: {deny: [{a: b}]}", "1:16 paths.deny[0]: expected text, got keys and values"),
-        ("match: {confidence: 1.1}", "1:21 match.confidence: expected 1 or less, got `1.1`"),
+        (
+            "match: {confidence: 1.1}",
+            "1:21 match.confidence: expected a number from 0 to 1, got `1.1`",
+        ),
         ("match: {rungs: [fuzzy]}", "1:17 match.rungs[0]: expected `exact`, "),
         ("match: {rungs: [elided, exact]}", "1:16 match.rungs: expected `exact`, then others"),
         ("match: {rungs: []}", "1:16 match.rungs: expected `exact`, then others"),
@@ -196,7 +222,7 @@ def used_keys(value: object, at: str = "") -> Iterator[str]:
 
 def test_the_sample_is_the_defaults_and_the_gate() -> None:
     sample = config_file.parse(config_file.sample().encode())
-    assert sample.but(hooks=()) == Config()
+    assert replace(sample, hooks=()) == Config()
     assert [(hook.stage, hook.run) for hook in sample.hooks] == [("pre-apply", "patchq:pre-apply")]
 
 

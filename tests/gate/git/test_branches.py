@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from patchq.core.model.errors import Declined, Fault, InDoubt, Unreachable
+from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.errors import Busy, DiskFault, RepositoryFault
+from patchq.gate.errors import Busy, DiskFault, RepositoryFault
 from patchq.gate.git import files, refs
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository

@@ -8,8 +8,8 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from patchq.core.model.errors import RepositoryFault, UsageError
 from patchq.core.model.values import FileChange
+from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import AnyObject, Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.errors import CannotSign
+from patchq.gate.errors import CannotSign
 from patchq.gate.git import signing as module
 from patchq.gate.git.command import Git
 from patchq.gate.git.objects import Identity

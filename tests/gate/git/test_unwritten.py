@@ -11,8 +11,8 @@ from threading import Event, Thread
 
 import pytest
 
-from patchq.core.model.errors import RepositoryFault
 from patchq.core.model.values import FileChange
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git import unwritten
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository

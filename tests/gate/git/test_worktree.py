@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.core.model.errors import Busy, Fault, RepositoryFault
 from patchq.core.model.values import FileChange
+from patchq.gate.errors import Busy, Fault, RepositoryFault
 from patchq.gate.git import refs
 from patchq.gate.git.branches.worktree import Follow, recover
 from patchq.gate.git.checkout import Checkout, checkouts

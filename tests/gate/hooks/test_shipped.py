@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from patchq.core.model.report import HookPlan
 from patchq.core.model.values import FileChange
 from patchq.core.text.unified import unified
 from patchq.gate.hooks import shipped
@@ -62,7 +61,7 @@ def run(
 def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
     judge = shipped.judge(name, environ)
     assert judge
-    return judge(cast(HookPlan, given))
+    return judge(given)
 
 
 # ---------------------------------------------------------------- the package

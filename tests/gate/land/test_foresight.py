@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import Source
 from patchq.gate.config import config_file
 from patchq.gate.git.merges import touching
@@ -19,6 +18,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips, compose
 from patchq.gate.queue import Claim, layout
 from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.report.schema import Report
 from tests.helpers.command import block, drop
 from tests.helpers.gitrepo import git, identity, make_repo
 

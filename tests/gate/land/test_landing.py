@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.report.document import KEYS
+from patchq.gate.report.schema import Report
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
@@ -103,7 +103,7 @@ def test_refs_and_reflog(repo: Path, way: str) -> None:
 def test_report_says_what_was_done(repo: Path, way: str) -> None:
     base = git("rev-parse", "main", cwd=repo)
     told = land(repo, way)
-    assert list(told) == list(KEYS)
+    assert list(told) == list(Report.__struct_fields__)
     assert told["schema"] == "patchq.report/1"
     assert told["state"] == ("applied" if way == "auto" else "accepted")
     assert told["source"] == {
@@ -178,7 +178,7 @@ def test_refusal_leaves_nothing(repo: Path) -> None:
     before = git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))
     told = run(repo, RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)
     assert (git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))) == before
-    assert list(told) == list(KEYS)
+    assert list(told) == list(Report.__struct_fields__)
     assert (told["commit"], told["tree"], told["branch"]) == (None, None, None)
     assert [e["state"] for e in told["edits"]] == ["ready", "ready", "ready", "failed"]
     assert told["retry"]["prompt"]

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.errors import InDoubt
-from patchq.core.model.report import Report
 from patchq.gate.config import config_file
+from patchq.gate.errors import InDoubt
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import worker
@@ -24,6 +23,7 @@ from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.report.message import trailers
+from patchq.gate.report.schema import Report
 from tests.helpers.command import block
 from tests.helpers.gitrepo import git, make_repo
 
@@ -126,13 +126,13 @@ class Cluster:
         for commit in session.repo.commits(session.branches.tip("main") or ""):
             there += [(id, commit.oid) for id in trailers(commit.message).get("Patchq-Batch", [])]
         reports = {name[:1]: session.queue.load(name[:1]) for name in RESPONSES}
-        assert sorted(report["id"] for report in told) == sorted(reports), "told of once"
+        assert sorted(report.id for report in told) == sorted(reports), "told of once"
         for id, report in reports.items():
             assert report
             at = session.branches.tip(f"patchq/{id}")
             landed = [commit for batch, commit in there if batch == id]
-            assert landed == ([report["commit"]] if report["state"] == "applied" else [])
-            assert at == (report["commit"] if report["state"] == "proposed" else None)
+            assert landed == ([report.commit] if report.state == "applied" else [])
+            assert at == (report.commit if report.state == "proposed" else None)
 
 
 @pytest.fixture
@@ -200,4 +200,4 @@ def test_what_lands_after_it_was_asked_for_gets_its_verdict_at_once(
     told = give_verdicts(beside(session, slow, method, 2))
     assert (cluster.hub / "declined").exists()
     cluster.judge(session, told)
-    assert {report["state"] for report in told} == {"applied"}
+    assert {report.state for report in told} == {"applied"}

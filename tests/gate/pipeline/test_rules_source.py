@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.door import Door
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 
@@ -305,7 +305,15 @@ def test_the_record_changes_by_target_alone(tmp_path: Path) -> None:
     patchq("init", cwd=repo)
     assert recorded(repo) == "trunk"
     assert "say --target" in patchq("init", "--remote", "origin", cwd=repo, code=2).err
-    assert "there is no branch gone" in patchq("init", "--target", "gone", cwd=repo, code=2).err
+    git("symbolic-ref", "refs/heads/alias", "refs/heads/main", cwd=repo)
+    refusals = {
+        "gone": "there is no branch gone; create it",
+        "": "an empty name cannot be the name of a branch; name the branch whose rules count",
+        "a b": "'a b' cannot be the name of a branch",
+        "alias": "alias is a symbolic ref, and has no rules of its own; name the branch that it",
+    }
+    for name, refusal in refusals.items():
+        assert refusal in patchq("init", "--target", name, cwd=repo, code=2).err
     (repo / ".git/patchq.yaml").write_text("landing: {remote: origin}\n")
     said = patchq("init", "--target", "main", "--remote", "origin", cwd=repo).err
     assert "origin/main is the home branch from now on, no longer trunk" in said
@@ -366,6 +374,8 @@ def test_a_home_branch_that_is_gone(tmp_path: Path) -> None:
     daemon(repo, work)
     git("branch", "-q", "-D", "main", cwd=repo)
     assert "patchq init --target" in patchq("run", cwd=repo, code=2).err
+    git("symbolic-ref", "refs/heads/main", "refs/heads/other", cwd=repo)
+    assert "home branch main is a symbolic ref" in patchq("run", cwd=repo, code=2).err
 
 
 def test_a_daemon_follows_the_home_branch(tmp_path: Path) -> None:

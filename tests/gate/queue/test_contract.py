@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, Unpack
+from typing import Any, Protocol
 
 import pytest
 
-from patchq.core.model.errors import Busy, DiskFault, QueueLocked
-from patchq.core.model.report import Report, ReportChanges
 from patchq.core.model.values import Outcome, State
+from patchq.gate.errors import Busy, DiskFault, QueueLocked
 from patchq.gate.queue import Claim, QueueEngine
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.memory import MemoryQueue, Store
 from patchq.gate.report.document import to_json, with_state
+from patchq.gate.report.schema import Report
 
 Known = Callable[[str], bool]
 LIMIT = 1000
@@ -70,9 +70,7 @@ def queue(again: Open) -> QueueEngine:
     return queue
 
 
-def report(
-    claim: Claim, id: str, state: State = "applied", **more: Unpack[ReportChanges]
-) -> Report:
+def report(claim: Claim, id: str, state: State = "applied", **more: Any) -> Report:
     return with_state(to_json(Outcome(id, state, claim.source, "review")), state, **more)
 
 

@@ -24,17 +24,17 @@ from typing import Any
 import pytest
 
 from bench.crash import strace
-from patchq.core.model.errors import DiskFault, Fault, QueueLocked, UsageError
-from patchq.core.model.report import Report
 from patchq.core.model.values import Outcome, State
+from patchq.gate.errors import DiskFault, Fault, QueueLocked, UsageError
 from patchq.gate.git.files import being_written
-from patchq.gate.queue import Claim
+from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.journal import Events
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.register import Register
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
 
 LIMIT = 1000
 SETTLE = 0.15
@@ -98,7 +98,7 @@ def test_what_was_intended_is_published_as_it_stands(root: Path, queue: Director
         last = told if same else report(claim, id, "superseded")
         queue.publish(claim, last, "# page\n")
         found = root / f"done/{id}.report.json"
-        assert json.loads(found.read_bytes()) == last
+        assert spool.report(found.read_bytes()) == last
         assert (found.stat().st_ino == inode) is same
 
 
@@ -153,7 +153,7 @@ def test_a_step_looks_once_for_each_directory(
     queue.intend(claims[1], told, "# page\n")
     (root / "done").rename(root / "gone")
     queue.publish(claims[1], told, "# page\n")
-    assert json.loads((root / "done/y.report.json").read_bytes()) == told
+    assert spool.report((root / "done/y.report.json").read_bytes()) == told
 
 
 @pytest.mark.parametrize("killed_first", [False, True])
@@ -272,7 +272,7 @@ def test_a_hostile_name_is_only_ever_data(root: Path, queue: DirectoryQueue, nam
     finish(queue, claim, "id")
     told = queue.load("id")
     assert told is not None
-    assert told["source"]["name"] == claim.source.name
+    assert told.source.name == claim.source.name
     assert queue.body("id") == b"text"
     queue.release()
     assert len(tree(root)) == 3
@@ -515,7 +515,7 @@ def test_what_was_held_is_never_out_of_sight(root: Path, queue: DirectoryQueue) 
 
     def one(other: DirectoryQueue, id: str) -> str:
         told = other.load(id)
-        return f"{told and told['state']} {other.body(id)!r}"
+        return f"{told and told.state} {other.body(id)!r}"
 
     def looks(look: Callable[[DirectoryQueue], set[str]]) -> set[str]:
         with contextlib.closing(DirectoryQueue(root)) as other:
@@ -757,7 +757,7 @@ _MOUNTS = ["unshare", "-rm"]
 def test_f17_directories_on_different_file_systems_are_refused(root: Path) -> None:
     acquire = (
         "import sys; from pathlib import Path\n"
-        "from patchq.core.model.errors import UsageError\n"
+        "from patchq.gate.errors import UsageError\n"
         "from patchq.gate.queue.directory import DirectoryQueue\n"
         "try: DirectoryQueue(Path(sys.argv[1])).acquire()\n"
         "except UsageError as error: print(error.message, '|', error.hint)\n"
@@ -958,7 +958,7 @@ def _work(root: Path, started: Callable[[], object] = lambda: None) -> None:
 
     def decide(claims: list[Claim]) -> None:
         for claim in claims:
-            if claim.intended and claim.intended["state"] != "held":
+            if claim.intended and claim.intended.state != "held":
                 queue.publish(claim, claim.intended, "# again")
                 continue
             id, number = claim.id or queue.reserve(claim, "fix"), int(claim.data)
@@ -1080,15 +1080,15 @@ def _check_verdicts(root: Path, count: int) -> None:
     told = [queue.load(id) for id in queue.ids()]
     reports = [entry for entry in told if entry is not None]
     assert len(told) == len(reports) == count
-    assert len({entry["source"]["sha256"] for entry in reports}) == count
+    assert len({entry.source.sha256 for entry in reports}) == count
     for entry in reports:
-        body = queue.body(entry["id"])
+        body = queue.body(entry.id)
         assert body is not None
-        assert entry["source"]["name"] == f"{int(body)}.md"
+        assert entry.source.name == f"{int(body)}.md"
         folder = "rejected" if int(body) % 2 else "done"
-        assert (root / folder / f"{entry['id']}.report.json").is_file()
-        assert (root / folder / f"{entry['id']}.report.md").is_file()
-        assert list(queue.by_source(entry["source"]["sha256"])) == [entry["id"]]
+        assert (root / folder / f"{entry.id}.report.json").is_file()
+        assert (root / folder / f"{entry.id}.report.md").is_file()
+        assert list(queue.by_source(entry.source.sha256)) == [entry.id]
     assert len(tree(root)) == 3 * count
     queue.close()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from patchq.core.model.report import Report, ReviewEntry
 from patchq.core.model.values import Outcome, Source
 from patchq.gate.queue import journal
 from patchq.gate.queue.directory import DirectoryQueue
@@ -18,6 +18,7 @@ from patchq.gate.queue.journal import Events, Journal
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.spool import Folder
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Moment, Report, ReviewEntry
 
 
 @pytest.fixture
@@ -46,16 +47,12 @@ def test_each_change_of_state_is_told_once(root: Path) -> None:
     first = verdict(queue, "a", "proposed")
     verdict(queue, "b", "rejected")
     middle = Events(root).last
-    queue.rewrite({**first, "diff": "another"}, "page")  # no change of state
+    queue.rewrite(replace(first, diff="another"), "page")  # no change of state
     for seconds in (1, 2):
-        asks: ReviewEntry = {
-            "state": "changes_requested",
-            "by": "A",
-            "at": {"unix": seconds, "iso": ""},
-            "comments": [],
-        }
-        queue.rewrite({**first, "review": asks}, "page")
-    queue.rewrite({**first, "state": "accepted"}, "page")
+        at = Moment(unix=seconds, iso="")
+        asks = ReviewEntry(state="changes_requested", by="A", at=at, comments=[])
+        queue.rewrite(replace(first, review=asks), "page")
+    queue.rewrite(replace(first, state="accepted"), "page")
     later = [("changes_requested", "a"), ("changes_requested", "a"), ("accepted", "a")]
     whole = [("claimed", "a"), ("proposed", "a"), ("claimed", "b"), ("refused", "b"), *later]
     assert told(root) == whole
@@ -93,7 +90,7 @@ def test_who_dies_before_it_tells_is_told_for(
     monkeypatch.setattr(journal, "_write", die)
     act: dict[str, Callable[[], object]] = {
         "register": partial(verdict, queue, "b", "rejected"),
-        "mark": partial(queue.rewrite, {**made, "state": "accepted"}, "page"),
+        "mark": partial(queue.rewrite, replace(made, state="accepted"), "page"),
     }
     with pytest.raises(KeyboardInterrupt):
         act[how]()
@@ -114,7 +111,7 @@ def test_what_never_came_to_be_is_not_told(root: Path, monkeypatch: pytest.Monke
     made = verdict(queue, "a", "proposed")
     monkeypatch.setattr("patchq.gate.queue.spool.Folder.put", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        queue.rewrite({**made, "state": "accepted"}, "page")
+        queue.rewrite(replace(made, state="accepted"), "page")
     monkeypatch.undo()
     queue.heal()
     assert told(root) == [("claimed", "a"), ("proposed", "a")]
@@ -124,7 +121,7 @@ def test_what_another_told_meanwhile_is_not_told_again(root: Path) -> None:
     queue, other = DirectoryQueue(root), DirectoryQueue(root)
     made = verdict(queue, "a", "proposed")
     place = Journal(queue._base)
-    with place.telling({**made, "state": "accepted"}, marked=False):
+    with place.telling(replace(made, state="accepted"), marked=False):
         put = queue._done.put
         put("a.report.json", b'{"id": "a", "state": "accepted", "source": {"name": "x"}}')
         other.heal()
@@ -217,7 +214,7 @@ def test_what_is_held_back_is_not_told_behind_what_came_of_it(root: Path) -> Non
         one = report(queue.reserve(claim, claim.source.name[:3]), "proposed", claim.source)
         queue.publish(claim, one, "page")
         made.append(one)
-    other.rewrite({**made[3], "state": "accepted"}, "page")
+    other.rewrite(replace(made[3], state="accepted"), "page")
     queue.tell()
     assert told(root)[0] == ("accepted", "b03")
     assert [kind for kind, batch in told(root) if batch == "b03"] == ["accepted"]

@@ -15,13 +15,13 @@ from functools import partial
 import psycopg
 import pytest
 
-from patchq.core.model.errors import DatabaseFault, LaneLost
-from patchq.core.model.report import Report
 from patchq.core.model.values import Outcome, State
+from patchq.gate.errors import DatabaseFault, LaneLost
 from patchq.gate.queue import Claim
 from patchq.gate.queue.postgres.engine import PostgresQueue
 from patchq.gate.queue.postgres.schema import migrate
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
 from tests.helpers import postgres
 
 Open = Callable[..., PostgresQueue]

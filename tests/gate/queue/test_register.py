@@ -10,13 +10,13 @@ from zlib import crc32
 
 import pytest
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import Outcome, Problem, Source
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.queue.register import Past, Register, shard
 from patchq.gate.queue.spool import Folder
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
 
 GONE = Past("rejected", 1_700_000_000, None, "match.none")
 

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 
-from patchq.core.model.report import Report, kind_of
 from patchq.core.model.values import Outcome, Source
 from patchq.gate.queue import Claim, journal, untold
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.journal import Events
 from patchq.gate.queue.layout import create
-from patchq.gate.queue.spool import Folder
+from patchq.gate.queue.spool import Folder, encode
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report, kind_of
 
 LIVES = 40
 
@@ -48,7 +50,7 @@ def land(queue: DirectoryQueue, claims: Sequence[Claim], state: str) -> list[Rep
     made = [report(id, state, claim.source) for id, claim in zip(ids, claims, strict=True)]
     for claim, one in zip(claims, made, strict=True):
         queue.intend(claim, one, "page")
-    queue.enlist([(claim, one["id"]) for claim, one in zip(claims, made, strict=True)])
+    queue.enlist([(claim, one.id) for claim, one in zip(claims, made, strict=True)])
     for claim, one in zip(claims, made, strict=True):
         queue.publish(claim, one, "page")
     queue.tell()
@@ -66,7 +68,7 @@ def told(root: Path) -> dict[str, list[str]]:
 def reports(root: Path) -> Iterator[Report]:
     for folder in ("active", "done", "rejected"):
         for path in (root / folder).glob("*.report.json"):
-            yield json.loads(path.read_bytes())
+            yield convert(json.loads(path.read_bytes()), Report)
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def life(root: Path, number: int, rng: random.Random) -> None:
             queue.hold(claim, report(queue.reserve(claim, f"h{number}"), "held", claim.source), "p")
         made = land(queue, claims[1:], "proposed")
         for one in made[:2] if number % 7 == 6 else ():
-            DirectoryQueue(root).rewrite({**one, "state": "accepted"}, "page")
+            DirectoryQueue(root).rewrite(replace(one, state="accepted"), "page")
     finally:
         queue.close()
 
@@ -130,7 +132,7 @@ def test_each_change_is_told_once_whoever_is_killed_when(
     queue.close()
     known = told(root)
     for one in reports(root):
-        kinds = known.get(one["id"], [])
+        kinds = known.get(one.id, [])
         assert kinds[-1:] == [kind_of(one)]
         assert len(set(kinds)) == len(kinds)
 
@@ -197,10 +199,13 @@ def test_what_began_before_a_start_and_is_seen_behind_it_is_told(
 ) -> None:
     """A command that says what it means to do, waits while daemons start, and dies in the end."""
     command = DirectoryQueue(root)
-    with suppress(Killed), command._told(proposed, {**proposed, "state": "accepted"}, marked=False):
+    with (
+        suppress(Killed),
+        command._told(proposed, replace(proposed, state="accepted"), marked=False),
+    ):
         start(root)
         start(root)
-        command._done.put("a.report.json", json.dumps({**proposed, "state": "accepted"}).encode())
+        command._done.put("a.report.json", encode(replace(proposed, state="accepted")))
         killer(1)
     killer(-1)
     assert told(root) == {"a": ["proposed"]}
@@ -214,7 +219,7 @@ def test_what_never_came_to_be_is_not_told_behind_a_summary(
 ) -> None:
     killer(2)
     with pytest.raises(Killed):
-        DirectoryQueue(root).rewrite({**proposed, "state": "accepted"}, "page")
+        DirectoryQueue(root).rewrite(replace(proposed, state="accepted"), "page")
     killer(-1)
     for _ in range(3):
         start(root)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.report import BaseEntry, Moment, RetryEntry, SizeEntry, SourceEntry
-from patchq.core.model.values import EditOutcome, Outcome, Problem, Source, State
+from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source, State
 from patchq.core.text import quote
 from patchq.gate.report import document
-from patchq.gate.report.document import MAX_BYTES, dumps, to_json, with_problems, with_state
+from patchq.gate.report.document import MAX_BYTES, dumps, plain, to_json, with_problems, with_state
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Moment, Report, RetryEntry, SizeEntry, SourceEntry
 from tests.helpers.outcomes import EVIL, GOOD, MISSED, PROPOSED, REFUSED, SEVERAL
 
 TEXT, NUMBER, NONE = str, (int, float), type(None)
@@ -104,7 +105,7 @@ def check(value: object, expected: Any, place: str = "report") -> None:
             for key, inner in expected.items():
                 check(value[key], inner, f"{place}.{key}")
     elif isinstance(expected, list):
-        assert isinstance(value, list) or (value is None and expected == [int]), place
+        assert isinstance(value, list | tuple) or (value is None and expected == [int]), place
         for entry in value or ():
             check(entry, expected[0], place)
     else:
@@ -123,32 +124,26 @@ def check(value: object, expected: Any, place: str = "report") -> None:
 )
 def test_a_report_has_every_key_and_no_other(outcome: Outcome) -> None:
     report = to_json(outcome)
-    check(report, SCHEMA)
-    assert json.loads(dumps(report)) == report
+    check(plain(report), SCHEMA)
+    assert convert(json.loads(dumps(report)), Report) == report
     assert list(json.loads(dumps(report))) == list(SCHEMA)
 
 
 def test_what_a_report_says() -> None:
     report = to_json(PROPOSED)
-    assert report["schema"] == "patchq.report/1"
-    source: SourceEntry = {"name": "fix.md", "sha256": "5e" * 32, "bytes": 1234}
-    assert report["source"] == source
-    base: BaseEntry = {"commit": "ba5e" * 10, "how": "inferred"}
-    assert report["base"] == base
-    assert report["edits"][0]["at"] == [3, 9]
-    assert report["edits"][0]["lines"] == [4, 6]
-    assert report["message"] == "Stop at 3"
-    received: Moment = {"unix": 0.25, "iso": "1970-01-01T00:00:00Z"}
-    assert report["received"] == received
-    size: SizeEntry = {"files": 1, "added": 1, "deleted": 1}
-    assert report["size"] == size
-    assert to_json(REFUSED)["size"] is None
-    retry: RetryEntry = {"prompt": None, "of": "fix-41"}
-    assert report["retry"] == retry
-    assert to_json(REFUSED)["problems"][1]["alias"] == "EDIT_NO_OCCURRENCE_FOUND"
-    other = to_json(REFUSED)["problems"][3]["conflicts_with"]
+    assert report.schema == "patchq.report/1"
+    assert report.source == SourceEntry(name="fix.md", sha256="5e" * 32, bytes=1234)
+    assert report.base == Base("ba5e" * 10, "inferred")
+    assert (report.edits[0].at, report.edits[0].lines) == ((3, 9), (4, 6))
+    assert report.message == "Stop at 3"
+    assert report.received == Moment(unix=0.25, iso="1970-01-01T00:00:00Z")
+    assert report.size == SizeEntry(files=1, added=1, deleted=1)
+    assert to_json(REFUSED).size is None
+    assert report.retry == RetryEntry(prompt=None, of="fix-41")
+    assert to_json(REFUSED).problems[1].alias == "EDIT_NO_OCCURRENCE_FOUND"
+    other = to_json(REFUSED).problems[3].conflicts_with
     assert other
-    assert other["lines"] == [4, 5]
+    assert other.lines == (4, 5)
 
 
 @pytest.mark.parametrize(
@@ -163,33 +158,33 @@ def test_what_a_report_says() -> None:
 )
 def test_only_a_commit_has_a_commit(state: State, committed: bool, branch: str | None) -> None:
     report = to_json(replace(PROPOSED, state=state))
-    assert (report["commit"] is not None) == (report["tree"] is not None) == committed
-    assert report["branch"] == branch
+    assert (report.commit is not None) == (report.tree is not None) == committed
+    assert report.branch == branch
 
 
 def test_a_later_state_keeps_the_rest() -> None:
     report = to_json(PROPOSED)
     accepted = with_state(report, "accepted", commit="ac" * 20)
-    assert list(accepted) == list(report)
-    assert {key for key, value in accepted.items() if (key, value) not in report.items()} == {
+    fields = Report.__struct_fields__
+    assert {key for key in fields if getattr(accepted, key) != getattr(report, key)} == {
         "state",
         "decided",
         "commit",
         "branch",
     }
-    before: Moment = {"unix": 1.5, "iso": "1970-01-01T00:00:01Z"}
-    assert report["decided"] == before
-    assert accepted["decided"] != before
-    assert with_state(accepted, "accepted")["decided"] == accepted["decided"]
-    assert with_state(report, "proposed")["branch"] == "patchq/fix-42"
-    with pytest.raises(ValueError, match="has no comit; it has schema, id"):
-        with_state(report, "accepted", comit="x")  # type: ignore[call-arg]
+    before = Moment(unix=1.5, iso="1970-01-01T00:00:01Z")
+    assert report.decided == before
+    assert accepted.decided != before
+    assert with_state(accepted, "accepted").decided == accepted.decided
+    assert with_state(report, "proposed").branch == "patchq/fix-42"
+    with pytest.raises(TypeError, match="comit"):
+        with_state(report, "accepted", comit="x")
 
 
 def test_problems_can_be_added() -> None:
     moved = Problem("target.moved", "the branch has other commits", severity="warning")
     report = with_problems(to_json(PROPOSED), moved)
-    assert [problem["code"] for problem in report["problems"]] == ["path.review", "target.moved"]
+    assert [problem.code for problem in report.problems] == ["path.review", "target.moved"]
     assert "`target.moved`" in to_markdown(report)
 
 
@@ -198,7 +193,7 @@ def test_json_shows_no_hidden_character_and_loses_none() -> None:
     text = dumps(report)
     assert quote.HIDDEN.sub("", text) == text.replace("\n", "")
     assert "é𝕏" in text
-    assert json.loads(text) == report
+    assert convert(json.loads(text), Report) == report
 
 
 def test_bytes_that_are_no_utf8_stand_as_text() -> None:
@@ -207,8 +202,8 @@ def test_bytes_that_are_no_utf8_stand_as_text() -> None:
 
 
 def test_patchqs_own_messages_hide_nothing() -> None:
-    problem = to_json(replace(REFUSED, problems=(Problem("base.unknown", EVIL, EVIL),)))["problems"]
-    for text in (problem[0]["message"], problem[0]["hint"]):
+    problem = to_json(replace(REFUSED, problems=(Problem("base.unknown", EVIL, EVIL),))).problems
+    for text in (problem[0].message, problem[0].hint):
         assert text
         assert text.startswith("\\x1b]8;;http://x\\x07\\x9b31m\\u202e\\u200b<!--")
 
@@ -248,13 +243,13 @@ def test_a_report_fits_into_256_kib_and_marks_what_is_cut(name: str) -> None:
     report = to_json(BIG[name])
     text = dumps(report)
     assert len(text.encode()) <= MAX_BYTES
-    assert json.loads(text) == report
+    assert convert(json.loads(text), Report) == report
     page = to_markdown(report)
     assert len(page.encode()) <= MAX_BYTES
     for said in (text, page):
         assert re.search(r"left out here|… and \d+ more", said)
-    check(report, SCHEMA)
-    assert with_state(report, report["state"], branch=report["branch"]) == report
+    check(plain(report), SCHEMA)
+    assert with_state(report, report.state, branch=report.branch) == report
 
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -270,12 +265,11 @@ def test_what_is_cut_before_secrets_are_looked_for_is_what_would_not_fit(
     outcome = replace(REFUSED, edits=(part,) * count, problems=(SHORT,) * count)
     report = to_json(outcome)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document, "_MOST_EDITS", count)
-        patch.setattr(document, "_MOST_PROBLEMS", count)
+        patch.setattr(document, "_MOST_ENTRIES", count)
         assert to_json(outcome) == report
     assert TOKEN not in dumps(report)
     for key, said in (("edits", "description"), ("problems", "message")):
-        entries = cast("list[dict[str, str]]", report[key])  # type: ignore[literal-required]
+        entries = plain(getattr(report, key))
         more = re.search(rf"(\d+) more {key} are left out", entries[-1][said] or "")
         assert more
         assert len(entries) + int(more[1]) == count

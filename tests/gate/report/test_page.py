@@ -7,8 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.report import HookEntry
-from patchq.core.model.values import Candidate, Collision, Problem, StandsOn, State
+from patchq.core.model.values import Candidate, Collision, HookRun, Problem, StandsOn, State
 from patchq.core.text import quote
 from patchq.gate.report.document import to_json, with_state
 from patchq.gate.report.page import to_markdown
@@ -161,9 +160,9 @@ def test_a_page_shows_200_lines_of_files_at_most() -> None:
 
 
 def test_a_hooks_output_is_shown() -> None:
-    hooks: list[HookEntry] = [
-        {"id": "tests", "stage": "pre-commit", "exit": 1, "seconds": 1.2, "output": EVIL},
-        {"id": "ruff", "stage": "pre-commit", "exit": 0, "seconds": 0.1, "output": "fine"},
+    hooks: list[HookRun] = [
+        HookRun("tests", "pre-commit", 1, 1.2, EVIL),
+        HookRun("ruff", "pre-commit", 0, 0.1, "fine"),
     ]
     page = to_markdown(with_state(to_json(PROPOSED), "superseded", hooks=hooks))
     assert "## Hook `tests` ended with 1\n\n`````\n\\x1b]8;;" in page

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import has_commit
 from patchq.core.model.values import EditOutcome
+from patchq.gate.errors import UsageError
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import has_commit
 from patchq.gate.review import restack
 from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
@@ -461,7 +461,7 @@ def counted(step, is_of_y):
     return call
 
 refs.move = counted(refs.move, lambda ref: ref.endswith("/y"))
-rewriting.put = counted(rewriting.put, lambda told: told["id"] == "y")
+rewriting.put = counted(rewriting.put, lambda report: report.id == "y")
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -598,4 +598,4 @@ def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:
     assert has_commit(told)
     with pytest.raises(UsageError, match="more edits than its report holds"):
         restack.choice_of(told)
-    assert restack.choice_of({**told, "edits": told["edits"][1:]}).edits is None
+    assert restack.choice_of(replace(told, edits=told.edits[1:])).edits is None

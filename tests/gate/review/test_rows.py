@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
 from tests.helpers.outcomes import EVIL, GOOD, PROPOSED

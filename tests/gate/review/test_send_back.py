@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from patchq.core.model.errors import UsageError
-from patchq.core.model.report import Report
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
@@ -20,7 +20,9 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file, decide, from_git, restack
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.send_back import MAX_COMMENTS, send_back
@@ -47,7 +49,7 @@ class Desk:
     def begin(self, **changes: Any) -> None:
         """A new process, as it were; the queue's folder is made if it is gone."""
         self.end()
-        self.config = self.config.but(**changes)
+        self.config = replace(self.config, **changes)
         layout.create(self.root, None, None)
         queue = DirectoryQueue(self.root)
         context = RepoContext(Repository.open(self.repo), queue, self.root, self.config, "main")
@@ -103,15 +105,15 @@ def change(*numbers: int, path: str = "a.txt", to: str = "LINE {}\n") -> str:
 
 def says(report: Report) -> tuple[Any, ...]:
     """A review but for the fractions of its second, which git does not keep."""
-    review = report["review"]
+    review = report.review
     assert review
-    return review["state"], review["by"], review["at"]["iso"], list(review["comments"])
+    return review.state, review.by, review.at.iso, list(review.comments)
 
 
 def places(report: Report) -> list[tuple[Any, ...]]:
-    assert report["review"]
+    assert report.review
     keys = ("path", "line", "side", "edit", "text", "changed")
-    return [tuple(dict(one)[key] for key in keys) for one in report["review"]["comments"]]
+    return [tuple(getattr(one, key) for key in keys) for one in report.review.comments]
 
 
 # ---------------------------------------------------------------- there and back
@@ -119,20 +121,20 @@ def places(report: Report) -> list[tuple[Any, ...]]:
 
 def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: Desk) -> None:
     desk.feed(x=change(10, 20))
-    commit = desk.told("x")["commit"]
+    commit = desk.told("x").commit
     said = "In short.\na.txt:10: say why\nedit 2: not this\na.txt:-5: and this?\n"
     asked = desk.ask("x", said, by="Ann")
-    assert (asked["state"], asked["commit"]) == ("proposed", commit)
-    assert asked["review"]
-    assert (asked["review"]["state"], asked["review"]["by"]) == ("changes_requested", "Ann")
+    assert (asked.state, asked.commit) == ("proposed", commit)
+    assert asked.review
+    assert (asked.review.state, asked.review.by) == ("changes_requested", "Ann")
     assert places(asked) == [
         (None, None, None, None, "In short.", None),
         ("a.txt", 10, "new", None, "say why", None),
         ("a.txt", None, None, "2", "not this", None),
         ("a.txt", 5, "base", None, "and this?", None),
     ]
-    assert [p["code"] for p in asked["problems"]] == ["review.changes"]
-    prompt = asked["retry"]["prompt"]
+    assert [p.code for p in asked.problems] == ["review.changes"]
+    prompt = asked.retry.prompt
     assert prompt
     base = git("rev-parse", "main", cwd=desk.repo)
     for words in ("In short.", "10 | LINE 10", "10 | line 10", "20 | LINE 20", f"base: {base}",
@@ -141,12 +143,12 @@ def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: De
     assert prompt.rstrip("\n") in to_markdown(asked)
     desk.feed(y=f"---\nretries: x\nbase: {base}\n---\n" + change(10, to="because {}\n"))
     old, new = desk.told("x"), desk.told("y")
-    assert (old["state"], old["duplicate_of"], new["state"]) == ("superseded", "y", "proposed")
-    assert old["review"]
-    assert new["review"]
-    assert old["review"]["state"] == new["review"]["state"] == "answered"
-    assert old["retry"]["prompt"] is None
-    assert not any(p["code"] == "review.changes" for p in (*old["problems"], *new["problems"]))
+    assert (old.state, old.duplicate_of, new.state) == ("superseded", "y", "proposed")
+    assert old.review
+    assert new.review
+    assert old.review.state == new.review.state == "answered"
+    assert old.retry.prompt is None
+    assert not any(p.code == "review.changes" for p in (*old.problems, *new.problems))
     assert [one[-1] for one in places(new)] == [None, True, True, False]
     page = to_markdown(new)
     assert "## What was asked for of `x`" in page
@@ -198,18 +200,18 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     ]
     asked = desk.told("x")
     assert places(asked) == moved
-    assert "13 | LINE 10" in (asked["retry"]["prompt"] or "")
-    assert [p["code"] for p in asked["problems"]] == ["review.changes"]
+    assert "13 | LINE 10" in (asked.retry.prompt or "")
+    assert [p.code for p in asked.problems] == ["review.changes"]
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert note.commit == asked["commit"]
-    assert note.says(asked["review"])
+    assert note.commit == asked.commit
+    assert note.says(asked.review)
     desk.end()
     shutil.rmtree(desk.root)
     desk.begin()
     alone = from_git.load(desk.session, "x")
     assert alone
     assert says(alone) == says(asked)
-    assert "13 | LINE 10" in (alone["retry"]["prompt"] or "")
+    assert "13 | LINE 10" in (alone.retry.prompt or "")
     for damage in list(batches.check(desk.session, batches.read(desk.root))):
         if damage.mend:
             damage.mend()
@@ -218,12 +220,12 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     diff = "--- a/a.txt\n+++ b/a.txt\n@@ -13 +13 @@\n-line 10\n+because\n"
     desk.feed(y=f"---\nretries: x\nbase: {base}\n---\n```diff\n{diff}```\n")
     new = desk.told("y")
-    assert desk.told("x")["state"] == "superseded"
+    assert desk.told("x").state == "superseded"
     assert [(one[0], one[1], one[-1]) for one in places(new)] == [
         ("a.txt", 13, True), ("a.txt", 22, True), ("b.txt", 1, False),
     ]  # fmt: skip
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert (note.state, note.comments[0]["text"]) == ("superseded", "first")
+    assert (note.state, note.comments[0].text) == ("superseded", "first")
 
 
 def test_comments_on_a_file_that_the_proposal_renames_and_on_one_that_it_deletes(
@@ -233,7 +235,7 @@ def test_comments_on_a_file_that_the_proposal_renames_and_on_one_that_it_deletes
     desk.feed(x=rename + change(5, path="b.txt"))
     said = "b.txt:-5: one\nnew/b.txt:6: two\nedit 2: three\nedit 1: four\nb.txt:4: old path"
     asked = desk.ask("x", said)
-    prompt = asked["retry"]["prompt"] or ""
+    prompt = asked.retry.prompt or ""
     sections = prompt.split("### Comment ")[1:]
     for section in sections[:3]:
         assert "5 | line 5" in section.partition("in the base:")[2]
@@ -243,7 +245,7 @@ def test_comments_on_a_file_that_the_proposal_renames_and_on_one_that_it_deletes
     desk.feed(y=f"---\nretries: x\n---\n{rename}" + change(6, path="b.txt"))
     assert [one[-1] for one in places(desk.told("y"))] == [True, True, True, True, False]
     desk.feed(z="a.txt\n<<<<<<< DELETE\n>>>>>>> DELETE\n")
-    prompt = desk.ask("z", "a.txt:9: keep it")["retry"]["prompt"] or ""
+    prompt = desk.ask("z", "a.txt:9: keep it").retry.prompt or ""
     assert "9 | line 9" in prompt
     desk.feed(w=f"---\nretries: z\n---\n{change(1)}")
     assert places(desk.told("w"))[0][-1] is True
@@ -258,17 +260,17 @@ def test_where_its_line_is_gone_a_comment_stays_with_its_file(desk: Desk) -> Non
 
 def test_two_people_at_once_are_both_heard(desk: Desk) -> None:
     desk.feed(x=change(10))
-    seen = desk.told("x")["commit"]
+    seen = desk.told("x").commit
     desk.ask("x", "a.txt:10: one", by="Ann")
     desk.move(a_txt="new\n" + TEXT)
     both = desk.ask("x", "a.txt:10: two", by="Bob", seen=seen)  # on what Bob looked at
     again = desk.ask("x", "a.txt:11: two", by="Bob")  # the same words twice are said once
     assert places(both) == places(again)
-    assert both["review"]
-    assert [(one["by"], one["line"]) for one in both["review"]["comments"]] == [
+    assert both.review
+    assert [(one.by, one.line) for one in both.review.comments] == [
         ("Ann", 11), ("Bob", 11),
     ]  # fmt: skip
-    assert "`Ann`, `Bob`" in (both["retry"]["prompt"] or "")
+    assert "`Ann`, `Bob`" in (both.retry.prompt or "")
 
 
 def test_twenty_sent_back_are_mended_by_an_agent_that_reads_only_what_comes_back(
@@ -283,10 +285,10 @@ def test_twenty_sent_back_are_mended_by_an_agent_that_reads_only_what_comes_back
     for n, name in enumerate(names):
         desk.ask(name, f"{name}.txt:{10 + n}: write `better {name}` here\n")
     desk.move(b_txt="moved\n")
-    answers = {f"{name}-mended": mended(desk.told(name)["retry"]["prompt"] or "") for name in names}
+    answers = {f"{name}-mended": mended(desk.told(name).retry.prompt or "") for name in names}
     desk.feed(**answers)
     reports = [desk.told(name) for name in answers]
-    assert [report["state"] for report in reports] == ["proposed"] * 20
+    assert [report.state for report in reports] == ["proposed"] * 20
     assert [places(report)[0][-1] for report in reports] == [True] * 20
     for n, name in enumerate(names):
         now = git("show", f"patchq/{name}-mended:{name}.txt", cwd=desk.repo).split("\n")
@@ -309,9 +311,9 @@ def test_the_answer_waits_in_auto_mode_too(desk: Desk) -> None:
     desk.ask("x", "a.txt:10: x")
     desk.begin(mode="auto")
     desk.feed(y=f"---\nretries: x\n---\n{change(11)}", z=change(20))
-    told = {id: desk.told(id)["state"] for id in "xyz"}
+    told = {id: desk.told(id).state for id in "xyz"}
     assert told == {"x": "superseded", "y": "proposed", "z": "applied"}
-    assert [p["code"] for p in desk.told("y")["problems"]] == ["review.changes"]
+    assert [p.code for p in desk.told("y").problems] == ["review.changes"]
 
 
 def test_the_same_id_of_the_same_agent_answers_too(desk: Desk) -> None:
@@ -325,7 +327,7 @@ def test_a_refused_answer_leaves_the_question(desk: Desk) -> None:
     desk.feed(x=change(10))
     asked = desk.ask("x", "a.txt:10: x")
     desk.feed(y="---\nretries: x\n---\n" + block("a.txt", "nowhere\n", "x\n"))
-    assert desk.told("y")["state"] == "rejected"
+    assert desk.told("y").state == "rejected"
     assert desk.told("x") == asked
 
 
@@ -334,18 +336,18 @@ def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: x")
     ended = end(desk.session, "x").report
-    assert ended["retry"]["prompt"] is None
-    assert ended["problems"] == []
+    assert ended.retry.prompt is None
+    assert ended.problems == []
     assert "## Changes were asked for" in to_markdown(ended)
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert (note.state, note.comments[0]["text"]) == (ended["state"], "x")
+    assert (note.state, note.comments[0].text) == (ended.state, "x")
     with pytest.raises(UsageError, match="does not wait for review"):
         desk.ask("x", "too late")
 
 
 def test_a_configured_model_is_asked_by_a_request(desk: Desk) -> None:
     desk.feed(x=change(10))
-    llm = desk.config.llm.but(model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
+    llm = replace(desk.config.llm, model="m", base_url="http://127.0.0.1:9/", auto_retry=1)
     desk.begin(llm=llm)
     desk.ask("x", "a.txt:10: x")
     (request,) = (desk.root / "inbox").glob("*.request.yaml")
@@ -367,7 +369,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
     assert damages == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)
-    assert note.says(desk.told("x")["review"])
+    assert note.says(desk.told("x").review)
 
 
 # ---------------------------------------------------------------- bad input
@@ -439,13 +441,13 @@ def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
     desk.feed(x=change(10))
     asked = desk.ask("x", json.dumps([{"text": words, "path": "a.txt", "line": 10}]), by=EVIL[:40])
     assert places(asked)[0][4] == words
-    prompt = asked["retry"]["prompt"] or ""
-    for shown in (prompt, to_markdown(asked), json.dumps(asked["problems"])):
+    prompt = asked.retry.prompt or ""
+    for shown in (prompt, to_markdown(asked), json.dumps(plain(asked.problems))):
         assert not set(shown) & set("\x1b\x07\x9b\u202e\u200b\0")
     fence = "`" * 5
     assert prompt.count(f"\n{fence}\n") == 2  # all of it stands between them
     (note,) = notes.each(desk.session)
-    assert note.comments[0]["text"] == words
+    assert note.comments[0].text == words
     assert not set(git("notes", "--ref=patchq", "show", note.commit, cwd=desk.repo)) & set("\x1b\0")
 
 

@@ -131,7 +131,7 @@ CASES = [
     pytest.param(
         *(point, when),
         id=f"{when} {point.rpartition('.')[2]}",
-        marks=[] if (point, when) in FEW else [pytest.mark.machines],
+        marks=[] if (point, when) in FEW else [pytest.mark.slow],
     )
     for point in POINTS
     for when in ("before", "behind")
@@ -195,7 +195,7 @@ def test_a_push_that_arrives_behind_the_verdict_is_what_the_verdict_says(
 @pytest.mark.parametrize(
     "texts",
     [
-        pytest.param(("2\n", "zwei\n"), id="others", marks=pytest.mark.machines),
+        pytest.param(("2\n", "zwei\n"), id="others", marks=pytest.mark.slow),
         pytest.param(("2\n", "2\n"), id="same"),
     ],
 )
@@ -300,7 +300,7 @@ def test_what_a_person_decides_a_worker_carries_out(
     machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "when"),
     [

@@ -102,7 +102,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         one.wait()
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_the_compose_files_commands_make_a_cluster(
     tmp_path: Path, bare: str, started: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

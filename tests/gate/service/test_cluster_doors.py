@@ -24,7 +24,7 @@ __all__ = ["gate"]
 MOVED = "has moved since it was looked at"
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
@@ -79,7 +79,7 @@ def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]
     assert {one["by"] for one in words["less"]} == {"Ada Tester"}
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     send(at, x=block("a.txt", "two\n", "2\n"), y=block("b.txt", "two\n", "2\n"))
@@ -101,7 +101,7 @@ def _asked_again(seen: int, text: str) -> bool:
     return text[seen:].endswith(("[q]uit: ", "> ", "for nothing) ", "[n]o: ", "? "))
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_the_walk_on_a_terminal_decides(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
     two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
@@ -141,7 +141,7 @@ def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
     assert json.loads(patchq("status", "--json", cwd=at.repo).out)["waiting"] == []
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_an_agent_that_waits_for_a_worker_keeps_no_other_waiting(
     gate: Callable[[str], Cluster],
 ) -> None:

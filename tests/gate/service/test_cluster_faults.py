@@ -53,7 +53,7 @@ STATE = {"response": "applied", "revert": "reverted"}
         pytest.param(
             *(point, when),
             id=f"{when} {point.rpartition('.')[2]}",
-            marks=[] if (point, when) == (LAND, "behind") else [pytest.mark.machines],
+            marks=[] if (point, when) == (LAND, "behind") else [pytest.mark.slow],
         )
         for point, when in POINTS
     ],
@@ -82,9 +82,7 @@ def test_a_revert_whose_worker_ends_is_done_once(
     assert "reverted already" in patchq("revert", "x", cwd=feeder, code=2).err
 
 
-@pytest.mark.parametrize(
-    "landing", [pytest.param("response", marks=pytest.mark.machines), "revert"]
-)
+@pytest.mark.parametrize("landing", [pytest.param("response", marks=pytest.mark.slow), "revert"])
 def test_a_remote_that_goes_in_mid_push_is_waited_for(
     machines: Machines, monkeypatch: pytest.MonkeyPatch, landing: str
 ) -> None:
@@ -114,7 +112,7 @@ def test_a_remote_that_goes_in_mid_push_is_waited_for(
     assert worker.poll() is None
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_storm_of_failures_loses_nothing(tmp_path: Path, seed: int) -> None:
     chance, numbers = random.Random(seed), count(1)

@@ -72,7 +72,7 @@ def test_a_base_of_another_branch_is_found(made: Make) -> None:
     assert (told["state"], told["base"]["commit"]) == ("applied", commit)
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_a_base_that_names_another_branch_is_where_that_ends_now(made: Make) -> None:
     machines = made("auto")
     machines.start("w1", "worker", "--name", "w1")
@@ -82,7 +82,7 @@ def test_a_base_that_names_another_branch_is_where_that_ends_now(made: Make) -> 
     assert (told["state"], told["base"]["commit"]) == ("applied", commit)
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_what_waits_for_a_proposal_of_another_branch_sees_it_merged(made: Make) -> None:
     machines = made("review")
     machines.start("w1", "worker", "--name", "w1")

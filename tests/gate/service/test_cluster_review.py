@@ -23,7 +23,7 @@ landing:
 cluster:
   takeover_seconds: 1
 """
-_ALL = pytest.mark.machines
+_ALL = pytest.mark.slow
 WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 
 

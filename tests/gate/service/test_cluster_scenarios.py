@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.report.document import KEYS
+from patchq.gate.report.schema import Report
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
 from tests.helpers.forking import Fork
@@ -69,7 +69,7 @@ class Cluster(Place):
     def give(self, response: Path) -> dict[str, Any]:
         drop(self.queue, {response.name: response.read_bytes()})
         told = self.told_of(response.name)
-        assert list(told) == list(KEYS)
+        assert list(told) == list(Report.__struct_fields__)
         return told
 
     def told_of(self, name: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def cluster(
 
 
 CASES = [
-    pytest.param(*case, marks=[] if case in TELLING else [pytest.mark.machines])
+    pytest.param(*case, marks=[] if case in TELLING else [pytest.mark.slow])
     for case in ((name, kind) for name in NAMES for kind in kinds(name) if kind != "bare")
     if case[1] != "remote"
 ]

@@ -194,7 +194,7 @@ def test_what_was_refused_is_tried_again(gate: Callable[..., Cluster]) -> None:
     assert patchq("fsck", cwd=at.repo).code == 0
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_apply_waits_for_the_workers_verdict(gate: Callable[..., Cluster]) -> None:
     at = gate("auto")
     at.until(lambda: patchq("status", "--json", cwd=at.repo).json()["daemon"])
@@ -240,7 +240,7 @@ def test_a_worker_asks_the_model_and_the_feeder_has_the_answers(
     assert patchq("fsck", cwd=at.repo).code == 0
 
 
-@pytest.mark.machines
+@pytest.mark.slow
 def test_run_feeds_what_waits_and_ends(gate: Callable[..., Cluster]) -> None:
     at = gate("auto")
     forking.end(at.running[2:])

@@ -205,9 +205,9 @@ def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
 def test_one_after_the_other(repo: Path, how: str) -> None:
     configure(repo, f"mode: auto\nqueue: {{watch: {how}, poll_seconds: 0.05}}\n")
     with watching(repo):
-        for number in range(20):
+        for number in range(6):
             assert ask(repo, new_file(number), f"r{number}") == "applied"
-    assert batches(repo) == Counter(f"r{number}" for number in range(20))
+    assert batches(repo) == Counter(f"r{number}" for number in range(6))
 
 
 def test_f15_inbox_that_is_made_anew(repo: Path) -> None:

@@ -14,9 +14,9 @@ from zlib import crc32
 import pytest
 
 from patchq.cli import main
-from patchq.core.model.report import Report
 from patchq.gate.queue.directory import DirectoryQueue
 from patchq.gate.queue.spool import Folder
+from patchq.gate.report.schema import Report
 from patchq.gate.service import ledger, stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config

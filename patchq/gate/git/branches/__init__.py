@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 
 if TYPE_CHECKING:
     from patchq.gate.git.checkout import Checkout

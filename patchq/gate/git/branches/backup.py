@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 from itertools import count
 from pathlib import Path
 
-from patchq.core.model.errors import DiskFault
+from patchq.gate.errors import DiskFault
 
 _SPECIAL = re.compile(r"([\\*?\[ !#])")
 _ESCAPED = r"\\\1"

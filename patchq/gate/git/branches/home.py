@@ -14,7 +14,7 @@ from pathlib import Path
 import pygit2
 from msgspec import Struct
 
-from patchq.core.model.errors import RepositoryFault, UsageError
+from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import files, records
 from patchq.gate.git.command import Git
 from patchq.gate.git.faults import misconfigured
@@ -42,13 +42,15 @@ class Home(Struct, frozen=True):
 
 
 class HomeGone(UsageError):
-    """The home branch does not exist."""
+    """The home branch does not exist, or is a symbolic ref."""
 
-    def __init__(self, home: Home) -> None:
-        super().__init__(
-            f"the home branch {home} is gone, and with it the rules of the gate",
-            "bring it back, or name another one: patchq init --target BRANCH",
-        )
+    def __init__(self, home: Home, repo: Repository) -> None:
+        why = f"the home branch {home} is gone, and with it the rules of the gate"
+        cure = "bring it back, or name another one"
+        if repo.is_symbolic(home.ref):
+            why = f"the home branch {home} is a symbolic ref, and has no rules of its own"
+            cure = "name the branch that it leads to"
+        super().__init__(why, f"{cure}: patchq init --target BRANCH")
 
 
 def recorded(commondir: Path) -> Home | None:
@@ -80,6 +82,11 @@ def _setting(file: Path, key: str) -> str | None:
 
 def record(repo: Repository, home: Home) -> None:
     """Make it the home branch; it has to be there, or to be the one before the first commit."""
+    if not is_ref_name(home.ref):
+        shown = repr(home.branch) if home.branch else "an empty name"
+        raise UsageError(f"{shown} cannot be the name of a branch", _ANOTHER)
+    if repo.is_symbolic(home.ref):
+        raise HomeGone(home, repo)
     if records.is_branch(home.branch):
         raise UsageError(f"{home.branch} is a branch that waits for review", _ANOTHER)
     if not repo.has_ref(home.ref) and home != Home(_branch(repo)):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from patchq.core.model.errors import Busy, CannotFollow, Fault, ObjectDamaged
+from patchq.gate.errors import Busy, CannotFollow, Fault, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.git.branches import BranchMove, Moved
 from patchq.gate.git.repository import Repository

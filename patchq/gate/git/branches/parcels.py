@@ -13,7 +13,7 @@ import zlib
 
 from pygit2.enums import ObjectType
 
-from patchq.core.model.errors import RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.objects import Leaf, as_changes, referred
 from patchq.gate.git.repository import Repository
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from patchq.core.model.errors import RepositoryFault
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.command import QUIET, plain_environment
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.sharing import childrens_umask

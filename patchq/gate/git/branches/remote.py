@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
-from patchq.core.model.errors import Declined, Fault, InDoubt, Unreachable
+from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved
 from patchq.gate.git.branches.pushing import Done, PushAnswer, Remote

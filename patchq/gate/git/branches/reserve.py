@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from errno import EINVAL, EOPNOTSUPP
 from pathlib import Path
 
-from patchq.core.model.errors import DiskFault
+from patchq.gate.errors import DiskFault
 
 _DESCRIPTORS = 12
 """What starting a process and talking to it takes."""

@@ -34,7 +34,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
 from subprocess import CompletedProcess
 
-from patchq.core.model.errors import (
+from patchq.gate.errors import (
     CannotFollow,
     DiskFault,
     Fault,

@@ -25,7 +25,6 @@ from patchq.core.model.ops import (
     WriteBytes,
     halves,
 )
-from patchq.core.model.report import USABLE, Report
 from patchq.core.model.values import (
     Base,
     Collision,
@@ -51,6 +50,7 @@ from patchq.gate.pipeline.rebase.lines import (
     inclusive,
     today,
 )
+from patchq.gate.report.schema import USABLE, Report
 
 _EXCERPT = 3
 
@@ -157,8 +157,8 @@ class Move(Struct, frozen=True, dict=True):
         """The other batch, with its edit that changed the path, if it is the only one."""
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
         report = self.load(collision.batch) if collision.batch else None
-        edits = report["edits"] if report else []
-        ids = [edit["id"] for edit in edits if edit["path"] == collision.path]
+        edits = report.edits if report else []
+        ids = [edit.id for edit in edits if edit.path == collision.path]
         return replace(collision, edit=ids[0] if len(ids) == 1 else None)
 
 

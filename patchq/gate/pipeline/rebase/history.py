@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from patchq.core.model.report import STANDING, Delivery
 from patchq.core.model.values import Collision, Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
@@ -13,14 +12,15 @@ from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import Lines, image
 from patchq.gate.report.message import subject
+from patchq.gate.report.schema import STANDING, Delivery, Report
 
 Standing = Literal["waits", "landed", "touched", "gone"]
 
 
-def standing(report: Delivery, context: RepoContext, tip: str) -> Standing:
+def standing(report: Report | Delivery, context: RepoContext, tip: str) -> Standing:
     """Where an earlier batch stands now: it waits, its commit is in the history of `tip` untouched
     or with its changed lines touched since, or it has no say any more."""
-    state, repo, own = report["state"], context.repo, records.branch(report["id"])
+    state, repo, own = report.state, context.repo, records.branch(report.id)
     if state == "held" or (state == "proposed" and context.branches.tip(own)):
         return "waits"
     commit = traces.landing(report, repo, tip) if state in STANDING else None
@@ -29,7 +29,7 @@ def standing(report: Delivery, context: RepoContext, tip: str) -> Standing:
     return "touched" if _touched_paths(repo, commit, tip) else "landed"
 
 
-def touched_since(report: Delivery, repo: Repository, tip: str) -> Problem:
+def touched_since(report: Report | Delivery, repo: Repository, tip: str) -> Problem:
     """The refusal of a second delivery whose first one landed and was changed since."""
     commit = traces.landing(report, repo, tip)
     assert commit is not None
@@ -37,7 +37,7 @@ def touched_since(report: Delivery, repo: Repository, tip: str) -> Problem:
     collision = collides_with(repo, commit, tip, path)
     return Problem(
         "conflict.base",
-        f"these edits landed as batch {report['id']}, and what they wrote into {path} was changed "
+        f"these edits landed as batch {report.id}, and what they wrote into {path} was changed "
         f"since by {named(collision)}",
         "read the file again and send a new response, if it is still to change",
         path=path,

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from patchq.core.model.errors import DiskFault
-from patchq.core.model.report import Report
+from patchq.gate.errors import DiskFault
 from patchq.gate.queue import spool
 from patchq.gate.queue.postgres.database import Database
 from patchq.gate.queue.postgres.proposals import proposed
 from patchq.gate.queue.register import Past
+from patchq.gate.report.schema import Report
 
 
 class Archive:
@@ -40,10 +40,10 @@ class Archive:
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),
             waits=proposed(report),
-            id=report["id"],
+            id=report.id,
         )
         if row is None:
-            raise DiskFault(f"the report of {report['id']} is not there any more")
+            raise DiskFault(f"the report of {report.id} is not there any more")
 
     def body(self, id: str) -> bytes | None:
         if not _sayable(id):

@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from patchq.core.model.errors import Busy
+from patchq.gate.errors import Busy
 from patchq.gate.queue import spool
 from patchq.gate.queue.postgres.database import Database
 

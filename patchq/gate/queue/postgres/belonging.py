@@ -7,7 +7,7 @@ it, and a response that was meant for another repository finds nobody here who w
 
 from __future__ import annotations
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.queue.postgres.database import Database
 

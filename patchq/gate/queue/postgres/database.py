@@ -18,7 +18,7 @@ import psycopg
 from psycopg import Connection, Cursor, conninfo, errors
 from psycopg.rows import TupleRow
 
-from patchq.core.model.errors import DatabaseFault, UsageError
+from patchq.gate.errors import DatabaseFault, UsageError
 
 _PATIENCE: Mapping[str, int] = {
     "connect_timeout": 10,

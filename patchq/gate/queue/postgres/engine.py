@@ -23,9 +23,8 @@ from typing import Any
 
 from psycopg.rows import TupleRow
 
-from patchq.core.model.errors import Fault, QueueLocked
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation
+from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, Parcel, spool
 from patchq.gate.queue.claims import claim_of
@@ -39,6 +38,7 @@ from patchq.gate.queue.postgres.rows import CAME, COLUMNS, claim_of_row, number_
 from patchq.gate.queue.postgres.session import QueueSession
 from patchq.gate.queue.postgres.verdicts import MINE_TO_END, RowVerdict, Together
 from patchq.gate.queue.postgres.waking import Waking
+from patchq.gate.report.schema import Report
 
 _KNOWN = """
     insert into sources (sha256, id) select %(sha256)s, id from done
@@ -366,7 +366,7 @@ class PostgresQueue(Archive):
             """,
             report=spool.encode(report),
             page=markdown.encode("utf-8", "replace"),
-            id=report["id"],
+            id=report.id,
             sha256=claim.source.sha256,
             size=len(claim.data),
         )

@@ -15,10 +15,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from patchq.core.model.report import Report
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.postgres.database import Database
+from patchq.gate.report.schema import Report
 
 _MOST = 256
 _IDS = 1000

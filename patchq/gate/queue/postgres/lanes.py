@@ -17,7 +17,7 @@ from threading import Event, Thread
 
 import psycopg
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.queue.postgres.database import Database, connect
 
 _LOG = logging.getLogger("patchq")

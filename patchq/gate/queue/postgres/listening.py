@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 import psycopg
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.queue.postgres.database import connect
 
 _PAUSE_SECONDS = 1.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from patchq.core.model.report import Report
 from patchq.gate.queue.postgres.database import Database
+from patchq.gate.report.schema import Report
 
 
 def proposed(report: Report) -> str | None:
     """The commit at which a batch waits for review; None for one that does not."""
-    return report["commit"] if report["state"] == "proposed" else None
+    return report.commit if report.state == "proposed" else None
 
 
 def found(

@@ -34,7 +34,7 @@ def claim_of_row(row: TupleRow, limit: int) -> Claim:
         token(number, came),
         os.fsdecode(name),
         body,
-        id=report["id"] if report else id if held else None,
+        id=report.id if report else id if held else None,
         intended=report,
         held=held,
         held_since=since if held else None,

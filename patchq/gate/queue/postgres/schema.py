@@ -11,7 +11,7 @@ from pathlib import Path
 from psycopg import Connection, errors
 from psycopg.rows import TupleRow
 
-from patchq.core.model.errors import UsageError
+from patchq.gate.errors import UsageError
 
 _FILES = sorted((Path(__file__).parent / "sql").glob("*.sql"))
 VERSION = len(_FILES)

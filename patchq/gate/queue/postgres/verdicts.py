@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from patchq.core.model.errors import Busy, LaneLost
-from patchq.core.model.report import Report
+from patchq.gate.errors import Busy, LaneLost
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.postgres.database import Database
 from patchq.gate.queue.postgres.proposals import proposed
 from patchq.gate.queue.postgres.rows import number_of
+from patchq.gate.report.schema import Report
 
 MINE_TO_END = """
     r.state in ('claimed', 'ending') and r.session = %(me)s
@@ -131,5 +131,5 @@ def _columns(verdicts: Sequence[RowVerdict]) -> dict[str, Sequence[object]]:
     return {
         "numbers": [number_of(verdict.claim) for verdict in verdicts],
         "reports": [spool.encode(verdict.report) for verdict in verdicts],
-        "ids": [verdict.report["id"] for verdict in verdicts],
+        "ids": [verdict.report.id for verdict in verdicts],
     }

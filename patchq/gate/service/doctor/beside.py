@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from patchq.core.model.errors import Fault
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault
 from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.reffiles import gaps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.git.repository import Repository
 from patchq.gate.service.doctor import Finding
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from patchq.core.model.errors import Fault
 from patchq.gate.config.schema import Config, Hook
+from patchq.gate.errors import Fault
 from patchq.gate.git.repository import Repository
 from patchq.gate.hooks import shipped
 from patchq.gate.pipeline.context import branches_of

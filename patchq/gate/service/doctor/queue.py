@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from patchq.core.model.errors import CRASHED, Fault, ObjectDamaged
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import CRASHED, Fault, ObjectDamaged
 from patchq.gate.git.faults import FSCK
 from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.land.deaths import MOST, TRIES, tries
@@ -257,10 +257,10 @@ def _to_mend(root: Path) -> Iterator[Finding]:
     for path in sorted((root / "active").glob(f"*{REPORT}")):
         with suppress(OSError):
             report = spool.report(path.read_bytes())
-            if report and report["state"] == "held" and (code := waits_for_mending(report)):
-                problem = report["problems"][-1]
-                cure = f"{_CURES.get(code) or problem['hint']}; then `patchq retry {report['id']}`"
-                message = f"batch {report['id']} is held: {problem['message']}"
+            if report and report.state == "held" and (code := waits_for_mending(report)):
+                problem = report.problems[-1]
+                cure = f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`"
+                message = f"batch {report.id} is held: {problem.message}"
                 yield Finding(code, "todo", message, cure)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.core.model.errors import CannotSign, Fault, ObjectDamaged
 from patchq.gate.config.schema import Config
+from patchq.gate.errors import CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import command
 from patchq.gate.git.linklock import owner_of
 from patchq.gate.git.objects import Identity

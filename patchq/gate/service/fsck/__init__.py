@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from patchq.core.model.errors import Fault
+from patchq.gate.errors import Fault
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.service.fsck import batches

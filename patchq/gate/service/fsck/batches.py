@@ -11,16 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from patchq.core.model.errors import Unreachable
-from patchq.core.model.report import (
-    LANDED,
-    NOTED,
-    CommittedReport,
-    Report,
-    SourceEntry,
-    has_commit,
-    waits_for_its_agent,
-)
+from msgspec.structs import replace
+
+from patchq.gate.errors import Unreachable
 from patchq.gate.git import records
 from patchq.gate.land import reports
 from patchq.gate.pipeline import notes, traces
@@ -30,7 +23,17 @@ from patchq.gate.queue.archive import shard
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, REPORT
 from patchq.gate.queue.spool import Folder, extension
-from patchq.gate.report import document, page
+from patchq.gate.report import page
+from patchq.gate.report.schema import (
+    LANDED,
+    NOTED,
+    SCHEMA,
+    CommittedReport,
+    Report,
+    SourceEntry,
+    has_commit,
+    waits_for_its_agent,
+)
 from patchq.gate.review import from_git
 from patchq.gate.service.fsck.entries import Damage, aside, register, remember, set_ref
 
@@ -67,7 +70,7 @@ def read(root: Path) -> Batches:
             elif name.endswith(REPORT):
                 id, report = name.removesuffix(REPORT), spool.report(path.read_bytes())
                 found.twice += [id] if id in found.folders else []
-                if report is None or not document.is_whole(report, id):
+                if report is None or report.id != id:
                     found.broken[id] = path
                 else:
                     found.reports[id], found.folders[id] = report, folder
@@ -87,7 +90,7 @@ def check(session: Session, there: Batches) -> Iterator[Damage]:
             yield Damage("scrap", str(path), "an unfinished file", mend=path.unlink)
     yield from _commits(session, there)
     yield from _unmarked(session, there)
-    if "cluster" in session.config.given:
+    if session.config.has_cluster:
         return  # the database and the remote's trailers are the record, and the workers follow them
     yield from _unreported(session, there)
     yield from _landed(session, there)
@@ -107,7 +110,7 @@ def _reports(session: Session, there: Batches) -> Iterator[Damage]:
         yield Damage(
             "report.broken",
             str(path),
-            "the report cannot be read, or is not one of " + document.SCHEMA,
+            "the report cannot be read, or is not one of " + SCHEMA,
             "neither git nor a response is left to make it from",
             _restoration(session, there, id, path.parent)
             or (partial(_begin_again, there.root, path, body) if body else None),
@@ -128,10 +131,10 @@ def _pages(there: Batches) -> Iterator[Damage]:
 
 def _responses(session: Session, there: Batches) -> Iterator[Damage]:
     for id, report in there.reports.items():
-        source = report["source"]
-        if source["name"] is None:
+        source = report.source
+        if source.name is None:
             continue  # the report was made from git
-        path = there.folders[id] / f"{id}{extension(source['name'])}"
+        path = there.folders[id] / f"{id}{extension(source.name)}"
         if not os.path.lexists(path):
             yield Damage(
                 "body.missing",
@@ -162,10 +165,10 @@ def _responses(session: Session, there: Batches) -> Iterator[Damage]:
 
 def _same(path: Path, source: SourceEntry) -> bool:
     return (
-        source["sha256"] == _EMPTY  # what was not read has no sum
+        source.sha256 == _EMPTY  # what was not read has no sum
         or not path.is_file()
         or path.is_symlink()
-        or hashlib.sha256(path.read_bytes()).hexdigest() == str(source["sha256"])
+        or hashlib.sha256(path.read_bytes()).hexdigest() == str(source.sha256)
     )
 
 
@@ -196,7 +199,7 @@ def _registers(there: Batches) -> Iterator[Damage]:
             mend=partial(known.restore, id),
         )
     for id, report in there.reports.items():
-        sha256 = report["source"]["sha256"]
+        sha256 = report.source.sha256
         if id not in verdicts:
             yield Damage(
                 "verdict.unlisted",
@@ -225,21 +228,21 @@ def _restoration(
     report = from_git.load(session, id)
     if report is None:
         return None
-    source, body = report["source"], there.bodies.get(id)
+    source, body = report.source, there.bodies.get(id)
     if body is not None and body.is_file() and not body.is_symlink():
-        source = {**source, "name": body.name, "bytes": body.stat().st_size}
-    return partial(put, folder, {**report, "source": source})
+        source = replace(source, name=body.name, bytes=body.stat().st_size)
+    return partial(put, folder, replace(report, source=source))
 
 
 def put(folder: Path, report: Report) -> None:
     """Write a report and its page."""
     _put_page(folder, report)
-    _put(folder / f"{report['id']}{REPORT}", spool.encode(report))
+    _put(folder / f"{report.id}{REPORT}", spool.encode(report))
 
 
 def _put_page(folder: Path, report: Report) -> None:
     text = page.to_markdown(report)
-    _put(folder / f"{report['id']}{PAGE}", text.encode("utf-8", "replace"))
+    _put(folder / f"{report.id}{PAGE}", text.encode("utf-8", "replace"))
 
 
 def _begin_again(root: Path, path: Path, body: Path) -> None:
@@ -280,12 +283,12 @@ def _commits(session: Session, there: Batches) -> Iterator[Damage]:
             return
         missing = [*_missing(session, there)]
     for id, report in missing:
-        tip = session.branches.tip(report["target"])
+        tip = session.branches.tip(report.target)
         other = traces.successor(report, session.repo, tip) if tip else None
         yield Damage(
             "commit.missing",
             id,
-            f"commit {report['commit']} of {report['target']} is not in the repository",
+            f"commit {report.commit} of {report.target} is not in the repository",
             "fetch it from a clone, or `git fsck --lost-found`; the response can be sent again",
             partial(_repoint, session, there, report, other) if other else None,
         )
@@ -293,16 +296,16 @@ def _commits(session: Session, there: Batches) -> Iterator[Damage]:
 
 def _missing(session: Session, there: Batches) -> Iterator[tuple[str, CommittedReport]]:
     for id, report in there.reports.items():
-        if report["state"] not in LANDED or not has_commit(report):
+        if report.state not in LANDED or not has_commit(report):
             continue
-        if not session.repo.resolve_commit(report["commit"]):
+        if not session.repo.resolve_commit(report.commit):
             yield id, report
 
 
 def _repoint(session: Session, there: Batches, report: Report, commit: str) -> None:
     put(
-        there.folders[report["id"]],
-        {**report, "commit": commit, "tree": session.repo.tree(commit).root},
+        there.folders[report.id],
+        replace(report, commit=commit, tree=session.repo.tree(commit).root),
     )
 
 
@@ -310,7 +313,7 @@ def _unmarked(session: Session, there: Batches) -> Iterator[Damage]:
     """Proposals have a mark that they wait."""
     marks = _under(session, records.WAITING)
     for id, report in there.reports.items():
-        commit = report["commit"] if report["state"] == "proposed" else None
+        commit = report.commit if report.state == "proposed" else None
         if commit and id not in marks and session.repo.resolve_commit(commit):
             mark = records.WAITING + id
             yield Damage(
@@ -338,8 +341,8 @@ def _unreported(session: Session, there: Batches) -> Iterator[Damage]:
             note = f" ({now.note})" if now.note else ""
             yield Damage(
                 "state.outdated",
-                report["id"],
-                f"its report says {report['state']}, and it is {now.state}{note}",
+                report.id,
+                f"its report says {report.state}, and it is {now.state}{note}",
                 mend=partial(reports.reconcile, session),
             )
 
@@ -364,12 +367,12 @@ def _under(session: Session, prefix: str) -> dict[str, str]:
 def _notes(session: Session, there: Batches) -> Iterator[Damage]:
     noted = {note.batch: note for note in notes.each(session)}
     for id, report in there.reports.items():
-        decided = report["state"] in NOTED or waits_for_its_agent(report)
-        commit = report["commit"] if decided else None
+        decided = report.state in NOTED or waits_for_its_agent(report)
+        commit = report.commit if decided else None
         note = noted.get(id)
-        says = note is not None and note.state == report["state"]
+        says = note is not None and note.state == report.state
         if note and says and waits_for_its_agent(report):
-            says = note.says(report["review"])
+            says = note.says(report.review)
         if commit and not says and session.repo.resolve_commit(commit):
             yield Damage(
                 "note.missing",
@@ -380,4 +383,4 @@ def _notes(session: Session, there: Batches) -> Iterator[Damage]:
 
 
 def _state(report: Report) -> str:
-    return "sent back" if waits_for_its_agent(report) else report["state"]
+    return "sent back" if waits_for_its_agent(report) else report.state

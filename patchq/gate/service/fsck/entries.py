@@ -37,7 +37,6 @@ from patchq.gate.queue.journal import BEFORE, EVENTS
 from patchq.gate.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
 from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
 from patchq.gate.queue.spool import VERDICTS, Folder, response_in, token_of, valid
-from patchq.gate.report import document
 from patchq.gate.service.ledger import COUNTS
 from patchq.gate.service.upkeep import CLOCK
 
@@ -300,7 +299,7 @@ def _tip(session: Session, name: str) -> str | None:
     report = session.queue.load(id)
     tips = (
         session.repo.ref_target(records.WAITING + id),
-        report["commit"] if report and report["state"] == "proposed" else None,
+        report.commit if report and report.state == "proposed" else None,
     )
     return next((tip for tip in tips if tip and session.repo.resolve_commit(tip)), None)
 
@@ -348,11 +347,10 @@ def _is_sound(path: Path, paper: dict[str, Any] | None) -> bool:
     says which, and since when, and that one has its report."""
     if path.name.endswith(".held"):
         id = str(paper and paper.get("id"))
-        report = _read(path.with_name(f"{id}{REPORT}"))
         since = paper and isinstance(paper.get("since"), int | float)
-        return bool(since and report and document.is_whole(report, id))
+        return bool(since and _is_report(path.with_name(f"{id}{REPORT}"), id))
     if path.suffix == ".json":
-        return paper is None or document.is_whole(paper, str(paper.get("id")))
+        return paper is None or _is_report(path, str(paper.get("id")))
     return path.suffix != ".asked" or paper is None or not paper.keys() < {"asked", "data"}
 
 
@@ -360,7 +358,7 @@ def _held_body(active: Path, token: str, path: Path) -> Iterator[Damage]:
     """Whether the copy of the response is what the batch was held on; the response as it came
     stands in the claim's directory."""
     report = spool.report(path.read_bytes()) if path.is_file() else None
-    body, wanted = active / f"{token}.body", report and report["source"]["sha256"]
+    body, wanted = active / f"{token}.body", report and report.source.sha256
     if not body.is_file() or not report or _sum(body) == wanted:
         return
     came = next((path for path in active.glob(f"{token}/*") if _sum(path) == wanted), None)
@@ -380,6 +378,11 @@ def _copy_again(root: Path, came: Path, body: Path) -> None:
 
 def _sum(path: Path) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _is_report(path: Path, id: str) -> bool:
+    report = spool.report(path.read_bytes()) if path.is_file() else None
+    return report is not None and report.id == id
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ MISSED = Change("src/a.txt", "no such line, at all\n", "another line\n")
 def prompt(bench: Bench, response: str, text: str = TEXT) -> str:
     decision = bench.decide(Row("", {"src/a.txt": text}, response)).decision
     assert decision.state == "rejected"
-    told = document.to_json(decision.outcome())["retry"]["prompt"]
+    told = document.to_json(decision.outcome()).retry.prompt
     assert told is not None
     return told
 
@@ -36,6 +36,7 @@ def test_a_missed_quote_is_shown_and_asked_for_in_its_own_form(bench: Bench, for
     row = Row("", {"src/a.txt": TEXT}, text)
     (edit,) = bench.decide(row).decision.edits
     told = prompt(bench, text)
+    assert edit.format
     own = FORMATS[edit.format].instructions.replace("path/to/file.py", "src/a.txt")
     assert own.replace("path/to/file.md", "src/a.txt").rstrip() in told
     assert "path/to" not in told

@@ -1,0 +1,158 @@
+"""Faults, which end a command or wait for a mend; refusals of a response are values.
+
+A fault has two axes: whose it is, and whether the same call may succeed later.  It is decided
+at one point, where it is raised, and handled at one point, the command or the daemon loop.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from patchq.core.model.errors import Unreadable
+
+_EXHAUSTED = {
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+}  # fmt: skip
+_AGAIN = "see to that, then start again; nothing was lost"
+CRASHED = "fault.crashed"
+"""The code of what ended processes again and again, or the process that decided on a response."""
+
+
+class Fault(Exception):
+    """Something outside the response went wrong; `code` is one of the `fault.*` codes."""
+
+    code = "fault.repository"
+    exit_status = 3
+    retryable = False
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class RepositoryFault(Fault):
+    """The repository cannot be opened, read or written."""
+
+
+class ObjectDamaged(RepositoryFault, Unreadable):
+    """An object is missing or cannot be read; what does not need it goes on."""
+
+    code = "repository.damaged"
+
+
+class CannotFollow(RepositoryFault):
+    """A work tree that has the branch checked out cannot be brought to what lands there."""
+
+    code = "worktree.unseen"
+    exit_status = 1
+
+
+class ObjectsGone(RepositoryFault):
+    """Somebody's `git gc --prune=now` took new objects before a ref had them; a retry makes them
+    again."""
+
+    retryable = True
+
+
+class CannotSign(Fault):
+    """A commit was to be signed, and there is no signature for it; it is not made without."""
+
+    def __init__(self, why: str, hint: str | None = None) -> None:
+        super().__init__(f"the commit cannot be signed: {why}", hint)
+
+
+class DiskFault(Fault):
+    """The queue's or the repository's file system refuses to work."""
+
+    code = "fault.disk"
+
+
+def disk_fault(error: OSError) -> DiskFault | None:
+    """The fault that an error stands for if it tells of the machine, and of nothing that a response
+    could have caused: no room, no descriptors, no memory, a broken disk."""
+    if error.errno is None:  # libgit2's, which opens nothing that a response names
+        return DiskFault(str(error), _AGAIN)
+    if error.errno not in _EXHAUSTED:
+        return None
+    where = f": {error.filename!r}" if isinstance(error.filename, str | bytes) else ""
+    return DiskFault(f"{error.strerror}{where}", _AGAIN)
+
+
+class DatabaseFault(Fault):
+    """The database that has the queue refuses to work, or the connection to it was lost."""
+
+    code = "fault.database"
+
+    def __init__(self, message: str, hint: str | None = None, *, again: bool = True) -> None:
+        super().__init__(message, hint)
+        self.retryable = again
+
+
+class Cancelled(Exception):
+    """Nobody wants to know any more how the hook ends."""
+
+
+class HookFault(Fault):
+    """A hook could not be started."""
+
+    code = "fault.hook"
+
+
+class Busy(Fault):
+    """Somebody else holds a lock that is released sooner or later."""
+
+    retryable = True
+
+
+class Unreachable(Busy):
+    """The remote that has the branches is away, or takes nothing from this account; what waits for
+    it goes on by itself."""
+
+
+class Declined(Fault):
+    """A hook of the remote refused what was pushed; its words are the message."""
+
+    code = "hook.refused"
+    exit_status = 1
+
+
+class InDoubt(Fault):
+    """It cannot be told whether what was pushed has landed; whoever recovers it finds out."""
+
+    code = "fault.in_doubt"
+
+
+class LaneLost(Fault):
+    """Somebody else took over what this process had in hand; nothing of it was published."""
+
+    code = "fault.database"
+    retryable = True
+
+
+class UsageError(Fault):
+    """The command line or the configuration is wrong; nothing was done."""
+
+    code = "usage"
+    exit_status = 2
+
+
+class TimeIsUp(Fault):
+    """What somebody waits for has not come within the time that they gave it."""
+
+    code = "usage"
+    exit_status = 124
+    retryable = True
+
+
+class QueueLocked(Fault):
+    """Another instance empties the inbox."""
+
+    code = "usage"
+    exit_status = 75
+    retryable = True
+
+
+class Interrupted(BaseException):
+    """A person ends the work at once; what is in hand waits for the next start, as after a crash.
+    It is no `Exception`, so that nobody takes it for a defect on the way."""

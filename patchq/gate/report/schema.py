@@ -1,0 +1,232 @@
+"""The types of a report (`<id>.report.json`), and the groups of states.
+
+A report is a value: who wants another one builds it.  No key is ever absent; what is unused or not
+known is null or empty.  A report made from git alone has no name, size or mode of a response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeGuard, get_args
+
+from msgspec import Struct
+
+from patchq.core.model.values import (
+    Attempt,
+    Base,
+    Candidate,
+    Collision,
+    Correction,
+    EditOutcome,
+    EditState,
+    HookRun,
+    Mode,
+    RulesOrigin,
+    Severity,
+    StandsOn,
+    State,
+)
+
+SCHEMA: Literal["patchq.report/1"] = "patchq.report/1"
+
+# ---------------------------------------------------------------- groups of states
+
+LANDED: frozenset[State] = frozenset({"applied", "accepted"})
+"""The edits are on the target."""
+WAITING: frozenset[State] = frozenset({"proposed", "held"})
+"""A person, another batch or a work tree is waited for."""
+COMMITTED: frozenset[State] = frozenset({"applied", "proposed"})
+"""The verdicts that come with a commit."""
+STANDING: frozenset[State] = COMMITTED | LANDED
+"""There is a commit that may be on the target."""
+REPLACING: frozenset[State] = COMMITTED | {"held"}
+"""The verdicts of a batch that takes the place of another one."""
+REPLACED: frozenset[State] = frozenset({"duplicate", "superseded"})
+"""Another batch may stand for this one."""
+STOPPED: frozenset[State] = frozenset({"rejected", "held"})
+"""The problems say why nothing was done."""
+OVER: frozenset[State] = frozenset({"rejected", "discarded", "reverted"})
+"""The edits are not on the target and will not be by themselves."""
+NOTED: frozenset[State] = frozenset({"accepted", "discarded", "superseded", "reverted"})
+"""The later states, which git notes tell of."""
+VERDICTS: tuple[State, ...] = ("applied", "proposed", "duplicate", "rejected")
+"""The states in which a report first appears among the finished ones."""
+
+USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
+"""The edit changes the file, or would in a batch that is not refused."""
+IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
+"""The edit is left out."""
+
+CHANGES = "review.changes"
+"""The code of the warning that a person asks for changes."""
+NotifiedKind = Literal[
+    "held", "applied", "proposed", "duplicate", "refused",
+    "changes_requested", "accepted", "discarded", "superseded", "reverted",
+]  # fmt: skip
+EventKind = Literal["claimed", NotifiedKind]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+"""The kinds of events in a batch's life."""
+
+PENDING_CONFLICT = "conflict.pending"
+"""The code of the warning that another proposal cannot land beside this one."""
+
+# ---------------------------------------------------------------- the parts
+
+
+class SourceEntry(Struct, frozen=True, kw_only=True):
+    """The response's file name, digest, and size in bytes."""
+
+    name: str | None
+    sha256: str
+    bytes: int | None
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """A time: seconds since the epoch, and the same for people (UTC)."""
+
+    unix: float
+    iso: str
+
+
+class SizeEntry(Struct, frozen=True, kw_only=True):
+    """The size of a batch: files, and the lines that it adds and deletes."""
+
+    files: int
+    added: int
+    deleted: int
+
+
+class ProblemEntry(Struct, frozen=True, kw_only=True):
+    """One thing to tell; an error refuses the batch."""
+
+    code: str
+    alias: str | None
+    severity: Severity
+    edit: str | None
+    path: str | None
+    line: int | None
+    message: str
+    hint: str | None
+    candidates: Sequence[Candidate]
+    conflicts_with: Collision | None
+
+
+ReviewState = Literal["changes_requested", "answered"]
+
+
+class CommentEntry(Struct, frozen=True, kw_only=True):
+    """A person's comment on a proposal: on one line, one edit, one file, or all of it.
+
+    `line` is one of the proposal's commit (`side` is `new`) or of that commit's parent (`base`),
+    and is carried along when the proposal follows its target; null where it is there no more.
+    `changed` says whether an answer changed what the comment speaks of; null as long as there is
+    none, and where it speaks of all.
+    """
+
+    path: str | None
+    line: int | None
+    side: Literal["base", "new"] | None
+    edit: str | None
+    text: str
+    by: str
+    changed: bool | None
+
+
+class ReviewEntry(Struct, frozen=True, kw_only=True):
+    """The changes that people ask for; `by` and `at` are of the last who did.  In the report of a
+    batch that answers them, and of the one that it answers, they are `answered`."""
+
+    state: ReviewState
+    by: str
+    at: Moment
+    comments: Sequence[CommentEntry]
+
+
+class RetryEntry(Struct, frozen=True, kw_only=True):
+    """The text that lets a model send a correct response; the batch that this one tries again."""
+
+    prompt: str | None
+    of: str | None
+
+
+# ---------------------------------------------------------------- the whole
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The content of `<id>.report.json`, its keys in their order.
+
+    `message` is the subject of the commit, or what it would have been.  `received` is when the
+    queue took the response, `decided` when the batch came to the state that it has, and
+    `reason` why, in the words of the person who discarded it.  `rules` says where the configuration
+    is from that judged the batch (`from`), and git's id of that file (`blob`).  `stands_on` is null
+    unless the batch waits for review on top of another one that does.
+    """
+
+    schema: Literal["patchq.report/1"] = SCHEMA
+    id: str
+    state: State
+    duplicate_of: str | None
+    source: SourceEntry
+    agent: str | None
+    model: str | None
+    message: str | None
+    received: Moment | None
+    decided: Moment | None
+    reason: str | None
+    mode: Mode | None
+    rules: RulesOrigin | None
+    target: str | None
+    base: Base | None
+    commit: str | None
+    tree: str | None
+    branch: str | None
+    stands_on: StandsOn | None
+    edits: Sequence[EditOutcome]
+    problems: Sequence[ProblemEntry]
+    corrections: Sequence[Correction]
+    attempts: Sequence[Attempt]
+    hooks: Sequence[HookRun]
+    size: SizeEntry | None
+    diff: str
+    review: ReviewEntry | None
+    retry: RetryEntry
+    timings: Mapping[str, float]
+
+
+class CommittedReport(Report, frozen=True, kw_only=True):
+    """A report on a batch that has a commit, on the branch or waiting for it."""
+
+    target: str
+    base: Base
+    commit: str
+    tree: str
+
+
+def has_commit(report: Report) -> TypeGuard[CommittedReport]:
+    """Return true if the batch has a commit, and with it a target, a base and a tree."""
+    return None not in (report.commit, report.tree, report.target, report.base)
+
+
+def waits_for_its_agent(report: Report) -> bool:
+    """Return true if a person has sent the proposal back, and no answer has come."""
+    review = report.review
+    return report.state == "proposed" and review is not None and review.state == "changes_requested"
+
+
+def kind_of(report: Report) -> EventKind | None:
+    """Return the kind of the event by which a batch came to this state."""
+    if waits_for_its_agent(report):
+        return "changes_requested"
+    kind = "refused" if report.state == "rejected" else report.state
+    return kind if kind in EVENT_KINDS else None
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """The fields of a report from which git tells whether its batch is on a branch."""
+
+    id: str
+    state: State
+    target: str | None
+    commit: str | None
+    source: SourceEntry
+    base: Base | None

@@ -1,0 +1,115 @@
+"""The report's type against what builds reports, what reads them, and what the documents list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast, get_args
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct, convert
+from msgspec.structs import fields
+
+from patchq.core.model.values import (
+    Candidate,
+    Collision,
+    EditOutcome,
+    HookRun,
+    Outcome,
+    Problem,
+)
+from patchq.gate.queue import spool
+from patchq.gate.report.document import dumps, plain, to_json, to_plan
+from patchq.gate.report.schema import CommittedReport, Report, has_commit
+from tests.helpers.outcomes import PROPOSED, REFUSED
+from tests.helpers.pages import ROOT
+
+T = TypeVar("T")
+
+
+def values(kind: type[T], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[T]:
+    """Values of a dataclass with something in every field."""
+    names = cast(Any, kind).__struct_fields__
+    return st.builds(kind, **{name: known.get(name, ...) for name in names})
+
+
+NUMBERS = st.floats(0, 1e9)
+for part in (Candidate, Collision, Problem):
+    st.register_type_strategy(part, values(part))
+st.register_type_strategy(EditOutcome, values(EditOutcome, confidence=st.none() | NUMBERS))
+st.register_type_strategy(HookRun, values(HookRun, seconds=NUMBERS))
+QUICKLY = settings(max_examples=25, phases=(Phase.reuse, Phase.generate))
+"""A report is too large to be made small by trying."""
+OUTCOMES = values(
+    Outcome,
+    timings=st.dictionaries(st.text(max_size=9), NUMBERS, max_size=3),
+    received=NUMBERS,
+    decided=NUMBERS,
+)
+
+
+@QUICKLY
+@given(OUTCOMES)
+def test_a_report_comes_back_as_it_was(outcome: Outcome) -> None:
+    report = to_json(outcome)
+    read = spool.report(spool.encode(report))
+    assert read == spool.report(dumps(report).encode("utf-8", "surrogatepass")) == report
+    assert list(plain(report)) == list(Report.__struct_fields__)
+
+
+@QUICKLY
+@given(OUTCOMES)
+def test_a_plan_has_the_keys_of_a_report(outcome: Outcome) -> None:
+    plan = to_plan(outcome)
+    assert list(plan) == list(Report.__struct_fields__)
+    assert (plan["schema"], plan["state"], plan["hooks"]) == ("patchq.plan/1", None, [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": "gone"}, {"base": {"commit": None, "how": "tip"}}, {"edits": {}}, {"schema": "x/1"}],
+    ids=str,
+)
+def test_what_is_no_whole_report_is_none(changes: Mapping[str, Any]) -> None:
+    whole = plain(to_json(PROPOSED))
+    assert spool.report(spool.encode(whole))
+    assert spool.report(spool.encode({**whole, **changes})) is None
+    del whole["tree"]
+    assert spool.report(spool.encode(whole)) is None
+
+
+def listed(value: object, place: str = "") -> set[str]:
+    """The places of all keys of the documents' example."""
+    if isinstance(value, list):
+        return {key for item in value for key in listed(item, place)}
+    if not isinstance(value, dict):
+        return set()
+    inner = (listed(item, f"{place}.{key}") for key, item in value.items())
+    return {f"{place}.{key}" for key in value}.union(*inner)
+
+
+def typed(kind: Any, place: str = "") -> set[str]:
+    """The places of all keys of a type."""
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        return {key for part in get_args(kind) for key in typed(part, place)}
+    found = fields(kind)
+    inner = (typed(part.type, f"{place}.{part.encode_name}") for part in found)
+    return {f"{place}.{part.encode_name}" for part in found}.union(*inner)
+
+
+def test_the_documents_list_every_field() -> None:
+    page = (ROOT / "docs/feeding.md").read_text(encoding="utf-8")
+    _, _, behind = page.partition('```json\n{"schema": "patchq.report/1"')
+    example = json.loads('{"schema": "patchq.report/1"' + behind.partition("```")[0])
+    assert list(example) == list(Report.__struct_fields__)
+    assert listed(example) - {".timings.parse_ms"} == typed(Report)
+
+
+@pytest.mark.parametrize("outcome", [PROPOSED, REFUSED], ids=lambda outcome: outcome.state)
+def test_a_batch_with_a_commit_has_what_goes_with_it(outcome: Outcome) -> None:
+    report = to_json(outcome)
+    assert has_commit(report) == (outcome.state == "proposed")
+    if has_commit(report):
+        convert(plain(report), CommittedReport)
