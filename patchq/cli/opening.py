@@ -19,7 +19,7 @@ def open_session(args: Namespace, *, targeted: bool = True, writes: bool = True)
     session = compose(places.open_context(args, targeted=targeted, writes=writes))
     new = session.queue_root / layout.NEW
     if writes and new.exists():
-        from patchq.gate.service.fsck.entries import remember
+        from patchq.gate.review.from_git import remember
 
         with suppress(ObjectDamaged):  # that is met, and told of, when a batch is decided
             remember(session, traces.landed_commits(session))

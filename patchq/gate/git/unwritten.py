@@ -103,8 +103,8 @@ class Unwritten:
             for oid in self._objects:
                 builder.add(pygit2.Oid(hex=oid))
             builder.write(scratch / "pack")
-            packed = sorted(os.listdir(scratch / "pack"), reverse=True)
-            names = [*(f"pack/{name}" for name in packed), *names]
+            packed = sorted((scratch / "pack").glob("pack-*"), reverse=True)  # and no scrap
+            names = [*(f"pack/{file.name}" for file in packed), *names]
         return names
 
     def keep(self, kind: ObjectType, data: bytes) -> str:

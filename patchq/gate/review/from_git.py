@@ -23,7 +23,8 @@ from patchq.gate.pipeline import comments, traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.traces import Trace
-from patchq.gate.queue.register import Past
+from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
+from patchq.gate.queue.spool import Folder, valid
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
@@ -77,6 +78,16 @@ def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The proposals beside the `known` ones, by their ids."""
     names = traces.ids(context.repo, records.WAITING) - set(known)
     return _reports(context, traces.find(context, names))
+
+
+def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
+    """Have the queue know of batches by the commits as which they landed, so that no other batch
+    gets their ids."""
+    times = {id: context.repo.time(commit) for id, commit in landed.items() if valid(id)}
+    root = context.queue_root
+    known = Register(Folder(root / KNOWN), Folder(root / LINKS, lasting=False), lambda id: False)
+    known.bury({id: Past("applied", at) for id, at in times.items()}, context.queue.sync)
+    known.close()
 
 
 def _newest_first(context: RepoContext, batches: list[Trace]) -> list[Trace]:

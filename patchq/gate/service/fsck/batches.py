@@ -35,7 +35,7 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 from patchq.gate.review import from_git
-from patchq.gate.service.fsck.entries import Damage, aside, register, remember, set_ref
+from patchq.gate.service.fsck.entries import Damage, aside, register, set_ref
 
 _OLD_SECONDS = 3600.0
 _TEMPORARY = ("active/*.tmp", "*.tmp", "inbox/.*.tmp")
@@ -356,7 +356,7 @@ def _landed(session: Session, there: Batches) -> Iterator[Damage]:
                 "id.free",
                 id,
                 f"it landed as {landed[id][:12]}, and the queue does not know that",
-                mend=partial(remember, session, {id: landed[id]}),
+                mend=partial(from_git.remember, session, {id: landed[id]}),
             )
 
 

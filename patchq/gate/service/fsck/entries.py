@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -35,8 +35,8 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.journal import BEFORE, EVENTS
 from patchq.gate.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
-from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
-from patchq.gate.queue.spool import VERDICTS, Folder, response_in, token_of, valid
+from patchq.gate.queue.register import KNOWN, LINKS, Register
+from patchq.gate.queue.spool import VERDICTS, Folder, response_in, token_of
 from patchq.gate.service.ledger import COUNTS
 from patchq.gate.service.upkeep import CLOCK
 
@@ -173,15 +173,6 @@ def register(root: Path) -> Register:
     """The register of ids of the queue at `root`."""
     links = Folder(root / LINKS, lasting=False)
     return Register(Folder(root / KNOWN), links, lambda id: False)
-
-
-def remember(session: Session, landed: Mapping[str, str]) -> None:
-    """Have the queue know of batches by the commits as which they landed, so that no other batch
-    gets their ids."""
-    pasts = {
-        id: Past("applied", session.repo.time(commit)) for id, commit in landed.items() if valid(id)
-    }
-    register(session.queue_root).bury(pasts, session.queue.sync)
 
 
 # --------------------------------------------------------------- refs
