@@ -70,8 +70,10 @@ def test_commit_says_what_it_is(repo: Path, way: str) -> None:
     assert message.startswith("Edit a.txt, b.txt (+1)\n\nThis makes two a number.\n")
     trailers = git("log", "-1", "--format=%(trailers:only,unfold)", "main", cwd=repo)
     raw = git("diff", "--raw", "--no-abbrev", "main~", "main", cwd=repo).splitlines()
-    rows = sorted((line.split()[5], *line.split()[2:4]) for line in raw)
-    blobs = "".join("\0".join(row).replace("0" * 40, "None") + "\n" for row in rows)
+    rows = sorted(line.split() for line in raw)
+    sides = sorted((row[5], row[2], f"{row[1]} {row[3]}") for row in rows)
+    blobs = "".join("\0".join(side) + "\n" for side in sides)
+    blobs = blobs.replace("000000 " + "0" * 40, "None").replace("0" * 40, "None")
     assert trailers.split("\n") == [
         "Patchq-Batch: x",
         f"Patchq-Source: sha256:{hashlib.sha256(RESPONSE.encode()).hexdigest()}",

@@ -10,7 +10,7 @@ from typing import Literal
 from patchq.core.model.values import Collision, FileChange, Problem
 from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks
-from patchq.gate.git.objects import BLOB, object_id
+from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
@@ -51,21 +51,23 @@ def touched_since(report: Report | Delivery, repo: Repository, tip: str) -> Prob
 
 
 def digest_of(changes: Iterable[FileChange]) -> str:
-    """Return the sha256 (hex) of the paths of changes, with the blobs before and after."""
-    blobs: dict[str, tuple[str | None, str | None]] = {}
+    """Return the sha256 (hex) of the paths of changes, the blobs before, and the leaves after."""
+    sides: dict[str, tuple[str | None, Leaf | None]] = {}
     for change in changes:
-        before, after = (
-            None if data is None else object_id(BLOB, data)
-            for data in (change.before, change.after)
-        )
+        before = None if change.before is None else object_id(BLOB, change.before)
         if change.renamed_from is not None:
-            blobs[change.renamed_from], before = (before, None), None
-        blobs[change.path] = before, after
-    return _digest(blobs)
+            sides[change.renamed_from], before = (before, None), None
+        after = change.after
+        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
+        sides[change.path] = before, leaf
+    return _digest(sides)
 
 
-def _digest(blobs: Mapping[str, tuple[str | None, str | None]]) -> str:
-    lines = (f"{path}\0{was}\0{now}\n" for path, (was, now) in sorted(blobs.items()))
+def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
+    lines = (
+        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
+        for path, (was, now) in sorted(sides.items())
+    )
     return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -80,9 +82,9 @@ def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: st
         if f"sha256:{wanted}" in traces.trailers(repo, commit).get("Patchq-Edits", ()):
             return commit
         made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
-        blobs = {path: (was and was[1], now and now[1]) for path, (was, now) in made.items()}
-        if blobs.keys() == {path for change in changes for path in change.paths} and (
-            _digest(blobs) == wanted
+        sides = {path: (was and was[1], now) for path, (was, now) in made.items()}
+        if sides.keys() == {path for change in changes for path in change.paths} and (
+            _digest(sides) == wanted
         ):
             return commit
     return None
