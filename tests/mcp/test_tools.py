@@ -190,6 +190,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: Door, mode: str) -> None:
+    patchq("run", cwd=repo)
     before = left(repo)
 
     async def use(client: Client) -> None:
