@@ -17,9 +17,9 @@ from patchq.gate.config.config_file import OWN_FILE
 from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.pipeline.rules import renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.journal import EVENTS
 from patchq.gate.queue.layout import PUBLIC, REPORT
 from patchq.gate.queue.spool import valid
+from patchq.gate.queue.store import LOCKS
 
 
 class Door:
@@ -65,7 +65,7 @@ class Door:
     def pulse(self, *more: str) -> object:
         """Another value when something has happened since, or changed in the folders `more`."""
         root = self.root
-        return root and [_stamp(root / name) for name in (EVENTS, *more)]
+        return root and [_stamp(root / name) for name in (LOCKS, *more)]
 
     def report_sign(self, id: str) -> object:
         """Another value when the report of the batch is another one."""

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from patchq.cli import confirm, output, places
 from patchq.gate.errors import Fault, disk_fault
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.archive import REBUILT
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.hand import Hand
 from patchq.gate.report.schema import Report
 from patchq.gate.service.serve import Control
@@ -44,6 +46,10 @@ class Tenure:
         self.control.end_now = session.cut.set
         session.queue.acquire(session.target)
         args.opened.push(partial(_release, session))
+        if store_queue(session.queue).recall(REBUILT):
+            from patchq.gate.service import fsck  # only a store that was lost needs it
+
+            fsck.enter_history(session)
         session = replace(session, hand=Hand(session.queue_root))
         self.location = places.find(args)
         self.upkeep = Upkeep(session, self.location.home, Manager() if lasting else Manager({}))

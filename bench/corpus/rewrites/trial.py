@@ -29,7 +29,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import Claim
-from patchq.gate.queue.memory import MemoryQueue
+from patchq.gate.queue.engine import StoreQueue
 
 TARGET = "main"
 IDLE = "idle"
@@ -91,7 +91,7 @@ class Trial:
         self._count = 0
         repo = Repository.open(place)
         self._session = compose(
-            RepoContext(repo, MemoryQueue(), place / ".patchq", Config(), TARGET)
+            RepoContext(repo, StoreQueue(place / ".patchq"), place / ".patchq", Config(), TARGET)
         )
 
     def close(self) -> None:

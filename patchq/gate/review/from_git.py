@@ -23,7 +23,7 @@ from patchq.gate.pipeline import comments, traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.traces import Trace
-from patchq.gate.queue.register import Past
+from patchq.gate.queue import Past
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
