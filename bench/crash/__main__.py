@@ -28,7 +28,13 @@ from bench.crash.cases import CASES
 from bench.crash.states import KINDS, Outcome, Points, Room, State, all_states, parse
 from bench.git import HERMETIC
 
-_CONTROLS = {"barrier": "power", "healing": "kill", "intent": "kill", "dedupe": "kill"}
+_CONTROLS = {
+    "barrier": "power",
+    "shown": "power",
+    "healing": "kill",
+    "intent": "kill",
+    "dedupe": "kill",
+}
 """What to run with each safeguard switched off."""
 _SHOWN = 20
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,6 @@ def left_behind(repo: Path) -> Iterator[str]:
     gitdir, queue = repo / ".git", repo / ".patchq"
     left = [p for p in gitdir.rglob("*") if LITTER.fullmatch(p.name)]
     left += [p for p in queue.rglob("*") if p.name.endswith(".tmp") and p.parent.name != "inbox"]
-    left += list((queue / "tries").glob("*"))
     if left:
         yield f"left behind: {sorted(str(p.relative_to(repo)) for p in left)}"
 
@@ -163,16 +163,23 @@ def work_tree(repo: Path) -> Iterator[str]:
         yield f"the person's next commit changed {made.split()}"
 
 
+def store(queue: Path) -> Iterator[str]:
+    """The store is sound, and nothing in it is open."""
+    with closing(sqlite3.connect(queue / "store.db")) as database:
+        (sound,) = database.execute("pragma integrity_check").fetchone()
+        if sound != "ok":
+            yield f"the store is damaged: {sound}"
+        open_rows = "select name, state from responses where state not in ('ended', 'gone')"
+        if rows := database.execute(open_rows).fetchall():
+            yield f"the store still has {rows}"
+
+
 def events(queue: Path, told: Sequence[Report]) -> Iterator[str]:
-    """The journal tells of each batch, last of the state that it is in, and of no state twice."""
+    """Events tell of each batch, last of the state that it is in, and of no state twice."""
     happened: dict[str, list[str]] = {}
-    for name in ("events.1", "events"):
-        path = queue / name
-        for line in path.read_bytes().splitlines() if path.exists() else ():
-            with suppress(ValueError):
-                entry = json.loads(line)
-                if entry.get("kind"):
-                    happened.setdefault(entry["batch"], []).append(entry["kind"])
+    with closing(sqlite3.connect(queue / "store.db")) as database:
+        for batch, kind in database.execute("select batch, kind from events order by number"):
+            happened.setdefault(batch, []).append(kind)
     for report in told:
         id, state = report["id"], report["state"]
         kinds = happened.get(id, [])

@@ -11,14 +11,14 @@ decided.
 from __future__ import annotations
 
 import json
-import os
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha1, sha256
 from pathlib import Path
-from shutil import rmtree
 from typing import ClassVar
 
 from bench.crash import aftermath, children
@@ -136,6 +136,7 @@ class Case:
         told, past = aftermath.reports(queue), self.expired(repo)
         yield from aftermath.verdicts(queue, sent, told)
         yield from aftermath.decisions(sent, told, self.landed)
+        yield from aftermath.store(queue)
         yield from aftermath.events(queue, told)
         yield from aftermath.history(repo, self.target, [*told, *past])
         yield from aftermath.references(repo, [*told, *past], ("main", "trunk"))
@@ -160,7 +161,7 @@ _DAYS = 40
 
 
 class Expiry(Case):
-    """Batches expire in the run that crashes, with a link for each id, as an older patchq made."""
+    """Batches expire in the run that crashes."""
 
     def prepare(self, repo: Path, said: Path) -> None:
         super().prepare(repo, said)
@@ -173,13 +174,10 @@ class Expiry(Case):
         (queue / "inbox").rmdir()
         (queue / "later").rename(queue / "inbox")
         then = time.time() - _DAYS * 86_400
-        rmtree(queue / "known")
-        (queue / "clock").unlink()
-        (queue / "ids").mkdir()
-        for path in [*(queue / "done").iterdir(), *(queue / "rejected").iterdir()]:
-            os.utime(path, (then, then))
-            if path.name.endswith(".md") and not path.name.endswith(".report.md"):
-                (queue / "ids" / path.stem).symlink_to(f"{int(then * 1e9):016x}-1")
+        with closing(sqlite3.connect(queue / "store.db", isolation_level=None)) as database:
+            aged = "update responses set ended = ?, ending = ? + number"
+            database.execute(aged, (then, int(then * 1e9)))
+            database.execute("delete from meta where key like 'clock.%'")
 
     def violations(self, repo: Path) -> Iterator[str]:
         yield from super().violations(repo)
@@ -192,12 +190,6 @@ class Expiry(Case):
             yield f"the statistics are {counted} instead of {wanted}"
         if _told(repo, "fsck")["damage"]:
             yield f"fsck finds {_told(repo, 'fsck')['damage']}"
-        lines = [line for at in (repo / ".patchq/known").iterdir() for line in at.open()]
-        given = Counter(line.split("/")[1] for line in lines)
-        if double := [id for id, count in given.items() if count > 2]:
-            yield f"the register tells of {double} more than twice"
-        if (repo / ".patchq/ids").exists():
-            yield "the links of the older patchq are still there"
 
     def expired(self, repo: Path) -> list[Report]:
         return [_told(repo, "show", Path(name).stem) for name in _EARLY]

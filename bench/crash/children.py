@@ -25,7 +25,7 @@ from pathlib import Path
 PATIENCE = 120.0
 """Seconds for one run; longer is a violation."""
 _PDEATHSIG = 1
-SAFEGUARDS = ("barrier", "healing", "intent", "dedupe")
+SAFEGUARDS = ("barrier", "shown", "healing", "intent", "dedupe")
 
 
 @dataclass
@@ -149,6 +149,7 @@ def switch_off(safeguard: str) -> None:
     """Take one safeguard out of this process."""
     {
         "barrier": _no_barrier,
+        "shown": _shown_at_once,
         "healing": _no_healing,
         "intent": _no_intent,
         "dedupe": _no_dedupe,
@@ -168,6 +169,23 @@ def _no_barrier() -> None:
     _replace(linklock.LinkLock, "flush", lambda lock: None)
 
 
+def _shown_at_once() -> None:
+    """Mark files as shown without a flush that came behind them."""
+    from patchq.gate.queue.archive import StoreArchive
+
+    show = StoreArchive._show
+
+    def marking(archive: StoreArchive) -> None:
+        show(archive)
+        written, archive._written = archive._written, []
+        archive._store.each(
+            "update responses set shown = 1 where number = :number",
+            [{"number": number} for number in written],
+        )
+
+    _replace(StoreArchive, "_show", marking)
+
+
 def _no_healing() -> None:
     import pygit2
 
@@ -185,22 +203,9 @@ def _no_healing() -> None:
 
 
 def _no_intent() -> None:
-    from patchq.gate.queue.directory import DirectoryQueue
+    from patchq.gate.queue.engine import StoreQueue
 
-    intend, publish = DirectoryQueue.intend, DirectoryQueue.publish
-
-    def late(queue: DirectoryQueue, *what: object) -> None:
-        DirectoryQueue.intend = intend  # type: ignore[method-assign]
-        try:
-            publish(queue, *what)  # type: ignore[arg-type]
-        finally:
-            DirectoryQueue.intend = never  # type: ignore[method-assign,assignment]
-
-    def never(*what: object) -> None:
-        pass
-
-    _replace(DirectoryQueue, "publish", late)
-    _replace(DirectoryQueue, "intend", never)
+    _replace(StoreQueue, "intend", lambda *what: None)
 
 
 def _no_dedupe() -> None:

@@ -135,11 +135,10 @@ def torment(life: Life, kills: int) -> None:
 
 def await_moment(life: Life, daemon: subprocess.Popen[bytes]) -> None:
     """Wait for one of the moments at which the daemon shall die, spread over the life of a landing:
-    while it recovers what the last one left, or soon after a first claim, intended verdict or
-    report of its own."""
+    while it recovers what the last one left, or soon after a first claim or report of its own."""
     queue, rng = life.queue, life.rng
     folder, suffix, soon = rng.choice(
-        [(None, "", 0.1), ("active", "", 0.1), ("active", ".json", 0.03), ("done", ".json", 0.02)]
+        [(None, "", 0.1), ("active", "", 0.1), ("active", "", 0.01), ("done", ".json", 0.02)]
     )
     known = set(os.listdir(queue / (folder or "active")))
     _wait_until(lambda: f'"pid": {daemon.pid},' in (queue / "lock").read_text(), 30.0, daemon)
@@ -219,6 +218,7 @@ def violations(life: Life) -> Iterator[str]:
     told = reports(life.queue)
     landed = "proposed" if life.mode == "review" else "applied"
     yield from aftermath.verdicts(life.queue, life.dropped, told)
+    yield from aftermath.store(life.queue)
     yield from aftermath.decisions(life.dropped, told, [landed])
     yield from aftermath.history(life.repo, life.target, told)
     yield from effects(life, told)

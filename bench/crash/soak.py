@@ -120,6 +120,7 @@ def violations(soak: Soak, log: Path) -> Iterator[str]:
     told = aftermath.reports(soak.queue)
     moves = [json.loads(line) for line in log.read_text().splitlines()]
     yield from aftermath.verdicts(soak.queue, soak.dropped, told)
+    yield from aftermath.store(soak.queue)
     yield from history(soak.repo, told, moves)
     yield from _decisions(soak, told, moves)
     yield from _effects(soak, told)

@@ -11,7 +11,7 @@ from patchq.gate.errors import ObjectDamaged
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.traces import Sighting
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report, has_commit
@@ -31,7 +31,7 @@ def find(context: RepoContext, id: str) -> tuple[Report, str]:
 def pending(context: RepoContext, id: str) -> Pending | None:
     """The response that has no verdict and this id; held ones have a report."""
     queue = context.queue
-    return queue.pending(id) if isinstance(queue, DirectoryQueue) else None
+    return queue.pending(id) if isinstance(queue, StoreQueue) else None
 
 
 def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:

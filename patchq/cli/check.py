@@ -20,7 +20,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.inbox import too_large
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
@@ -56,7 +56,7 @@ def preview(session: Session, claim: Claim, choice: Choice | None = None) -> Dec
     opened = open_response(claim.data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
-    if claim.id is None and isinstance(session.queue, DirectoryQueue):
+    if claim.id is None and isinstance(session.queue, StoreQueue):
         id = session.queue.next_id(id)
     dry = replace(choice or AS_SENT, dry_run=True)
     return process(replace(claim, id=id), session, Tips(session), dry)

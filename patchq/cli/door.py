@@ -18,9 +18,9 @@ from patchq.gate.config.schema import Limits
 from patchq.gate.errors import Fault, RepositoryFault, UsageError
 from patchq.gate.pipeline.rules import renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.journal import EVENTS
 from patchq.gate.queue.layout import PUBLIC, REPORT
 from patchq.gate.queue.spool import valid
+from patchq.gate.queue.store import LOCKS
 
 
 class Door:
@@ -76,7 +76,7 @@ class Door:
     def pulse(self, *more: str) -> object:
         """Another value when something has happened since, or changed in the folders `more`."""
         root = self.root
-        return root and [_stamp(root / name) for name in (EVENTS, *more)]
+        return root and [_stamp(root / name) for name in (LOCKS, *more)]
 
     def report_sign(self, id: str) -> object:
         """Another value when the report of the batch is another one."""

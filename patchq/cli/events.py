@@ -8,22 +8,19 @@ import signal
 import sys
 from argparse import ArgumentTypeError, Namespace
 from contextlib import closing, suppress
-from time import monotonic
 from types import FrameType
 
 from patchq.cli import arguments, places
 from patchq.core.text.quote import visible
-from patchq.gate.errors import Fault
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.directory import DirectoryQueue
-from patchq.gate.queue.journal import Event, Events
+from patchq.gate.queue.events import Event, Events
 from patchq.gate.report.document import printed
 from patchq.gate.service.watcher import Watcher
 
 _NEWEST, _MOST = 50, 1000
 _PIECE = 500
 """Events that are read at once."""
-_LOOK_SECONDS, _HEAL_SECONDS = 1.0, 10.0
+_LOOK_SECONDS = 1.0
 
 
 def _place(text: str) -> str:
@@ -47,7 +44,6 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     context = places.open_context(args)
-    _heal(context)
     if args.follow:
         return _follow(args, context)
     with closing(Events(context.queue_root, args.since)) as events:
@@ -76,7 +72,7 @@ def _follow(args: Namespace, context: RepoContext) -> int:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        reader, healed, said, left = _Listener(), monotonic(), False, args.limit
+        reader, said, left = _Listener(), False, args.limit
         while not stopped and reader.there and left != 0:
             for event in watcher.read(_PIECE if left is None else min(left, _PIECE)):
                 _tell(args, event)
@@ -85,11 +81,8 @@ def _follow(args: Namespace, context: RepoContext) -> int:
             if watcher.lost and not said:
                 said = True
                 _say(args, _lost(args))
-            if stopped or left == 0 or watcher.wait(_LOOK_SECONDS):
-                continue
-            if monotonic() - healed > _HEAL_SECONDS:
-                _heal(context)
-                healed = monotonic()
+            if not stopped and left != 0:
+                watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
 
 
@@ -106,13 +99,6 @@ class _Listener:
     def there(self) -> bool:
         found = self._poll.poll(0) if self._poll else []
         return not any(mask & (select.POLLERR | select.POLLNVAL) for _, mask in found)
-
-
-def _heal(context: RepoContext) -> None:
-    """Have told what killed commands did not tell, as far as one may write here."""
-    if isinstance(context.queue, DirectoryQueue):
-        with suppress(Fault):
-            context.queue.heal()
 
 
 def _tell(args: Namespace, event: Event) -> None:

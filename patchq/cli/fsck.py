@@ -6,9 +6,12 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from patchq.cli import arguments, opening, output
+from patchq.cli import arguments, opening, output, places
 from patchq.core.text.quote import visible
+from patchq.gate.queue import store
+from patchq.gate.queue.lock import Lock
 from patchq.gate.service.fsck import check, repair
+from patchq.gate.service.fsck.entries import Damage
 
 ARGUMENTS = (
     arguments.Argument("--repair", action="store_true", help="rebuild what can be derived"),
@@ -16,10 +19,11 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
+    aside = _set_aside(args) if args.repair else []
     session = opening.open_session(args, targeted=False, writes=args.repair)
     if not session.queue_root.is_dir():
         return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
-    found = check(session)
+    found = [*aside, *check(session)]
     left = repair(session) if args.repair else found
     rows = [
         {
@@ -33,6 +37,22 @@ def run(args: Namespace) -> int:
     ]
     output.emit(args, {"ok": not left, "damage": rows}, *_lines(rows))
     return 1 if left else 0
+
+
+def _set_aside(args: Namespace) -> list[Damage]:
+    """Move a store that cannot be used out of the way, so that it is made again."""
+    location = places.find(args)
+    root = location.home / location.rules().config.queue.path
+    why = store.damage(root)
+    if why is None:
+        return []
+    lock = Lock(root / "lock")
+    lock.acquire()
+    try:
+        place = store.set_aside(root)
+    finally:
+        lock.release()
+    return [Damage("store.broken", str(place), f"{why}; made again from git and the reports")]
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:

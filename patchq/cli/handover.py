@@ -10,7 +10,7 @@ from patchq.cli import cluster
 from patchq.gate.errors import Busy, UsageError
 from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.session import Choice, Session
-from patchq.gate.queue.directory import DirectoryQueue, directory_queue
+from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.service.watcher import Watcher
@@ -29,7 +29,7 @@ def decided(session: Session, data: bytes, name: str, choice: Choice | None = No
             "no daemon feeds the cluster from this machine, so nothing was done",
             "start `patchq watch`, then say it again",
         )
-    queue = directory_queue(session.queue)
+    queue = store_queue(session.queue)
     with closing(Watcher(queue.root)) as watcher:
         claim = queue.adopt(data, name, choice.to_json() if choice else None)
         queue.leave(claim)
@@ -44,7 +44,7 @@ def decided(session: Session, data: bytes, name: str, choice: Choice | None = No
     return report
 
 
-def _told(watcher: Watcher, queue: DirectoryQueue, token: str) -> Report | None:
+def _told(watcher: Watcher, queue: StoreQueue, token: str) -> Report | None:
     for event in watcher.read():
         if queue.token(event["batch"]) == token and (report := queue.load(event["batch"])):
             return report

@@ -8,22 +8,20 @@ from contextlib import suppress
 
 from patchq.cli import places
 from patchq.gate.errors import Fault, ObjectDamaged
-from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session, compose
-from patchq.gate.queue import layout
+from patchq.gate.queue.archive import UNREAD
+from patchq.gate.queue.engine import store_queue
 
 
 def open_session(args: Namespace, *, targeted: bool = True, writes: bool = True) -> Session:
     """The session that the command works in, on what `places.open_context` finds; the end of the
     command closes it."""
     session = compose(places.open_context(args, targeted=targeted, writes=writes))
-    new = session.queue_root / layout.NEW
-    if writes and new.exists():
-        from patchq.gate.review.from_git import remember
+    if writes and store_queue(session.queue).recall(UNREAD):
+        from patchq.gate.service import fsck  # only a new store needs it
 
         with suppress(ObjectDamaged):  # that is met, and told of, when a batch is decided
-            remember(session, traces.landed_commits(session))
-            new.unlink(missing_ok=True)
+            fsck.enter_history(session)
     args.opened.callback(_close, session)
     return session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from grp import getgrnam
@@ -28,9 +28,10 @@ from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
-from patchq.gate.queue.memory import MemoryQueue
+from patchq.gate.queue.archive import UNREAD, Key
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report import logs
+from patchq.gate.report.schema import Report
 
 DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
@@ -150,26 +151,37 @@ def find(args: Namespace) -> Location:
     return Location(repo, workdir, workdir or repo.commondir, args.config, *named, announce)
 
 
-def open_queue(args: Namespace, location: Location, config: Config) -> DirectoryQueue:
+def _counted(report: Report) -> Mapping[Key, float]:
+    from patchq.gate.service import stats  # who gives no verdict counts nothing
+
+    return stats.counted(report)
+
+
+def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueue:
     """The queue, made if need be; the end of the command closes it."""
     root = location.home / config.queue.path
     if not (root / layout.PUBLIC[0]).is_dir():
         location.keep_out_of_status(root)
         sharing.make_directory(root)
-        (root / layout.NEW).touch()
     sharers = location.repo.commondir.stat().st_gid if sharing.is_on() else None
+    layout.refuse_old(root)
     layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
-    queue = DirectoryQueue(
+    queue = StoreQueue(
         root,
         response_bytes=config.limits.response_bytes,
         settle_seconds=config.queue.settle_seconds,
+        counted=_counted,
         # In a cluster the database gives the ids, and a worker may have records here of its own.
         is_known=lambda id: (
             not config.has_cluster and location.repo.has_ref(*(prefix + id for prefix in prefixes))
         ),
     )
     args.opened.callback(queue.close)
+    if queue.fresh:
+        queue.remember(UNREAD, "history")
+    if queue.is_lost():
+        queue.rebuild()
     return queue
 
 
@@ -192,7 +204,7 @@ def open_context(
     if targeted:
         _check(repo, branches, found, target)
     empty = not writes and not root.is_dir()
-    queue = MemoryQueue() if empty else open_queue(args, location, config)
+    queue = StoreQueue(root) if empty else open_queue(args, location, config)
     return RepoContext(repo, queue, root, config, target, branches=branches, judged_by=found)
 
 

@@ -26,7 +26,7 @@ from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
@@ -158,7 +158,7 @@ def _told(report: Report) -> str | None:
 
 
 def _wait(
-    queue: DirectoryQueue, digest: str, name: str, seconds: float, ended: _Ended
+    queue: StoreQueue, digest: str, name: str, seconds: float, ended: _Ended
 ) -> tuple[Report | None, str]:
     """The verdict, or what there is to say while there is none."""
     began = served = time.monotonic()

@@ -10,8 +10,9 @@ from typing import Any
 
 from patchq.cli import arguments, output, places
 from patchq.core.text.quote import clip, visible
-from patchq.gate.queue.journal import Events
-from patchq.gate.service import ledger, stats
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
+from patchq.gate.service import stats
 from patchq.gate.service.stats import Key
 
 _KINDS = {
@@ -42,13 +43,13 @@ def run(args: Namespace) -> int:
     if args.by == DAY:
         found = days(context.queue_root)
         return output.emit(args, {"by": DAY, "rows": found}, *_day_lines(found))
-    rows = table(ledger.everything(context.queue, context.queue_root), args.by)
+    rows = table(store_queue(context.queue).counts(), args.by)
     return output.emit(args, {"by": args.by, "rows": rows}, *_lines(rows, args.by))
 
 
 def days(root: Path) -> list[dict[str, Any]]:
     """How often each kind of event happened on each of the last days that had any, in UTC, the
-    oldest first, as far back as the journal goes."""
+    oldest first, as far back as events are kept."""
     events = Events(root, "")
     try:
         found: dict[str, Counter[str]] = {}
@@ -64,7 +65,7 @@ def _day_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         yield f"{row['day']}  " + ", ".join(f"{kind} {n}" for kind, n in row["events"].items())
     if not rows:
-        yield "the journal of events has nothing yet"
+        yield "nothing happened here yet"
 
 
 def table(counts: Mapping[Key, float], by: str | None) -> list[dict[str, Any]]:

@@ -21,7 +21,8 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rebase.lines import in_words
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.traces import Sighting
-from patchq.gate.queue.hand import activities, in_hand, stem_id, told
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.hand import activities, stem_id, told
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.document import plain
 from patchq.gate.report.schema import (
@@ -216,7 +217,7 @@ def _branches(context: RepoContext) -> list[dict[str, str | None]]:
 
 def _in_hand(context: RepoContext) -> dict[str, Any]:
     """How many responses were taken and have no verdict, and what is done with them."""
-    pending = in_hand(context.queue_root)
+    pending = store_queue(context.queue).in_hand()
     known = {name for one in pending for name in (one.id, stem_id(one.name))}
     doing = [one for one in activities(context.queue_root) if one.hook or one.batch in known]
     doing = doing[:_MOST_DOING] if pending else []

@@ -20,7 +20,7 @@ from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope, Problem
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.queue import QueueEngine
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id, file_name
@@ -95,7 +95,7 @@ def run(args: Namespace) -> int:
     return _wait(args, queue, {id: (data, dropped)})
 
 
-def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
+def _hand_in(args: Namespace, queue: StoreQueue) -> int:
     """Drop what somebody committed, or has in a work tree."""
     from patchq.cli import commits  # only who hands in commits reads trees
 
@@ -113,7 +113,7 @@ def _hand_in(args: Namespace, queue: DirectoryQueue) -> int:
     return output.emit(args, told if args.series else told[0], *ids)
 
 
-def _wait(args: Namespace, queue: DirectoryQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
+def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
     """Print the verdict on each that was handed in: by its id, its bytes and the name of its file.
     The ids are said before, on standard error."""
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout

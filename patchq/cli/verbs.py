@@ -35,6 +35,7 @@ VERBS = {
     "config": "check the configuration, or print a sample or its JSON schema",
     "completion": "print what a shell needs to complete patchq's words",
     "doctor": "check repository, queue and system; each finding with its cure",
+    "backup": "write a copy of the queue's store, to put back as .patchq/store.db",
     "fsck": "check the queue against the repository; --repair rebuilds what can be derived",
 }
 """Each verb, which is a module, and what it is for."""

@@ -13,7 +13,7 @@ from patchq.cli.arguments import Argument
 from patchq.core.model.values import State
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.schema import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.service.watcher import Watcher
@@ -90,4 +90,4 @@ def is_under_way(context: RepoContext, id: str) -> bool:
 def _is_given(context: RepoContext, id: str) -> bool:
     """Whether a batch has got the id; what is no id at all never will."""
     queue = context.queue
-    return isinstance(queue, DirectoryQueue) and batch_id(id) == id and queue.next_id(id) != id
+    return isinstance(queue, StoreQueue) and batch_id(id) == id and queue.next_id(id) != id

@@ -27,8 +27,8 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
-from patchq.gate.queue.directory import directory_queue
-from patchq.gate.queue.journal import Events
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
 from patchq.gate.report.document import plain
@@ -155,13 +155,13 @@ class Tools:
         return dropped, self._verdict(dropped)
 
     def _is_told(self, dropped: Dropped, watcher: Watcher) -> bool:
-        """Whether the journal has told of the verdict since it was asked last."""
+        """Whether an event has told of the verdict since it was asked last."""
         return watcher.wait(0) and any(
             event["source"] == dropped.name and event["kind"] != "held" for event in watcher.read()
         )
 
     async def _heard(self, dropped: Dropped, watcher: Watcher, seconds: float) -> Report | None:
-        """The verdict, once the journal tells of one; None where it does not in that time, or
+        """The verdict, once an event tells of one; None where it does not in that time, or
         nobody is there to decide."""
         began = looked = time.monotonic()
         pause = _FIRST_PAUSE
@@ -192,7 +192,7 @@ class Tools:
         with self._door.session(writes=True) as session:
             if problem := check.oversize(session, data):
                 raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
-            queue, opened = directory_queue(session.queue), open_response(data)
+            queue, opened = store_queue(session.queue), open_response(data)
             header = opened.header if isinstance(opened, Envelope) else None
             digest = sha256(data).hexdigest()
             token = token_of(session.queue_root, digest)
@@ -304,9 +304,7 @@ class Tools:
     def _undecided(self, id: str) -> bool:
         """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
         with self._door.session() as session:
-            bodies = session.queue_root.glob("active/*.body")
-            nameless = any(not body.with_suffix(".held").exists() for body in bodies)
-            unknown = nameless or session.queue.depth() > 0
+            unknown = session.queue.depth() > 0 or bool(store_queue(session.queue).in_hand())
             return unknown or wait.is_under_way(session, id)
 
     def _seen(self, id: str) -> tuple[Report, str]:

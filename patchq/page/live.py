@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.journal import EVENTS
+from patchq.gate.queue.store import LOCKS
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 0.25
@@ -28,11 +28,11 @@ _BREATH_SECONDS = 15
 
 
 def places(session: Session) -> tuple[Path, ...]:
-    """What changes when batches stand otherwise: the journal, the inbox, and the marks of what
+    """What changes when batches stand otherwise: events, the inbox, and the marks of what
     waits, since a decision is told before its mark goes."""
     refs = session.repo.commondir
     return (
-        session.queue_root / EVENTS,
+        session.queue_root / LOCKS,
         session.queue_root / "inbox",
         refs / records.WAITING,
         refs / "packed-refs",

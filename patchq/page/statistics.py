@@ -7,7 +7,7 @@ from typing import Any
 
 from patchq.cli import stats
 from patchq.gate.pipeline.session import Session
-from patchq.gate.service import ledger
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.service.stats import PLACES
 from patchq.page import plots
 from patchq.page.shown import Shown
@@ -25,7 +25,7 @@ _MOST_ROWS = 50
 
 def view(session: Session, asked: Mapping[str, str]) -> Shown:
     """The sums that `patchq stats` prints, as tables and plots."""
-    counts = ledger.everything(session.queue, session.queue_root)
+    counts = store_queue(session.queue).counts()
     whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
     days = stats.days(session.queue_root)
     values = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo, operators_file
+from tests.helpers.stores import edit_report
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 HEAD = "---\nagent: {}\nmessage: {}\n---\n"
@@ -37,12 +39,13 @@ def repo(tmp_path: Path) -> Path:
         drop(repo / ".patchq", {f"{name}.md": text})
         patchq("run", cwd=repo, code=None)
     for days, name in enumerate(("two", "big", "nobodys")):
-        path = repo / f".patchq/done/{name}.report.json"
-        told = json.loads(path.read_text())
-        for key in ("received", "decided"):
-            told[key]["unix"] -= (3 - days) * 86400
-        path.write_text(json.dumps(told))
+        edit_report(repo / ".patchq", name, partial(age, days=3 - days))
     return repo
+
+
+def age(report: dict[str, Any], days: int) -> None:
+    for key in ("received", "decided"):
+        report[key]["unix"] -= days * 86400
 
 
 def waiting(repo: Path, *words: str) -> list[str]:

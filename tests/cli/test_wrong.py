@@ -19,7 +19,7 @@ from tests.helpers.gitrepo import make_repo, operators_file
 RIGHT = {
     "setup": "--list",
     "init": "", "watch": "", "stop": "", "run": "", "status": "", "log": "", "stats": "", "mcp": "",
-    "doctor": "", "fsck": "",
+    "doctor": "", "fsck": "", "backup": "copy.db",
     "submit": "good.md", "check": "good.md", "apply": "good.md",
     "events": "",
     "show": "good", "accept": "good", "discard": "good", "revert": "good", "retry": "good",
@@ -43,6 +43,7 @@ OWN = {
     "mcp": "--http loopback",
     "doctor": "--before-begin",
     "fsck": "--repiar",
+    "backup": "good.md",
     "submit": "nowhere.md",
     "wait": "good --for landed",
     "check": ".",

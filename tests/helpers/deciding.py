@@ -17,7 +17,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Tips, compose
 from patchq.gate.queue import Claim
-from patchq.gate.queue.memory import MemoryQueue
+from patchq.gate.queue.engine import StoreQueue
 
 BASE = "BASE-OF-THE-CASE"
 """Stands in a response for the commit that holds the files."""
@@ -68,7 +68,7 @@ class Bench:
         commit = self._commit(row.before)
         if row.since is not None:
             self._commit(row.since, commit)
-        queue = MemoryQueue()
+        queue = StoreQueue(self.place / ".patchq")
         repo = Repository.open(self.place)
         session = compose(RepoContext(repo, queue, self.place / ".patchq", row.config, "main"))
         text = row.response.replace(BASE, commit).replace(ROOT, str(self.place))

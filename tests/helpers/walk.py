@@ -47,7 +47,7 @@ shop/cart.py
 >>>>>>> REPLACE
 """
 STATIONS = {
-    "patchq.gate.queue.directory.DirectoryQueue.claim": (
+    "patchq.gate.queue.engine.StoreQueue.claim": (
         "The queue moves the file to `active/`, out of reach, and hands out a claim."
     ),
     "patchq.core.formats.envelope.opening.open_response": (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from typing import Any
 import pytest
 
 from patchq.core.text import quote
-from patchq.gate.land.deaths import MOST
-from patchq.gate.queue import journal
-from tests.helpers.command import block, drop, fresh, patchq
+from patchq.gate.land.worker import MOST_DEATHS
+from patchq.gate.queue import events
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.command import report as told_of
 from tests.helpers.gitrepo import git, make_repo, write_config
 
@@ -188,85 +187,6 @@ def test_f15_f18_a_link_in_the_place_of_a_directory_is_not_followed(repo: Path, 
     assert {told["state"] for told in work_off(repo, 2)} == {"proposed", "rejected"}
 
 
-KILLED = """
-import os, signal, sys
-from patchq.gate.land import deaths, landing, worker
-from patchq.gate.pipeline import stages
-from patchq.cli import main
-place, number, whose = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-room = {"parse": stages, "land": landing}[place]
-whole, main_process = getattr(room, place), os.getpid()
-if number == signal.SIGSTOP:
-    deaths.LONGEST_SECONDS = 1
-def deadly(first, *rest):
-    own = os.getpid() == main_process
-    named = not isinstance(first, list) and first.claim.source.name == "deadly.md"
-    meant = {"any": True, "main": own, "child": not own}[whose]
-    if (named or first) and meant and (named or place == "land"):
-        os.kill(os.getpid(), number)
-    return whole(first, *rest)
-setattr(room, place, deadly)
-sys.exit(main(["run"]))
-"""
-
-
-def killed(repo: Path, place: str, number: int, whose: str = "any") -> int:
-    """The end of a run that is killed where it parses, or lands: `any` process, the `main` one
-    alone, or its `child`."""
-    command = [sys.executable, "-c", KILLED, place, str(int(number)), whose]
-    return subprocess.run(command, cwd=repo, check=False).returncode
-
-
-def kill_often(repo: Path, place: str) -> None:
-    """Twice by a signal, and the other times by what those leave."""
-    assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
-    assert killed(repo, place, signal.SIGKILL, "main") == -signal.SIGKILL
-    marks = [*(repo / ".patchq/tries").iterdir()]
-    assert {mark.read_bytes() for mark in marks} == {bytes([len(marks)])}
-    for mark in marks:
-        mark.write_bytes(bytes([1]) * MOST)
-
-
-def test_p10_a_response_that_kills_its_reader_is_refused(repo: Path) -> None:
-    """The first start that finds it in a dead process's hand decides in a child."""
-    drop(repo / ".patchq", {"deadly.md": EDIT})
-    assert killed(repo, "parse", signal.SIGSEGV) == -signal.SIGSEGV
-    assert killed(repo, "parse", signal.SIGSEGV) == 1
-    told = told_of(repo / ".patchq", "deadly")
-    assert [problem["code"] for problem in told["problems"]] == ["fault.crashed"]
-    assert "SIGSEGV" in told["problems"][0]["message"]
-    assert (repo / ".patchq/rejected/deadly.md").read_text() == EDIT
-    drop(repo / ".patchq", {"good.md": new_file(1)})
-    assert fresh("run", cwd=repo).code == 0
-    assert [*(repo / ".patchq/tries").iterdir()] == []
-
-
-@pytest.mark.parametrize("place", ["parse", "land"])
-def test_p10_who_is_killed_from_outside_is_no_proof(repo: Path, place: str) -> None:
-    """Wherever it is killed, and however often; the second delivery waits behind the first."""
-    drop(repo / ".patchq", {"deadly.md": new_file(1), "second.md": new_file(1)})
-    kill_often(repo, place)
-    assert fresh("run", cwd=repo).code == 0
-    states = [told_of(repo / ".patchq", id)["state"] for id in ("deadly", "second")]
-    assert states == ["proposed", "duplicate"]
-
-
-def test_p10_what_ends_every_process_is_held_behind_the_others(repo: Path) -> None:
-    drop(repo / ".patchq", {"deadly.md": EDIT})
-    kill_often(repo, "parse")
-    drop(repo / ".patchq", {f"good{n}.md": new_file(n) for n in range(3)})
-    assert killed(repo, "parse", signal.SIGKILL, "main") == -signal.SIGKILL  # behind the others
-    assert [told_of(repo / ".patchq", f"good{n}")["state"] for n in range(3)] == ["proposed"] * 3
-    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
-    assert (held["id"], held["code"]) == ("deadly", "fault.crashed")
-    assert "cure: " in patchq("status", cwd=repo).out
-    found = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    assert "fault.crashed" in [each["what"] for each in found]
-    patchq("retry", "deadly", cwd=repo)
-    assert told_of(repo / ".patchq", "deadly-2")["state"] == "proposed"
-    assert patchq("--json", "status", cwd=repo).json()["held"] == []
-
-
 LANDS_LITTLE = """
 import os, signal, sys
 from patchq.cli import main
@@ -294,7 +214,7 @@ def ends_before_long(repo: Path, what: str) -> int:
 
 
 def ever_held(repo: Path) -> set[str]:
-    told = journal.Events(repo / ".patchq", "").read()
+    told = events.Events(repo / ".patchq", "").read()
     return {event["batch"] for event in told if event["kind"] == "held"}
 
 
@@ -302,10 +222,18 @@ def test_p10_who_lands_beside_a_deadly_one_is_not_held_with_it(repo: Path) -> No
     names = [f"good{n}" for n in range(9)]
     drop(repo / ".patchq", {f"{name}.md": new_file(n) for n, name in enumerate(names)})
     drop(repo / ".patchq", {"deadly.md": EDIT})
-    assert ends_before_long(repo, "deadly.md") <= MOST + 4
+    assert ends_before_long(repo, "deadly.md") <= MOST_DEATHS + 2
     assert ever_held(repo) == {"deadly"}
     assert told_of(repo / ".patchq", "deadly")["problems"][-1]["code"] == "fault.crashed"
     assert {told_of(repo / ".patchq", name)["state"] for name in names} == {"proposed"}
+    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
+    assert (held["id"], held["code"]) == ("deadly", "fault.crashed")
+    found = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
+    assert "fault.crashed" in [each["what"] for each in found]
+    patchq("run", cwd=repo)
+    assert told_of(repo / ".patchq", "deadly")["state"] == "held"
+    patchq("retry", "deadly", cwd=repo)
+    assert told_of(repo / ".patchq", "deadly-2")["state"] == "proposed"
 
 
 def test_p10_who_is_killed_again_and_again_lands_less_at_a_time(repo: Path) -> None:
@@ -314,29 +242,3 @@ def test_p10_who_is_killed_again_and_again_lands_less_at_a_time(repo: Path) -> N
     ends_before_long(repo, "many")
     assert ever_held(repo) == set()
     assert {told_of(repo / ".patchq", name)["state"] for name in names} == {"proposed"}
-
-
-def test_p10_a_child_that_hangs_holds(repo: Path) -> None:
-    drop(repo / ".patchq", {"deadly.md": "---\nid: named\n---\n" + EDIT})
-    assert killed(repo, "parse", signal.SIGKILL) == -signal.SIGKILL
-    drop(repo / ".patchq", {"good.md": new_file(1)})
-    assert killed(repo, "parse", signal.SIGSTOP, "child") == 0
-    held = told_of(repo / ".patchq", "named")
-    assert (held["state"], held["problems"][-1]["code"]) == ("held", "fault.crashed")
-    assert "did not end within 1 s" in held["problems"][-1]["message"]
-    assert told_of(repo / ".patchq", "good")["state"] == "proposed"
-
-
-def test_p10_a_child_that_is_killed_from_outside_holds(repo: Path) -> None:
-    """As when memory is short: nobody can tell for whose sake."""
-    drop(repo / ".patchq", {"deadly.md": "---\nid: named\n---\n" + EDIT})
-    assert killed(repo, "parse", signal.SIGKILL) == -signal.SIGKILL
-    drop(repo / ".patchq", {"good.md": new_file(1)})
-    assert killed(repo, "parse", signal.SIGKILL) == 0
-    held = told_of(repo / ".patchq", "named")
-    assert (held["state"], held["problems"][-1]["code"]) == ("held", "fault.crashed")
-    assert "SIGKILL" in held["problems"][-1]["message"]
-    assert told_of(repo / ".patchq", "good")["state"] == "proposed"
-    assert killed(repo, "parse", signal.SIGKILL) == 0
-    patchq("run", cwd=repo)
-    assert told_of(repo / ".patchq", "named")["state"] == "proposed"

@@ -103,7 +103,7 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
             server.stdin.write(json.dumps(message | ({"id": id} if id else {})) + "\n")
             server.stdin.flush()
         queue = repo / ".patchq"
-        while not [*queue.glob("active/*.entry"), *queue.glob("inbox/*.md")]:
+        while not [*queue.glob("active/*.md"), *queue.glob("inbox/*.md")]:
             time.sleep(0.01)
         server.terminate()
         said = [json.loads(line) for line in server.stdout]

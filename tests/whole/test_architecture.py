@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.git import records
-from patchq.gate.queue.layout import PRIVATE, PUBLIC
+from patchq.gate.queue.layout import PUBLIC
 from tests.gate.pipeline.test_correct import FILE, RESPONSE, RIGHT
 from tests.helpers import rooms, walk
 from tests.helpers.chat_server import serving
@@ -26,13 +26,9 @@ hooks:
   - {id: hear, stage: post-commit, run: "true"}
 """
 TRANSIENT = {
-    "`new`",
-    "`active/TOKEN.json`", "`active/TOKEN.md`", "`active/TOKEN.ends`", "`active/TOKEN.asked`",
-    "`active/TOKEN.choice`", "`active/TOKEN.NAME.entry`", "`tries/TOKEN`", "`troubles/WHAT`",
-    "`mcp.key`", "`feeder`", "`worker.lock`", "`counts.json`", "`branches`",
+    "`active/TOKEN.NAME`", "`mcp.key`", "`feeder`", "`worker.lock`",
 }  # fmt: skip
-"""What stands only while a response is decided, what only tools that are called make, and what
-comes of many verdicts alone."""
+"""What stands only while a response is decided, and what only tools that are called make."""
 
 
 @pytest.mark.parametrize("name", rooms.PARTS)
@@ -75,7 +71,7 @@ def test_every_owner_names_what_it_owns(row: list[str]) -> None:
 
 
 def test_every_name_in_the_code_has_an_owner() -> None:
-    for name in (*PUBLIC, *PRIVATE):
+    for name in PUBLIC:
         assert any(known.startswith(f"{name}/") for row in FILES for known in names(row[0])), name
     for prefix in (*records.BY_ID, records.NOTES):
         assert _owned(REPOSITORY, prefix + "ID" if prefix.endswith("/") else prefix), prefix

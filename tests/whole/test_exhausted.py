@@ -13,7 +13,7 @@ from patchq.core.model.values import FileChange, Outcome, Source
 from patchq.gate.errors import disk_fault
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
 from patchq.gate.report.document import to_json
 from tests.helpers.gitrepo import git, make_repo
@@ -24,28 +24,15 @@ BODY = b"what was sent"
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> DirectoryQueue:
+def queue(tmp_path: Path) -> StoreQueue:
     root = tmp_path / "queue"
     create(root)
     (root / "inbox" / "x.tmp").write_bytes(BODY)
     os.link(root / "inbox" / "x.tmp", root / "inbox" / "x.md")
-    return DirectoryQueue(root, settle_seconds=0)
+    return StoreQueue(root, settle_seconds=0)
 
 
-def test_g13_a_copy_that_a_power_cut_emptied_is_made_again(queue: DirectoryQueue) -> None:
-    queue.acquire()
-    (claim,) = queue.claim(9)
-    (queue.root / "active" / f"{claim.token}.body").write_bytes(b"")
-    queue.close()
-    after = DirectoryQueue(queue.root)
-    after.acquire()
-    (found,) = after.recover()
-    after.close()
-    assert found.data == BODY
-    assert (queue.root / "active" / f"{claim.token}.body").read_bytes() == BODY
-
-
-def test_a_copy_that_an_intended_report_speaks_of_is_kept(queue: DirectoryQueue) -> None:
+def test_a_copy_that_an_intended_report_speaks_of_is_kept(queue: StoreQueue) -> None:
     """A writer may change the file that it dropped, but not what was decided on."""
     queue.acquire()
     (claim,) = queue.claim(9)
@@ -53,14 +40,14 @@ def test_a_copy_that_an_intended_report_speaks_of_is_kept(queue: DirectoryQueue)
     queue.intend(claim, to_json(Outcome("x", "applied", source, "auto")))
     (queue.root / "inbox" / "x.tmp").write_bytes(b"changed since")
     queue.close()
-    after = DirectoryQueue(queue.root)
+    after = StoreQueue(queue.root)
     after.acquire()
     (found,) = after.recover()
     after.close()
     assert found.data == BODY
 
 
-def test_a_batch_is_known_by_its_bytes_before_its_report_can_be_seen(queue: DirectoryQueue) -> None:
+def test_a_batch_is_known_by_its_bytes_before_its_report_can_be_seen(queue: StoreQueue) -> None:
     queue.acquire()
     (claim,) = queue.claim(9)
     digest = sha256(BODY).hexdigest()

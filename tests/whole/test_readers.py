@@ -89,6 +89,8 @@ def test_shared_repositories_are_shared(tmp_path: Path, shared: str, umask: int)
             wanted = 0 if "objects" not in parts else wanted & 0o2555
             if "secret.md" in parts or (parts[0] == ".git" and "objects" not in parts):
                 continue
+        if "/store." in name:
+            wanted &= 0o660  # it holds what was refused for a secret
         if len(parts) == 2 and parts[0] == ".git":
             continue  # git's own
         if wanted & ~found:
@@ -143,7 +145,7 @@ def test_the_configured_group_reads_and_others_do_not(others: Path) -> None:
     write_config(repo, f"version: 1\nmode: auto\n{text}")
     drop(repo / ".patchq", {"more.md": block("a.txt", "ONE\n", "1\n"), "again.md": SECRET})
     patchq("run", cwd=repo, code=1, umask=0o077)
-    for file in ("done/more.report.json", "done/more.md", "rejected/again.report.md"):
+    for file in ("done/more.report.json", "done/more.md", "rejected/again.report.md", "store.db"):
         place = repo / ".patchq" / file
         assert can_read(place, number), file
         assert not can_read(place), file
@@ -161,8 +163,10 @@ def test_nobody_else_reads_a_secret_or_what_is_not_decided(others: Path) -> None
     head = "---\ndepends_on: [later]\n---\n"
     drop(repo / ".patchq", {"held.md": head + SECRET})
     patchq("run", cwd=repo, code=None)
-    (body,) = (repo / ".patchq/active").glob("*.body")
-    assert not can_read(body)
+    (entry,) = (repo / ".patchq/active").glob("*.held.md")
+    assert not can_read(entry)
+    for path in (repo / ".patchq").glob("store.db*"):
+        assert not can_read(path)
 
 
 def run_as(user: int, repo: Path) -> int:

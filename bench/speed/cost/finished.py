@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from shutil import rmtree
 
 from bench.git import BenchError
 from bench.speed.cost.ground import Ground
@@ -50,8 +51,10 @@ def finished(ground: Ground) -> Iterator[Goal]:
     left = _files(repo)
     shared = 0.3 if expired == EXPIRED else 3
     yield Goal(f"files a batch, {expired:,} expired", [len(left) / expired], shared)
-    # The journal of events is as large for any number of batches.
-    size = sum(path.lstat().st_size for path in left if path.stem != "events")
+    with closing(_store(repo)) as store:  # free pages are used again
+        kinds = ("page_count", "freelist_count", "page_size")
+        pages, free, each = (store.execute(f"pragma {kind}").fetchone()[0] for kind in kinds)
+    size = (pages - free) * each
     yield Goal(f"bytes a batch, {expired:,} expired", [size / expired], 200)
 
 
@@ -91,6 +94,10 @@ def _names(repo: Path, place: str) -> list[str]:
     return os.listdir(repo / ".patchq" / place)
 
 
+def _store(repo: Path) -> sqlite3.Connection:
+    return sqlite3.connect(repo / ".patchq/store.db", isolation_level=None)
+
+
 def _files(repo: Path) -> list[Path]:
     """Everything in the queue's folder but its directories, and what hooks have there."""
     walked = os.walk(repo / ".patchq")
@@ -100,17 +107,12 @@ def _files(repo: Path) -> list[Path]:
 
 
 def _expire(ground: Ground, repo: Path) -> None:
-    """Let every verdict be old, as an early patchq noted it (a link for each id, to its claim), and
-    have patchq remove what is."""
-    queue, then = repo / ".patchq", time.time() - DAYS * 86_400
-    for folder in ("ids", "known"):
-        rmtree(queue / folder, ignore_errors=True)
-    (queue / "ids").mkdir()
-    for path in [*(queue / "done").iterdir(), *(queue / "rejected").iterdir()]:
-        os.utime(path, (then, then))
-        if path.name.endswith(".report.json"):
-            id = path.name.removesuffix(".report.json")
-            (queue / "ids" / id).symlink_to(f"{int(then * 1e9):016x}-1")
+    """Let every verdict be old, and have patchq remove what is."""
+    then = time.time() - DAYS * 86_400
+    aged = "update responses set ended = ?, ending = ? + number"
+    with closing(_store(repo)) as store:
+        store.execute(aged, (then, int(then * 1e9)))
+        store.execute("delete from meta where key like 'clock.%'")
     _configure(repo, DAYS - 10)
     before = -1
     while (left := len(_names(repo, "done") + _names(repo, "rejected"))) and left != before:

@@ -2,11 +2,11 @@
 
 The order is what makes a crash harmless, and two flushes pay for a whole group:
 
-    write every report beside its claim, every ref's value beside its ref | flush |
-    move the refs, put the verdicts into their register | flush | `publish` every report
+    write every intended report into the store, every ref's value beside its ref | flush |
+    move the refs | flush | `publish` every report
 
 The intended report is there before any ref moves, so whoever recovers the claim knows which commit
-to look for; no report appears before what it speaks of is durable, and publishing only renames.
+to look for; no report appears before what it speaks of is durable.
 """
 
 from __future__ import annotations
@@ -71,8 +71,6 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
         return Landed(again=left)
     with ExitStack() as staged:
         rows = _rows(decisions, session, staged)
-        if not rows:
-            _enlist(written, session)
         flush(session)
         moved = session.branches.land([row.move(session) for row in rows]) if rows else []
         made = [row for row, one in zip(rows, moved, strict=True) if one.made]
@@ -85,15 +83,9 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
         landed = _sorted(written, lost, session)
         if rows:
             _mark(made, landed.done, session)
-            _enlist(landed.done, session)
             flush(session)
     landed.unsure.update(path for one in moved for path in one.unsure)
     return landed
-
-
-def _enlist(done: Sequence[Publication], session: Session) -> None:
-    ended = [one for one in done if one.decision.state != "held"]
-    session.queue.enlist([(one.decision.claim, one.report.id) for one in ended])
 
 
 def _intended(written: Publication, session: Session) -> bool:

@@ -82,7 +82,6 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
         else:
             rest.append(claim)
     if landed:
-        session.queue.enlist([(claim, report.id) for claim, report in landed])
         flush(session)
     for claim, report in landed:
         opened = open_response(claim.data)

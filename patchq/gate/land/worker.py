@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from patchq.core.model.values import Problem
 from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs, unwritten
 from patchq.gate.git.branches import worktree
@@ -24,7 +25,6 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import (
     asking,
     collisions,
-    deaths,
     landing,
     marks,
     presubmit,
@@ -59,6 +59,16 @@ _PULSE_SECONDS = 0.1
 _TRIES = 20
 """How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
 
+MOST_DEATHS = 5
+"""So many processes may end while they decide on one response; then it is held."""
+POISON = Problem(
+    CRASHED,
+    f"{MOST_DEATHS} processes ended while they decided on this response",
+    "see the log, and `dmesg`, for what ended them; `patchq retry` tries it again, "
+    "`patchq discard` ends it",
+    severity="warning",
+)
+
 _LOG = logging.getLogger("patchq")
 Tell = recovery.Tell
 
@@ -74,12 +84,28 @@ def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
     worktree.recover(session.repo, wait=patience)
     rest = recovery.finish(session.queue.recover(), session, tell)
     left = [claim for claim in rest if not claim.held]
-    deaths.forget_others(session.queue_root, rest)
-    for some in deaths.portions(session.queue_root, left):
+    for some in _portions(left):
         if session.stop.is_set:
             return
-        with deaths.counted(session.queue_root, some) as died:
-            work(deaths.judged(some, session, died), session, tell)
+        session.queue.attempt(some)
+        work(map(_judged, some), session, tell)
+
+
+def _portions(claims: Sequence[Claim]) -> Iterator[list[Claim]]:
+    """The claims that a process died with once, together, then each of the others alone.
+
+    Of many in hand none is known to be to blame; of one alone the next death tells.
+    """
+    if first := [claim for claim in claims if not claim.deaths]:
+        yield first
+    yield from ([claim] for claim in claims if claim.deaths)
+
+
+def _judged(claim: Claim) -> Claim:
+    """The claim, to be held if processes died of it again and again."""
+    if claim.deaths < MOST_DEATHS or claim.intended is not None:
+        return claim
+    return replace(claim, problem=POISON)
 
 
 def turn(session: Session, tell: Tell) -> int:
@@ -93,8 +119,8 @@ def turn(session: Session, tell: Tell) -> int:
 def look_at_held(session: Session, tell: Tell) -> int:
     """Decide again on the batches that wait for something; how many of them went on.  What waits
     for the machine or the repository to be mended is tried by each process once, then every
-    `hold_seconds`: each alone, and last what most processes died of."""
-    looked, now, root = _looked.setdefault(session.repo, {}), monotonic(), session.queue_root
+    `hold_seconds`, each alone; what processes died of waits for a person."""
+    looked, now = _looked.setdefault(session.repo, {}), monotonic()
     claims = [claim for claim in session.queue.held() if session.queue.serves(claim)]
     if claims and session.branches.away:
         try:
@@ -108,19 +134,11 @@ def look_at_held(session: Session, tell: Tell) -> int:
     ended += _look_at_unsigned(
         [claim for claim in claims if why[claim.token] == CannotSign.code], session, tell
     )
-    due = [
-        claim
-        for claim in claims
-        if why[claim.token] not in (None, CannotSign.code)
-        and now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds
-    ]
-    for claim in sorted(due, key=lambda claim: deaths.tries(root, claim.token)):
-        looked[claim.token] = now
-        with deaths.counted(root, [claim]):
-            again = [claim]
-            if why[claim.token] == CRASHED:
-                again = deaths.judged(again, session, {})
-            ended += work(again, session, tell)
+    for claim in claims:
+        mending = why[claim.token] not in (None, CannotSign.code, CRASHED)
+        if mending and now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds:
+            looked[claim.token] = now
+            ended += work([claim], session, tell)
     return ended
 
 
@@ -297,7 +315,6 @@ def _settle(
     gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
     done = [one for one in landed.done if one.decision.claim.token not in gone]
     ended += sum(_publish(run, session, tell) for run in _runs(done))
-    session.queue.tell()
     collisions.spread(done, session)
     moved = {one.claim.token for one in landed.again}
     dropped = moved | {one.claim.token for one in checked.dropped}

@@ -1,8 +1,7 @@
 """The queue's protocol: how responses come in and verdicts go out.
 
-The shipped engines are `directory.DirectoryQueue` (files), `postgres.engine.PostgresQueue` (many
-machines) and `memory.MemoryQueue` (tests, and proof that nothing depends on files); one contract
-test covers all.
+The engines are `engine.StoreQueue` (an SQL store, and files for agents and people) and
+`postgres.engine.PostgresQueue` (many machines); one contract test covers both.
 
 A claim's life: waiting -> `claim` -> `reserve` an id -> (`intend` before any ref moves) ->
 `publish`.  A claim whose owner dies comes back from `recover`, with the intended report if it had
@@ -15,17 +14,32 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Generation, Problem, Source
+from patchq.core.model.values import Generation, Problem, Source, State
 from patchq.gate.errors import Fault
 from patchq.gate.report.schema import Report
 
-if TYPE_CHECKING:
-    from patchq.gate.queue.register import Past
+
+class Past(Struct, frozen=True):
+    """What is left of a batch whose files are gone.
+
+    `at` is in seconds since the epoch, `other` is the batch that stands for it, `code` the first
+    error that refused it.
+    """
+
+    state: State
+    at: int
+    other: str | None = None
+    code: str | None = None
+
+    @classmethod
+    def of(cls, report: Report, at: float) -> Past:
+        codes = (p.code for p in report.problems if p.severity == "error")
+        return cls(report.state, int(at), report.duplicate_of, next(codes, None))
 
 
 class Claim(Struct, frozen=True):
@@ -53,7 +67,7 @@ class Claim(Struct, frozen=True):
     generation: Generation | None = None
     """What came of that, once it has; the bytes are then the answer, if there is one."""
     deaths: int = 0
-    """How many processes the queue itself knows of that ended with it in hand."""
+    """How many processes ended while they decided on it."""
     choice: Mapping[str, Any] | None = None
     """How a person wants the response taken (`Choice`), where that differs from what it says."""
 
@@ -84,6 +98,9 @@ class QueueEngine(Protocol):
 
     def recover(self) -> list[Claim]:
         """Claims that a dead owner left, oldest first.  Only while the lock is held."""
+
+    def attempt(self, claims: Sequence[Claim]) -> None:
+        """Count one more process that decides on each of these recovered claims (`deaths`)."""
 
     def claim(self, limit: int) -> list[Claim]:
         """Take up to `limit` complete responses, oldest first; those still written stay."""
@@ -117,23 +134,13 @@ class QueueEngine(Protocol):
         """Record the verdict that will be published once its ref has moved, and with it, where
         somebody in another clone may recover the claim, what makes its commit there.
 
-        What is recorded with its markdown and made durable by `sync`, `publish` has only to make
-        visible; so a group of claims shares one flush.  A held claim is this process's from then
-        on, until `hold`: `errors.Busy` if another one ends it.
+        A held claim is this process's from then on, until `hold`: `errors.Busy` if another one
+        ends it.
         """
-
-    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
-        """Put verdicts that are certain now, by the ids of their batches, into the register of
-        verdicts, which `sync` makes durable before `publish` shows them; what is published without
-        it is flushed by itself."""
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         """The verdict: the response and both reports appear in done/ or rejected/, the JSON last,
         and the claim is gone.  Repeating it after a crash gives the same files."""
-
-    def tell(self) -> None:
-        """Tell those who follow the journal of what was published, if that was left for later since
-        much came at once."""
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         """Keep the claim, with its report, until `publish`."""

@@ -1,7 +1,7 @@
 """Responses without a verdict: where each is, and what is being done with it.
 
-The files say which there are: an entry of the inbox waits, a claim in `active/` is in hand or held.
-What is done with those in hand, whoever empties the inbox says in one small file, by one write for
+An entry of the inbox waits, a claim in the store is in hand or held.  What is done with those in
+hand, whoever empties the inbox says in one small file, by one write for
 each step; readers believe it as long as that process has the queue's lock.
 """
 
@@ -22,6 +22,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from patchq.core.model.names import REQUEST, batch_id, response_name
+from patchq.gate.git.files import opened
 from patchq.gate.queue import spool
 from patchq.gate.queue.inbox import ignored
 from patchq.gate.queue.lock import lock_owner
@@ -170,68 +171,41 @@ def activities(root: Path) -> list[Activity]:
     return []
 
 
-def in_hand(root: Path, id: str | None = None) -> list[Pending]:
-    """What was claimed and has no verdict, by the names of the files, or what gives itself this id,
-    the oldest first; held batches have a report, and are left out."""
-    found, names = [], spool.listed(root / "active")
-    held = {spool.token_of(name) for name in names if name.endswith((".held", ".ends"))}
-    now = activities(root)
-    for entry in names:
-        token, name, path = spool.token_of(entry), spool.response_in(entry), root / "active" / entry
-        if token == entry and token not in held:
-            name = next(iter(spool.listed(path)), None)
-            path /= name or ""
-        if token is None or name is None or token in held:
-            continue
-        own = stem_id(name)
-        if id is None or id == own or _own_id(path) == id:
-            found.append(_claimed(id or own, token, name, now))
-    return found
-
-
-def _claimed(id: str, token: str, name: str, now: list[Activity]) -> Pending:
-    names = (id, stem_id(name))
-    own = tuple(one for one in now if one.batch in names)
-    if not own and name.endswith(REQUEST):
-        own = (Activity(id, "asking", spool.claimed(token) or 0.0),)
-    return Pending(id, name, "hand", spool.claimed(token) or 0.0, own)
-
-
-def find(root: Path, id: str, token: str | None) -> Pending | None:
-    """The response without a verdict that has the id, as the claim `token`, or would get it."""
-    names = spool.listed(root / "inbox")  # looked at first: what leaves it is in hand then
-    if token is not None:
-        for entry in spool.listed(root / "active"):
-            if spool.token_of(entry) == token:
-                name = spool.response_in(entry) or ""
-                return _claimed(id, token, name, activities(root))
-    opened = 0
-    for name in names:
+def waiting(root: Path, id: str) -> Pending | None:
+    """Return the response in the inbox that will ask for the id."""
+    looked_into = 0
+    for name in spool.listed(root / "inbox"):
         if ignored(name):
             continue
         path = root / "inbox" / name
         own = stem_id(name) == id
-        if not own and opened < _MOST_OPENED:
-            opened += 1
-            own = _own_id(path) == id
+        if not own and looked_into < _MOST_OPENED:
+            looked_into += 1
+            own = own_id(_head(path)) == id
         if own:
             with suppress(OSError):
                 return Pending(id, name, "inbox", path.lstat().st_mtime)
-    return next(iter(in_hand(root, id)), None)
+    return None
 
 
-def _own_id(path: Path) -> str | None:
-    """The id in a response's front matter, as far as a look at its first lines tells."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        head = os.read(fd, _HEADER_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    opening, _, rest = head.partition(b"\n")
+def claimed(id: str, token: str, name: str, doing: Sequence[Activity]) -> Pending:
+    """Return what is known of a response in hand."""
+    names = (id, stem_id(name))
+    own = tuple(one for one in doing if one.batch in names)
+    since = spool.claimed(token) or 0.0
+    if not own and name.endswith(REQUEST):
+        own = (Activity(id, "asking", since),)
+    return Pending(id, name, "hand", since, own)
+
+
+def _head(path: Path) -> bytes:
+    with suppress(OSError), opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
+        return os.read(fd, _HEADER_BYTES)
+    return b""
+
+
+def own_id(data: bytes) -> str | None:
+    """Return the id in a response's front matter, as far as its first lines tell."""
+    opening, _, rest = data[:_HEADER_BYTES].partition(b"\n")
     found = _ID.search(rest.partition(b"\n---")[0]) if opening.rstrip() == b"---" else None
     return batch_id(found[2].decode("utf-8", "replace")) if found else None

@@ -14,18 +14,21 @@ import stat
 import time
 from collections import deque
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from patchq.core.model.names import REQUEST
-from patchq.core.model.values import Problem
+from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import DiskFault
 from patchq.gate.git.files import (
     being_written,
     opened,
     rename_noreplace,
 )
+from patchq.gate.queue import Claim
 from patchq.gate.queue.spool import Folder, Tokens, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
@@ -242,6 +245,13 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
         if whole:
             return Snapshot(data, len(data))
     return Snapshot(b"", status.st_size, _RESTLESS)
+
+
+def claim_of(token: str, name: str, body: Snapshot, **more: Any) -> Claim:
+    """Return the claim of a response with this content, or of a request without an answer."""
+    source = Source(name, sha256(body.data).hexdigest(), body.size)
+    asks = name.endswith(REQUEST) and not body.problem and more.get("generation") is None
+    return Claim(token, source, body.data, body.problem, **{"request": asks, **more})
 
 
 def too_large(size: int, limit: int) -> Problem:

@@ -9,24 +9,34 @@ from pathlib import Path
 
 from patchq.gate.errors import UsageError
 from patchq.gate.git.sharing import make_directory
-from patchq.gate.queue.register import KNOWN
+from patchq.gate.queue import spool
 from patchq.gate.queue.spool import disk_faults
+from patchq.gate.queue.store import STORE
 
 REPORT = ".report.json"
 PAGE = ".report.md"
 PUBLIC = ("inbox", "active", "done", "rejected")
-PRIVATE = (KNOWN, "sources")
-NEW = "new"
-"""A file in a queue that does not know yet which ids the repository's history names."""
+
+
+def refuse_old(root: Path) -> None:
+    """Raise `UsageError` where an older patchq left work in a queue that only it can read."""
+    if (root / STORE).exists() or not (root / "known").is_dir():
+        return
+    left = [name for name in ("inbox", "active") if spool.listed(root / name)]
+    if left:
+        raise UsageError(
+            f"the queue {root} was made by an older patchq and has work in {' and '.join(left)}/",
+            "run the version that made it once: patchq run",
+        )
 
 
 @disk_faults
 def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
     """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
     nobody else but the owner; `sharers` is the group of a repository that is shared."""
-    for name in (*PUBLIC, *PRIVATE):
+    for name in PUBLIC:
         make_directory(root / name)
-    for path in (root, *(root / name for name in (*PUBLIC, *PRIVATE))):
+    for path in (root, *(root / name for name in PUBLIC)):
         status = path.stat()
         if sharers is not None and status.st_gid != sharers and os.geteuid() in (0, status.st_uid):
             with suppress(PermissionError):

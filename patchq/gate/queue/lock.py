@@ -36,7 +36,6 @@ class Owner(Struct, frozen=True):
     pid: int | None = None
     host: str | None = None
     since: float | None = None
-    enlists: bool = False
 
 
 class Ended(TypedDict):
@@ -59,11 +58,6 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
-        self.orphaned = False
-        """Whether its last owner died with it."""
-        self.listed = True
-        """Whether whoever held it made each verdict durable in the register before it was
-        published, as an older patchq did not."""
         _all.add(self)
 
     def acquire(self) -> None:
@@ -80,21 +74,11 @@ class Lock:
                     "stop it with `patchq stop`, or let it do the work",
                 )
             owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-            last = _read(self._path)
-            self.orphaned = last.pid is not None
-            self.listed = last.enlists or not self.orphaned
-            _write(fd, {**owner, "enlists": self.listed})
+            _write(fd, owner)
         except BaseException:
             os.close(fd)
             raise
         self._fd = fd
-
-    def enlists(self) -> None:
-        """Say that every verdict that is published is in the register, durably."""
-        if self._fd is not None and not self.listed:
-            said = json.loads(os.pread(self._fd, _MOST_SAID, 0))
-            _write(self._fd, {**said, "enlists": True})
-            self.listed = True
 
     @property
     def held(self) -> bool:
@@ -177,7 +161,6 @@ def _write(fd: int, owner: Mapping[str, object]) -> None:
 def _read(path: Path) -> Owner:
     try:
         report = json.loads(path.read_bytes())
-        pid, host, since = int(report["pid"]), str(report["host"]), float(report["since"])
-        return Owner(pid, host, since, report.get("enlists") is True)
+        return Owner(int(report["pid"]), str(report["host"]), float(report["since"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Owner()

@@ -15,7 +15,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
@@ -34,11 +34,8 @@ T = TypeVar("T")
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
-VERDICTS = "verdicts"
-"""The register of the finished batches' ids, in the order of their verdicts."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
 """A file where a directory belongs, or the reverse, or neither."""
@@ -47,11 +44,7 @@ _CURES = {
     **dict.fromkeys(_FOREIGN, "move what stands there out of the queue"),
 }
 _TIME_DIGITS = 16
-_BLOCK = 8192
-_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)(?:\..+)?", re.DOTALL)
-ENTRY = ".entry"
-"""`TOKEN.NAME.entry` is the response NAME of a claim; nothing else of a claim ends so."""
-_ENTRY = re.compile(r"[0-9a-f]{16}-[0-9a-f]+\.(.+)\.entry", re.DOTALL)
+_TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
 
 
 def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
@@ -186,32 +179,6 @@ class Folder:
             return read_up_to(fd, os.fstat(fd).st_size)
         return None
 
-    def lines(self, name: str, prefix: bytes = b"") -> list[str]:
-        """The lines of a file that `append` wrote which begin with `prefix`, without those that a
-        power cut tore."""
-        data = self.read(name) or b""
-        if prefix not in data:
-            return []
-        found = (line for line in data.split(b"\n") if line and line.startswith(prefix))
-        return [line.decode("utf-8", "replace") for line in found if b"\0" not in line]
-
-    def backwards(self, name: str) -> Iterator[str]:
-        """The same lines, the last one first, read as they are asked for."""
-        try:
-            with files.opened(name, _READ, self.fd) as fd:
-                start, rest = os.fstat(fd).st_size, b""
-                while start:
-                    end, start = start, max(0, start - _BLOCK)
-                    data = os.pread(fd, end - start, start) + rest
-                    rest, *lines = data.split(b"\n") if start else (b"", *data.split(b"\n"))
-                    for line in reversed(lines):
-                        if line and b"\0" not in line:
-                            yield line.decode("utf-8", "replace")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise fault(error) from error
-
     def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
         """Write a file in place: for names that nobody looks at yet."""
         folder = self.fd
@@ -231,47 +198,6 @@ class Folder:
         files.replace(
             name, data, via=scratch, folder=folder, mode=mode, grant=self.grant, flush=flush
         )
-
-    def open_to_readers(self, name: str, target: Folder, made: int, *, secret: bool) -> None:
-        """Give a file of this folder, which stands in `target` soon, to those who may read there:
-        what umask `made`, within what that directory allows, and its group.  What is `secret` is
-        its owner's, and that group's."""
-        _ = target.fd
-        mode = (made & target.mode | 0o600 | target.grant) & (0o660 if secret else 0o666)
-        if secret and not target.grant:
-            mode &= 0o600
-        with contextlib.suppress(FileNotFoundError):
-            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-            if target.grant and status.st_gid != target.gid:
-                with contextlib.suppress(PermissionError):
-                    os.chown(name, -1, target.gid, dir_fd=self.fd, follow_symlinks=False)
-            if stat.S_IMODE(status.st_mode) != mode:
-                os.chmod(name, mode, dir_fd=self.fd)
-
-    def append(self, name: str, *lines: str, flush: bool = False) -> None:
-        """Add lines to a file; those of several processes do not mix, nor do a new one and one that
-        a power cut tore.  `flush` makes them durable."""
-        with files.opened(name, _APPEND, self.fd) as fd:
-            self.share(fd)
-            size = os.fstat(fd).st_size
-            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-            data = b"".join(line.encode() + b"\n" for line in lines)
-            files.append(fd, b"\n" * torn + data)
-            if flush:
-                os.fdatasync(fd)
-
-    def share(self, fd: int) -> None:
-        """Give a file that others write as well what the directory gives to its group."""
-        mode = stat.S_IMODE(os.fstat(fd).st_mode) if self.grant else 0
-        if self.grant & ~mode:
-            with contextlib.suppress(PermissionError):  # somebody else made it
-                os.fchmod(fd, mode | self.grant)
-
-    def discard(self) -> None:
-        """Remove the directory, if nothing is left in it."""
-        with contextlib.suppress(OSError):
-            os.rmdir(self._path)
-        self.close()
 
     def remove(self, name: str) -> bool:
         """Remove a file; False when it was not there."""
@@ -332,20 +258,6 @@ def remove(folder: Folder, *names: str) -> None:
             folder.remove(name)
 
 
-def verdicts(root: Path, start: int = 0, most: int = -1) -> tuple[list[str], int]:
-    """The ids of the verdicts since a place in the register, in their order, and the place behind
-    the last of them; of `most` bytes, where that is said."""
-    try:
-        with (root / VERDICTS).open("rb") as file:
-            file.seek(start)
-            data = file.read(most)
-    except FileNotFoundError:
-        return [], 0
-    whole = data[: data.rfind(b"\n") + 1]
-    lines = (line.decode("utf-8", "replace") for line in whole.split(b"\n") if b"\0" not in line)
-    return [line for line in lines if line], start + len(whole)
-
-
 def listed(path: Path) -> list[str]:
     """What is in a directory, sorted, for those who only look; nothing where there is none."""
     try:
@@ -395,22 +307,10 @@ def claimed(token: str | None) -> float | None:
         return None
 
 
-def token_of(name: str, suffix: str | tuple[str, ...] = "") -> str | None:
-    """The claim that a file of `active/` belongs to, if it ends so."""
-    match = _TOKEN.fullmatch(name) if name.endswith(suffix) else None
+def token_of(name: str) -> str | None:
+    """Return the claim whose response stands in active/ under this name, if one does."""
+    match = _TOKEN.fullmatch(name)
     return match[1] if match else None
-
-
-def response_in(name: str) -> str | None:
-    """The name of the response that stands in `active/` under this one, if one does."""
-    match = _ENTRY.fullmatch(name)
-    return match[1] if match else None
-
-
-def file_name(name: str) -> str:
-    """A file name for any text; for the name of an entry of the inbox, the name itself."""
-    plain = os.fsencode(name.replace("/", "_").replace("\0", "_"))[-255:]
-    return "response" if plain in (b"", b".", b"..") else os.fsdecode(plain)
 
 
 def valid(id: str) -> bool:

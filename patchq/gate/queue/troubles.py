@@ -3,24 +3,20 @@ is dead, a cache that takes nothing.
 
 Nothing of it keeps a response from its verdict, so only the log of a process long gone would have a
 word of it.  Whoever meets such a thing notes it, by the name of what does not work, and strikes it
-out once that works again.  These are small files for people: what cannot be written is left out.
+out once that works again.  What cannot be written is left out.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
-from urllib.parse import quote
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
-from patchq.gate.git import files
+from patchq.gate.errors import Fault
+from patchq.gate.queue import store
 
-FOLDER = "troubles"
 _MOST_SAID = 400
 
 
@@ -39,37 +35,39 @@ class Troubles:
     """Those of the queue at `root`."""
 
     def __init__(self, root: Path) -> None:
-        self._folder = root / FOLDER
-        self._lock = Lock()
+        self._root = root
 
     def note(self, what: str, message: str, cure: str) -> None:
-        with self._lock, suppress(OSError):
-            self._folder.mkdir(exist_ok=True)
-            place = self._place(what)
-            before = _read(place)
-            since, times = (before.since, before.times) if before else (time.time(), 0)
-            trouble = Trouble(what, message[:_MOST_SAID], cure, since, times + 1)
-            data = json.dumps(asdict(trouble)).encode() + b"\n"
-            files.replace(place, data, via=self._folder / f".{place.name}")
+        with suppress(Fault, OSError), store.look(self._root) as found:
+            if found is not None:
+                found.run(
+                    "insert into troubles (what, message, cure, since, times)"
+                    " values (:what, :message, :cure, :since, 1) on conflict (what) do update set"
+                    " message = excluded.message, cure = excluded.cure,"
+                    " times = troubles.times + 1",
+                    what=what,
+                    message=_sayable(message[:_MOST_SAID]),
+                    cure=_sayable(cure),
+                    since=time.time(),
+                )
 
     def over(self, what: str) -> None:
         """That works now."""
-        with suppress(OSError):
-            self._place(what).unlink()
+        with suppress(Fault, OSError), store.look(self._root) as found:
+            if found and found.one("select what from troubles where what = :what", what=what):
+                found.run("delete from troubles where what = :what", what=what)
 
     def all(self) -> list[Trouble]:
-        try:
-            places = sorted(self._folder.iterdir())
-        except OSError:
-            return []
-        return [known for place in places if place.name[0] != "." and (known := _read(place))]
+        """Return what is noted, by its names."""
+        with suppress(Fault, OSError), store.look(self._root) as found:
+            if found is not None:
+                columns = "what, message, cure, since, times"
+                return [
+                    Trouble(*row)
+                    for row in found.all(f"select {columns} from troubles order by what")
+                ]
+        return []
 
-    def _place(self, what: str) -> Path:
-        return self._folder / quote(what, safe="")[:200]
 
-
-def _read(place: Path) -> Trouble | None:
-    try:
-        return Trouble(**json.loads(place.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
+def _sayable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -199,8 +199,8 @@ fault.database
     The database that carries the queue refuses to work, or the connection to it was lost.
     Look at the server, the role and PATCHQ_DATABASE; what waits goes on by itself.
 fault.crashed
-    Patchq failed on this response, or a process died with it in hand; a held batch is tried again.
-    If it was refused: keep it for a bug report, send it in smaller parts. If it is held: nothing.
+    Patchq failed on this response; or processes ended while they decided on it, and it is held.
+    If it was refused: keep it for a bug report, send it in smaller parts. If held: `patchq retry`.
 fault.in_doubt
     After a crash it cannot be told whether the batch landed.
     Compare the target with the diff, then send the response again if it is missing.

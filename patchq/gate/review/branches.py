@@ -13,10 +13,11 @@ from msgspec import Struct
 from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue import store
 from patchq.gate.report.schema import Report
 
-FILE = "branches"
-"""Where the queue keeps what was taken."""
+HEADS = "heads"
+"""The key by which the store keeps what was taken."""
 
 
 class Head(Struct, frozen=True):
@@ -41,9 +42,10 @@ class Head(Struct, frozen=True):
 def known(root: Path) -> dict[str, Head]:
     """What the queue at `root` knows of branches, by their names."""
     try:
-        told = json.loads((root / FILE).read_bytes())
-        return {name: Head(**head) for name, head in told.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        with store.look(root) as found:
+            kept = found.recall(HEADS) if found else None
+        return {name: Head(**head) for name, head in json.loads(kept or "{}").items()}
+    except (Fault, ValueError, TypeError, AttributeError):
         return {}
 
 

@@ -23,8 +23,8 @@ from patchq.gate.pipeline import comments, traces
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.traces import Trace
-from patchq.gate.queue.register import KNOWN, LINKS, Past, Register
-from patchq.gate.queue.spool import Folder, valid
+from patchq.gate.queue import Past
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
@@ -83,11 +83,14 @@ def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
     """Have the queue know of batches by the commits as which they landed, so that no other batch
     gets their ids."""
-    times = {id: context.repo.time(commit) for id, commit in landed.items() if valid(id)}
-    root = context.queue_root
-    known = Register(Folder(root / KNOWN), Folder(root / LINKS, lasting=False), lambda id: False)
-    known.bury({id: Past("applied", at) for id, at in times.items()}, context.queue.sync)
-    known.close()
+    store_queue(context.queue).bury(
+        (id, _source(context, commit), context.repo.time(commit)) for id, commit in landed.items()
+    )
+
+
+def _source(context: RepoContext, commit: str) -> str | None:
+    sources = traces.trailers(context.repo, commit).get("Patchq-Source", [])
+    return next((each.removeprefix("sha256:") for each in sources), None)
 
 
 def _newest_first(context: RepoContext, batches: list[Trace]) -> list[Trace]:

@@ -20,11 +20,11 @@ from time import monotonic
 from msgspec.structs import asdict, replace
 
 from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
-from patchq.gate.git import files
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import traces
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue import store
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
@@ -195,12 +195,10 @@ class Heads:
         else:
             self._known[name] = head
         told = {name: asdict(head) for name, head in self._known.items()}
-        place = session.queue_root / branches.FILE
-        try:
-            data = json.dumps(told, indent=0).encode()
-            files.replace(place, data, via=place.with_name(f".{branches.FILE}"), flush=True)
-        except OSError as error:
-            raise DiskFault(f"cannot write {place}: {error.strerror}") from error
+        with store.look(session.queue_root) as found:
+            if found is not None:
+                found.remember(branches.HEADS, json.dumps(told))
+                found.flush()
 
 
 def _check_ready(repo: Repository, name: str) -> None:

@@ -22,7 +22,7 @@ from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Claim
-from patchq.gate.queue.directory import directory_queue
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
 from patchq.gate.service.upkeep import Upkeep
@@ -202,14 +202,12 @@ class Feeder:
                 queue.intend(claim, report, change.page)
                 verdicts.append((claim, change))
         if verdicts:
-            queue.enlist([(claim, change.report.id) for claim, change in verdicts])
             queue.sync()
         for claim, change in verdicts:
             queue.publish(claim, change.report, change.page)
             del self.open[claim.token]
             self._entered.discard(claim.token)
             self.tell(change.report)
-        queue.tell()
 
     def _claim_of(self, change: RowChange) -> Claim | None:
         """The claim here, which is made where a worker made the batch for somebody here; None for a
@@ -217,7 +215,7 @@ class Feeder:
         claim, queue, id = self.open.get(change.token), self.session.queue, change.report.id
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
-            claim = directory_queue(queue).take_in(change.token, row.data, row.name)
+            claim = store_queue(queue).take_in(change.token, row.data, row.name)
             self._entered.add(claim.token)
         elif claim and claim.request:
             row = self.entries.response(change)

@@ -2,8 +2,7 @@
 (`--collector.textfile.directory`).
 
 A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
-over them can be had; `ledger` keeps them.  Of what is counted nothing but `reverted` changes once a
-batch has landed or was refused.
+over them can be had; the store keeps them, and changes them with each verdict and later state.
 
 Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
@@ -26,10 +25,6 @@ from patchq.gate.report.schema import VERDICTS, WAITING, Report
 from patchq.llm.client import NORMAL_ENDS
 
 _LOG = logging.getLogger("patchq")
-
-OTHERS = "(others)"
-MOST_KEYS = 20_000
-"""Agents and models name themselves; beyond this many sums, new names are counted together."""
 
 _NOTHING = 1e-9
 Key = tuple[str, str, str, str, str]
@@ -56,7 +51,7 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "verdict", "", verdict(report), 1
     if verdict(report) == "proposed" and report.state not in WAITING:
         yield "decision", "", "accepted" if report.state == "reverted" else report.state, 1
-    for form, what, number in reverted(report):
+    for form, what, number in _reverted(report):
         yield "revert", form, what, number
     for code in {p.code for p in report.problems if p.severity == "error"}:
         yield "reason", "", code, 1
@@ -80,7 +75,7 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
     yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
 
 
-def reverted(report: Report) -> Iterator[tuple[str, str, float]]:
+def _reverted(report: Report) -> Iterator[tuple[str, str, float]]:
     """The batch, and its edits by their formats, if it was taken back after it had landed."""
     if report.state != "reverted":
         return
@@ -104,19 +99,6 @@ def counted(report: Report) -> Counts:
     for kind, form, value, number in _counted(report):
         counts[kind, report.agent or "", report.model or "", form, value] += number
     return counts
-
-
-def taken_back(report: Report) -> Counts:
-    """What it counts more, now that the batch is reverted."""
-    return defaultdict(int, {key: n for key, n in counted(report).items() if key[0] == "revert"})
-
-
-def add(counts: Counts, more: Mapping[Key, float], sign: int = 1) -> None:
-    """Add to sums, which stay bounded, or take away from them."""
-    for key, number in more.items():
-        if key not in counts and len(counts) >= MOST_KEYS:
-            key = key[0], OTHERS, OTHERS, *key[3:]
-        counts[key] += sign * number
 
 
 def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:

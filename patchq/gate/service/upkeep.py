@@ -11,8 +11,7 @@ daemon that hangs.  Without a manager every call does nothing.
 Of finished batches, after `queue.retention_days`, only files below `done/` and `rejected/` go.
 What git knows stays (commit, record, trailers and notes), and so do the ids, none of which is ever
 given again, and what tells whose the bytes were.  What waits for anything is never removed.  The
-sums are kept before the reports go (`stats`).  The clock of the last round is kept as well
-(`clock`): one that was set ahead makes nothing old.  With it is kept when that round was over.
+clock of the last round is kept: one that was set ahead makes nothing old.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ from patchq.gate.git import records
 from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue import spool
-from patchq.gate.queue.spool import Folder, disk_faults
+from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.report.schema import WAITING, Report
-from patchq.gate.service.ledger import Ledger
 from patchq.gate.service.stats import MetricsFile
 
 _STATUS_SECONDS = 1.0
@@ -43,7 +40,6 @@ _PAUSE_SECONDS = 3600.0
 MOST_REMOVED = 100
 _MOST_LOOKED_AT = 2000
 _DAY = 86_400.0
-CLOCK = "clock"
 _LEAP = 90 * _DAY
 """Who was away for so long keeps its files a little longer; more often a clock was set."""
 
@@ -126,85 +122,76 @@ class Retention:
         self._left: Iterator[str] | None = None
         self._next = 0.0
 
-    def turn(self, session: Session, ledger: Ledger) -> bool:
-        """Remove some batches that are old enough, which `ledger` counts; True if the round is
-        over."""
+    def turn(self, session: Session) -> bool:
+        """Remove some batches that are old enough; True if the round is over."""
         days = session.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        root, now = session.queue_root, session.clock()
+        queue, now = store_queue(session.queue), session.clock()
         limit = now - days * _DAY
-        if self._left is None and _lately(root, now, days):
+        if self._left is None and _lately(queue, now, days):
             self._next = monotonic() + _PAUSE_SECONDS
             return True
         try:
             with reports.locked(session, wait=0.0):
                 if self._left is None:
-                    young = _counts_from(root, now) > limit
+                    young = _counts_from(queue, now) > limit
                     self._left = iter([] if young else session.queue.older(limit))
-                if self._piece(session, ledger, self._left, limit):
+                if self._piece(session, self._left, limit):
                     return False
         except Busy:
             return True  # a person decides on something; there is time
-        _over(root, now, days)
+        _over(queue, now, days)
         self._left, self._next = None, monotonic() + _PAUSE_SECONDS
         return True
 
-    def _piece(self, session: Session, ledger: Ledger, ids: Iterator[str], limit: float) -> bool:
+    def _piece(self, session: Session, ids: Iterator[str], limit: float) -> bool:
         """Whether there may be more."""
-        old: list[Report] = []
+        old: list[str] = []
         more = False
         for looked, id in enumerate(ids, 1):
             at = session.queue.ended(id)
-            if at is not None and at < limit and (report := _finished(session, id)):
-                old.append(report)
+            if at is not None and at < limit and _is_finished(session, id):
+                old.append(id)
             more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
             if more:
                 break
         if old:
-            ledger.keep(old)
-            session.queue.forget(*(report.id for report in old))
-            session.queue.sync()
-            ledger.removed()
+            session.queue.forget(*old)
         return more
 
 
-def _finished(session: Session, id: str) -> Report | None:
-    """The report of a batch that nobody waits for any more."""
+def _is_finished(session: Session, id: str) -> bool:
+    """Return true if nobody waits for the batch any more."""
     report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
-    return report if report and report.state not in WAITING else None
+    return report is not None and report.state not in WAITING
 
 
-@disk_faults
-def _counts_from(root: Path, now: float) -> float:
-    """Since when files have become older: the last time that the clock was far ahead of where the
-    round before had seen it.  They are no older for that."""
-    with Folder(root, lasting=False) as folder:
-        clock = spool.decode(folder.read(CLOCK)) or {}
-        last, begun = clock.get("seen"), clock.get("from")
-        if not isinstance(last, float) or not isinstance(begun, float):
-            last, begun = now, 0.0
-        begun = now if now - last > _LEAP else min(begun, now)
-        folder.put(CLOCK, spool.encode({"seen": now, "from": begun}))
-        return begun
+def _counts_from(queue: StoreQueue, now: float) -> float:
+    """Return since when files have become older: since the clock was last set far ahead."""
+    seen, begun = (_number(queue, f"clock.{key}") for key in ("seen", "from"))
+    if seen is None or begun is None:
+        seen, begun = now, 0.0
+    begun = now if now - seen > _LEAP else min(begun, now)
+    queue.remember("clock.seen", repr(now))
+    queue.remember("clock.from", repr(begun))
+    return begun
 
 
-@disk_faults
-def _lately(root: Path, now: float, days: float) -> bool:
-    """Whether a round under the same rule was over a short while ago: looking at every batch that
-    has its files is nothing for each start."""
-    with Folder(root, lasting=False) as folder:
-        clock = spool.decode(folder.read(CLOCK)) or {}
-    over = clock.get("over")
-    pause = now - over if isinstance(over, float) else -1.0
-    return clock.get("days") == days and 0 <= pause < _PAUSE_SECONDS
+def _lately(queue: StoreQueue, now: float, days: float) -> bool:
+    """Return true if a round under the same rule was over a short while ago."""
+    over, rule = (_number(queue, f"clock.{key}") for key in ("over", "days"))
+    return rule == days and over is not None and 0 <= now - over < _PAUSE_SECONDS
 
 
-@disk_faults
-def _over(root: Path, now: float, days: float) -> None:
-    with Folder(root, lasting=False) as folder:
-        clock = spool.decode(folder.read(CLOCK)) or {}
-        folder.put(CLOCK, spool.encode({**clock, "over": now, "days": days}))
+def _over(queue: StoreQueue, now: float, days: float) -> None:
+    queue.remember("clock.over", repr(now))
+    queue.remember("clock.days", repr(float(days)))
+
+
+def _number(queue: StoreQueue, key: str) -> float | None:
+    text = queue.recall(key)
+    return float(text) if text else None
 
 
 class Upkeep:
@@ -221,7 +208,6 @@ class Upkeep:
         self._retention = Retention()
         self._tidying = Tidying(session.repo)
         self._until_renewal = RENEW
-        self._ledger = Ledger(session.queue, session.queue_root)
         self._file: MetricsFile | None = None
         self._started = session.clock()
         self._worked = self._wrote = monotonic()
@@ -257,48 +243,35 @@ class Upkeep:
 
     def idle(self) -> None:
         """Do a piece of what there is to do."""
-        over = self._count()
-        if over:  # what is to be removed has been counted
-            over = self._retention.turn(self.session, self._ledger)
-            if monotonic() - self._wrote >= _WRITE_SECONDS:
-                self._write()
+        over = self._retention.turn(self.session)
+        if monotonic() - self._wrote >= _WRITE_SECONDS:
+            self._write()
         self._tidying.ask()
         self._worked = monotonic()
         self.pause = _LATER if over else _SOON
 
     def finish(self) -> None:
         """The same to its end, for who does not come back: old batches, once, and the numbers."""
-        while not self._count():
-            pass
-        self._retention.turn(self.session, self._ledger)
+        self._retention.turn(self.session)
         self._write()
         self._tidying.ask()
-
-    def _count(self) -> bool:
-        """Count some of what was not counted yet; True if nothing is left, or little that nobody
-        asks for."""
-        if not self._ledger.behind:
-            return self._path() is None or self._ledger.turn()
-        over = self._ledger.turn()
-        if over:
-            self._ledger.write()
-        return over
 
     def _write(self) -> None:
         """Write the numbers, if the configuration names a file for them."""
         path, session = self._path(), self.session
         if path is None:
             return
+        queue = store_queue(session.queue)
         if self._file is None or self._file.path != path:
             self._file = MetricsFile(path)
         self._file.write(
-            self._ledger.counts,
+            queue.counts(),
             {
                 "inbox": session.queue.depth(),
                 "held": len(session.queue.held()),
                 "waiting": len(session.repo.refs(records.WAITING)),
                 "start_time_seconds": self._started,
-                "last_landing_time_seconds": self._ledger.last_landing,
+                "last_landing_time_seconds": queue.last_landing,
             },
         )
         self._wrote = monotonic()

@@ -1,8 +1,9 @@
 """One watcher of the queue: what everybody shares who waits for something to happen there.
 
-The journal says what happened (`queue.journal`), and this when to look at it.  A wait of the first
-moment looks at the journal's size, every few milliseconds, since most verdicts come at once; a
-longer one waits for the kernel to tell (`doorbell`), and looks all the same every now and then.
+The store says what happened (`queue.events`), and this when to look at it.  A wait of the first
+moment looks at the time of a file that each event changes, every few milliseconds, since most
+verdicts come at once; a longer one waits for the kernel to tell (`doorbell`), and looks all the
+same every now and then.
 
 For a loop of its own (`selectors`, asyncio): `fileno` becomes readable when there may be something
 to read; `wait(0)` quiets it, and has to be called every two seconds or so.
@@ -15,7 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchq.gate.queue.journal import EVENTS, Event, Events
+from patchq.gate.queue.events import Event, Events
+from patchq.gate.queue.store import LOCKS
 
 if TYPE_CHECKING:
     from patchq.gate.service.doorbell import Doorbell
@@ -49,7 +51,7 @@ class Watcher:
 
     @property
     def lost(self) -> bool:
-        """Whether the journal has not all any more that was asked for."""
+        """Whether events were removed that were asked for."""
         return self._events.lost
 
     def wait(self, seconds: float) -> bool:
@@ -99,9 +101,9 @@ class Watcher:
         return changed
 
     def _stamp(self) -> object:
-        """Another value when there is another line."""
+        """Another value when there is another event."""
         try:
-            status = os.stat(self._root / EVENTS)
+            status = os.stat(self._root / LOCKS)
         except OSError:
             return None
-        return status.st_ino, status.st_size
+        return status.st_ino, status.st_mtime_ns

@@ -18,7 +18,7 @@ from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from tests.helpers.command import block, drop, report
 from tests.helpers.gitrepo import git, make_repo
 
@@ -41,7 +41,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     settings = config_file.parse((SETTINGS + LANDING[request.param]).encode())
     opened = Repository.open(repo)
     branches = branches_of(opened, root, settings, "main")
-    context = RepoContext(opened, DirectoryQueue(root), root, settings, "main", branches=branches)
+    context = RepoContext(opened, StoreQueue(root), root, settings, "main", branches=branches)
     session = compose(context)
     session.queue.acquire()
     drop(root, {f"{name}.md": block(f"{name}.txt", "one\n", "1\n") for name in NAMES})

@@ -12,6 +12,7 @@ import pytest
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import git, make_repo, tip, write_config
+from tests.helpers.stores import unpublish
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "lib/c.txt": "c\n", "lib/d.txt": "d\n"}
 BAD, GOOD = block("lib/c.txt", "c\n", "C\n"), block("b.txt", "b\n", "B\n")
@@ -163,23 +164,11 @@ def test_a_target_that_cannot_be_read_holds_what_is_for_it(repo: Path, name: str
     assert report(repo / ".patchq", "good")["state"] == "applied"
 
 
-def die_before_publishing(repo: Path, id: str) -> None:
-    """Put the queue back to where it stood when the ref had just moved."""
-    queue = repo / ".patchq"
-    [register] = [path for path in (queue / "known").iterdir() if f"/{id}/" in path.read_text()]
-    token = register.read_text().partition(f"/{id}/")[2].partition("\n")[0]
-    (queue / "active" / token).mkdir()
-    (queue / "active" / token / f"{id}.md").touch()
-    (queue / f"done/{id}.md").rename(queue / f"active/{token}.body")
-    (queue / f"done/{id}.report.md").rename(queue / f"active/{token}.md")
-    (queue / f"done/{id}.report.json").rename(queue / f"active/{token}.json")
-
-
 def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     git("branch", "side", cwd=repo)
     configure(repo, "targets: [side]\n")
     run(repo, first=GOOD)
-    die_before_publishing(repo, "first")
+    unpublish(repo / ".patchq", "first")
     landed, file = tip(repo), place(repo, "main")
     before = file.read_bytes()
     file.unlink()

@@ -17,7 +17,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips, compose
 from patchq.gate.queue import Claim, layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.schema import Report
 from tests.helpers.command import block, drop
 from tests.helpers.gitrepo import git, identity, make_repo
@@ -79,7 +79,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _session(repo: Path) -> Session:
     """As a process sees it that has just begun."""
     settings = config_file.parse(b"version: 1\npaths: {new_directories: true}\n")
-    queue = DirectoryQueue(repo / ".patchq")
+    queue = StoreQueue(repo / ".patchq")
     return compose(RepoContext(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
 
 

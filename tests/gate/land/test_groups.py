@@ -16,7 +16,7 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from tests.helpers.command import block, drop
 from tests.helpers.gitrepo import git, make_repo
 
@@ -32,7 +32,7 @@ def test_a_group_is_not_ended_by_what_others_do(
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(b"version: 1\nmode: auto\nqueue: {settle_seconds: 0.01}\n")
-    context = RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
+    context = RepoContext(Repository.open(repo), StoreQueue(root), root, settings, "main")
     session = replace(compose(context), pulse=partial(sleep, 0.2))
     git("checkout", "-q", "--detach", cwd=repo)
     landed: list[int] = []

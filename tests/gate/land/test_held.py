@@ -11,7 +11,7 @@ from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from tests.helpers.command import block, drop
 from tests.helpers.effort import effort
 from tests.helpers.gitrepo import make_repo
@@ -23,9 +23,7 @@ def hold(path: Path, count: int) -> Session:
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(b"version: 1\n")
-    session = compose(
-        RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, "main")
-    )
+    session = compose(RepoContext(Repository.open(repo), StoreQueue(root), root, settings, "main"))
     session.queue.acquire()
     text = "---\ndepends_on: [nobody]\n---\n" + block("a.txt", "a\n", "b\n")
     drop(root, {f"x{number}.md": f"{text}\n{number}\n" for number in range(count)})

@@ -16,7 +16,7 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session, Tips, compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.document import to_json
 from patchq.gate.report.page import to_markdown
 from patchq.gate.review import restack
@@ -44,9 +44,7 @@ def begin(repo: Path, mode: str = "auto") -> Session:
     root = repo / ".patchq"
     layout.create(root)
     settings = config_file.parse(f"version: 1\nmode: {mode}\n".encode())
-    session = compose(
-        RepoContext(Repository.open(repo), DirectoryQueue(root), root, settings, TARGET)
-    )
+    session = compose(RepoContext(Repository.open(repo), StoreQueue(root), root, settings, TARGET))
     session.queue.acquire()
     return session
 

@@ -18,7 +18,7 @@ from patchq.gate.land import collisions, worker
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.review import restack
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip
@@ -58,7 +58,7 @@ def session(tmp_path: Path) -> Session:
     repo = make_repo(tmp_path / "repo", FILES)
     layout.create(repo / ".patchq")
     settings = config_file.parse(b"version: 1\nmode: review\n")
-    queue = DirectoryQueue(repo / ".patchq")
+    queue = StoreQueue(repo / ".patchq")
     session = compose(RepoContext(Repository.open(repo), queue, repo / ".patchq", settings, "main"))
     queue.acquire()
     send(session, {f"w{n:02}": edit(n, f"f{n:02}.txt") for n in range(MANY)})

@@ -406,12 +406,12 @@ def test_who_dies_while_asking_asks_again(number: signal.Signals, tmp_path: Path
 
 KILLED = """
 import os, sys
-from patchq.gate.queue.directory import DirectoryQueue
-kept = getattr(DirectoryQueue, sys.argv[1])
+from patchq.gate.queue.engine import StoreQueue
+kept = getattr(StoreQueue, sys.argv[1])
 def dies(self, claim, *rest):
     kept(self, claim, *rest)
     os._exit(9)
-setattr(DirectoryQueue, sys.argv[1], dies)
+setattr(StoreQueue, sys.argv[1], dies)
 from patchq.cli import main
 main(["run"])
 """

@@ -14,9 +14,8 @@ import pytest
 from patchq.core.model.values import Outcome, State
 from patchq.gate.errors import Busy, DiskFault, QueueLocked
 from patchq.gate.queue import Claim, QueueEngine
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
-from patchq.gate.queue.memory import MemoryQueue, Store
 from patchq.gate.report.document import to_json, with_state
 from patchq.gate.report.schema import Report
 
@@ -31,13 +30,9 @@ class Open(Protocol):
     def __call__(self, is_known: Known = ...) -> QueueEngine: ...
 
 
-def directory(root: Path, request: pytest.FixtureRequest) -> Open:
+def sqlite(root: Path, request: pytest.FixtureRequest) -> Open:
     create(root)
-    return partial(DirectoryQueue, root, settle_seconds=0, response_bytes=LIMIT)
-
-
-def memory(root: Path, request: pytest.FixtureRequest) -> Open:
-    return partial(MemoryQueue, Store(), response_bytes=LIMIT)
+    return partial(StoreQueue, root, settle_seconds=0, response_bytes=LIMIT)
 
 
 def postgres(root: Path, request: pytest.FixtureRequest) -> Open:
@@ -46,7 +41,7 @@ def postgres(root: Path, request: pytest.FixtureRequest) -> Open:
     return partial(PostgresQueue, request.getfixturevalue("database"), response_bytes=LIMIT)
 
 
-ENGINES = [directory, memory, postgres]
+ENGINES = [sqlite, postgres]
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)

@@ -11,6 +11,7 @@ import pytest
 from tests.gate.service.test_daemon import wait_for, watching
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
+from tests.helpers.stores import sql
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -171,14 +172,15 @@ def test_a_ref_that_cannot_be_read_stops_nothing_else(repo: Path) -> None:
 
 
 def test_a_response_that_a_crash_kept_from_the_inbox_is_made_again(repo: Path) -> None:
-    there, place = agent(repo), repo / ".patchq/branches"
+    there, root = agent(repo), repo / ".patchq"
     change(there, 2)
     assert run(repo) == ["proposed agent-x"]
     tip = change(there, 3)
     # It was noted, and the process died before the response was dropped.
-    (head,) = json.loads(place.read_text()).values()
+    ((told,),) = sql(root, "select value from meta where key = 'heads'")
+    (head,) = json.loads(told).values()
     lost = {**head, "tip": tip, "source": "0" * 64, "file": "lost.md", "retries": "agent-x"}
-    place.write_text(json.dumps({"agent/x": lost}))
+    sql(root, "update meta set value = ? where key = 'heads'", json.dumps({"agent/x": lost}))
     assert run(repo) == ["proposed agent-x-2"]
     assert waiting(repo) == ["agent-x-2"]
     # It was dropped, and the process died then.

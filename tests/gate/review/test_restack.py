@@ -25,6 +25,7 @@ from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.outcomes import PROPOSED
+from tests.helpers.stores import rewrite_report, sql
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -377,7 +378,7 @@ def test_branch_of_a_person_stays(repo: Path) -> None:
 
 def test_proposal_whose_response_is_lost_holds_up_nobody(repo: Path) -> None:
     run(repo, x=change(5, 5), y=change(15, 15))
-    (repo / ".patchq/done/x.md").unlink()
+    sql(repo / ".patchq", "delete from papers where kind = 'body' and number = 1")
     commit = commit_files(repo, {"b.txt": "b\n"})
     run(repo)
     (problem,) = moved(repo, "x")
@@ -501,7 +502,6 @@ def has_open(process: Fork, place: Path) -> bool:
 
 def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
     run(repo, x=change(2, 2))
-    place = repo / ".patchq/done/x.report.json"
     queue = os.open(repo / ".patchq", os.O_RDONLY)
     fcntl.flock(queue, fcntl.LOCK_EX)
     log = repo.parent / "log"
@@ -509,11 +509,10 @@ def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
     while not has_open(process, repo / ".patchq"):  # which is what it locks
         assert process.poll() is None, log.read_text()
         time.sleep(0.01)
-    place.write_text(place.read_text().replace('"state": "proposed"', '"state": "accepted"'))
+    rewrite_report(repo / ".patchq", "x", '"state": "proposed"', '"state": "accepted"')
     os.close(queue)
     assert process.wait() == 2
     assert "it is accepted" in log.read_text()
-    assert told(repo, "x")["state"] == "accepted"
     assert git("for-each-ref", "refs/patchq/discarded", cwd=repo) == ""
 
 

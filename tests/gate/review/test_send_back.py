@@ -19,7 +19,7 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
-from patchq.gate.queue.directory import DirectoryQueue
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
@@ -51,7 +51,7 @@ class Desk:
         self.end()
         self.config = replace(self.config, **changes)
         layout.create(self.root, None, None)
-        queue = DirectoryQueue(self.root)
+        queue = StoreQueue(self.root)
         context = RepoContext(Repository.open(self.repo), queue, self.root, self.config, "main")
         self.session = compose(context)
         self._opened = [self.session]
@@ -212,7 +212,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert alone
     assert says(alone) == says(asked)
     assert "13 | LINE 10" in (alone.retry.prompt or "")
-    for damage in list(batches.check(desk.session, batches.read(desk.root))):
+    for damage in list(batches.check(desk.session, batches.read(desk.session))):
         if damage.mend:
             damage.mend()
     assert says(desk.told("x")) == says(asked)
@@ -365,7 +365,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
         with pytest.raises(KeyboardInterrupt):
             desk.ask("x", "a.txt:10: x")
     assert list(notes.each(desk.session)) == []
-    damages = [damage.kind for damage in batches.check(desk.session, batches.read(desk.root))]
+    damages = [damage.kind for damage in batches.check(desk.session, batches.read(desk.session))]
     assert damages == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)

@@ -542,8 +542,8 @@ def test_response_of_a_killed_apply_gets_its_verdict(repo: Path) -> None:
         die(
             repo,
             "from pathlib import Path\n"
-            "from patchq.gate.queue.directory import DirectoryQueue\n"
-            f"DirectoryQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
+            "from patchq.gate.queue.engine import StoreQueue\n"
+            f"StoreQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
         )
         assert verdict(repo, "x")["state"] == "proposed"
 

@@ -18,6 +18,7 @@ from patchq.gate.hooks.sandbox import no_sandbox
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
+from tests.helpers.stores import sql
 
 
 @pytest.fixture
@@ -279,7 +280,7 @@ def mount(place: Path, options: str = "size=1m") -> bool:
 def test_queue_on_a_small_file_system(repo: Path, tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
-    if not mount(place, "size=1100k"):
+    if not mount(place, "size=1300k"):
         pytest.skip("needs to mount a tmpfs")
     try:
         write_config(repo, f"queue: {{path: {place}/q}}\n")
@@ -338,22 +339,21 @@ def test_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", place], check=True)
 
 
+def claim(repo: Path, seconds: float, deaths: int = 0) -> None:
+    """Leave a claim of a dead process, which took it so long ago."""
+    token = f"{time.time_ns() - int(seconds * 10**9):016x}-1"
+    columns = "token, name, size, state, deaths"
+    statement = f"insert into responses ({columns}) values (?, ?, 4, 'claimed', ?) returning number"
+    ((number,),) = sql(repo / ".patchq", statement, token, b"x.md", deaths)
+    sql(repo / ".patchq", "insert into papers values (?, 'body', ?)", number, b"text")
+
+
 def test_response_on_which_process_after_process_dies(repo: Path) -> None:
-    token = f"{time.time_ns():016x}-1"
-    (repo / ".patchq/active" / token).mkdir()
-    (repo / ".patchq/active" / token / "deadly.md").write_text("no edit")
-    (repo / ".patchq/tries").mkdir()
-    mark = repo / ".patchq/tries" / token
-    mark.write_bytes(bytes([9, 2, 1]))
+    claim(repo, 1, deaths=1)
     assert "queue.deadly" not in doctor(repo, code=0), "anybody may be killed once"
-    mark.write_bytes(bytes([9, 2, 1, 1]))
+    sql(repo / ".patchq", "update responses set deaths = 2")
     message = doctor(repo, code=1)["queue.deadly"]["message"]
-    assert f"2 processes died with nothing but deadly.md in hand (active/{token})" in message
-    gone = mark.with_name("0000000000000001-1")  # its claim has its verdict
-    gone.write_bytes(bytes([1, 1, 1]))
-    patchq("run", cwd=repo, code=1)
-    assert [*(repo / ".patchq/tries").iterdir()] == []
-    doctor(repo, code=0)
+    assert message == "2 processes ended while they decided on x.md"
 
 
 def test_statistics_that_cannot_be_written(repo: Path) -> None:
@@ -362,16 +362,13 @@ def test_statistics_that_cannot_be_written(repo: Path) -> None:
 
 
 def test_claims_of_a_dead_daemon_and_stuck_ones(repo: Path) -> None:
-    active = repo / ".patchq/active"
-    token = f"{time.time_ns() - 7200 * 10**9:016x}-1"
-    (active / token).mkdir()
-    (active / token / "x.md").write_text("text")
+    claim(repo, 7200)
     found = doctor(repo, code=0)["queue.claims"]
     assert (found["level"], "1 responses" in found["message"]) == ("weaker", True)
     locked = (
         "import sys\nfrom pathlib import Path\n"
-        "from patchq.gate.queue.directory import DirectoryQueue\n"
-        "DirectoryQueue(Path('.patchq')).acquire()\nprint('held', flush=True)\nsys.stdin.read()"
+        "from patchq.gate.queue.engine import StoreQueue\n"
+        "StoreQueue(Path('.patchq')).acquire()\nprint('held', flush=True)\nsys.stdin.read()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", locked], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import git, make_repo, write_config
+from tests.helpers.stores import sql
 
 BODY = block("a.txt", "a\n", "A\n")
 
@@ -102,17 +102,6 @@ def ref(*words: str) -> Callable[[Path], object]:
     return lambda repo: git("update-ref", *words, cwd=repo)
 
 
-def drop_line(name: str, word: str) -> Callable[[Path], object]:
-    def cut(repo: Path) -> None:
-        for path in (repo / ".patchq").glob(name):
-            lines = path.read_text().splitlines()
-            path.write_text(
-                "".join(f"{line}\n" for line in lines if word not in re.split("[ /]", line))
-            )
-
-    return cut
-
-
 def break_report(id: str, folder: str = "done") -> Callable[[Path], object]:
     return lambda repo: (repo / f".patchq/{folder}/{id}.report.json").write_bytes(b'{"schema": ')
 
@@ -161,13 +150,20 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def spoil_held(repo: Path) -> None:
-    next((repo / ".patchq/active").glob("*.body")).write_text("something else")
+def twice(repo: Path) -> None:
+    for name in ("applied.report.json", "applied.report.md"):
+        shutil.copy(repo / ".patchq/done" / name, repo / ".patchq/rejected" / name)
 
 
-def leave_a_mark(repo: Path) -> None:
-    (repo / ".patchq/tries").mkdir()
-    (repo / ".patchq/tries/0000000000000001-1").write_bytes(b"xx")
+def forget(id: str) -> Callable[[Path], object]:
+    """Have the store lose a batch."""
+    number = "(select number from responses where id = ?)"
+
+    def lose(repo: Path) -> None:
+        sql(repo / ".patchq", f"delete from papers where number = {number}", id)
+        sql(repo / ".patchq", "delete from responses where id = ?", id)
+
+    return lose
 
 
 NOTHING = "1" * 40
@@ -175,15 +171,19 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "page": (remove("done/applied.report.md"), {"page.missing"}),
     "empty page": (
         lambda repo: (repo / ".patchq/rejected/refused.report.md").write_bytes(b""),
-        {"page.missing"},
+        {"page.differs"},
     ),
-    "report that git knows": (break_report("applied"), {"report.broken"}),
-    "report of another schema": (edit_report("applied", schema="x/1"), {"report.broken"}),
+    "report that is torn": (break_report("applied"), {"report.differs"}),
+    "report that somebody edited": (edit_report("applied", schema="x/1"), {"report.differs"}),
     "report gone": (remove("done/accepted.report.json"), {"report.missing"}),
     "report of a proposal gone": (remove("done/waits.report.json"), {"report.missing"}),
-    "id": (drop_line("known/*", "applied"), {"id.free"}),
-    "register of verdicts": (drop_line("verdicts", "applied"), {"verdict.unlisted"}),
-    "register of sources": (drop_line("sources/*", "applied"), {"source.unlisted"}),
+    "response": (remove("done/applied.md"), {"body.missing"}),
+    "other response": (
+        lambda repo: (repo / ".patchq/done/applied.md").write_bytes(b"other"),
+        {"body.differs"},
+    ),
+    "two reports": (twice, {"report.foreign"}),
+    "batch that the store does not know": (forget("refused"), {"report.unknown"}),
     "mark": (ref("-d", "refs/patchq/waiting/waits"), {"mark.missing"}),
     "notes": (ref("-d", "refs/notes/patchq"), {"note.missing"}),
     "merged by hand": (
@@ -191,7 +191,6 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         {"state.outdated"},
     ),
     "unfinished report": (old_scrap("done/x.report.json.tmp"), {"scrap"}),
-    "unfinished copy": (old_scrap("active/0000000000000001-1.tmp"), {"scrap"}),
     "unfinished submission": (old_scrap("inbox/.0000000000000001-1.tmp"), {"scrap"}),
     "lock of a killed process": (die_with_a_lock, {"scrap"}),
     "report that is a directory": (
@@ -202,18 +201,9 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         replaced(".patchq/done/applied.report.md", os.mkfifo),
         {"entry.foreign"},
     ),
-    "register that is a pipe": (replaced(".patchq/known/*", os.mkfifo), {"entry.foreign"}),
-    "register that is a directory": (replaced(".patchq/verdicts", Path.mkdir), {"entry.foreign"}),
-    "sources behind a link": (
-        replaced(".patchq/sources/*", lambda path: path.symlink_to("/dev/null")),
-        {"entry.foreign"},
-    ),
     "lock that is a directory": (replaced(".patchq/lock", Path.mkdir), {"entry.foreign"}),
     "lock that is a pipe": (replaced(".patchq/lock", os.mkfifo), {"entry.foreign"}),
-    "copy of a held response": (spoil_held, {"body.differs"}),
-    "papers of a held batch": (replaced(".patchq/active/*.held", empty), {"claim.broken"}),
-    "report of a held batch": (remove("active/held.report.json"), {"claim.broken"}),
-    "count of tries": (leave_a_mark, {"scrap"}),
+    "report of a held batch": (remove("active/held.report.json"), {"report.missing"}),
     "empty branch": (replaced(".git/refs/heads/patchq/waits", empty), {"ref.broken"}),
     "branch behind a link": (
         replaced(".git/refs/heads/patchq/waits", lambda path: path.symlink_to("../main")),
@@ -270,18 +260,6 @@ def test_damage_discards_nothing(repo: Path, case: str) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-@pytest.mark.parametrize("case", ["papers of a held batch", "report of a held batch"])
-def test_batch_that_was_held_goes_on_being_held(repo: Path, case: str) -> None:
-    MENDED[case][0](repo)
-    fsck(repo, "--repair", code=0)
-    patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "held")["state"] == "held"
-    drop(repo / ".patchq", {"later.md": block("g.txt", "g\n", "G\n")})
-    _batch(repo, "unrelated", "c", "auto")
-    patchq("run", cwd=repo)
-    assert fsck(repo, code=0) == []
-
-
 def test_what_stands_in_the_way_is_kept(repo: Path) -> None:
     (repo / ".patchq/done/applied.report.md").unlink()
     (repo / ".patchq/done/applied.report.md").mkdir()
@@ -290,10 +268,6 @@ def test_what_stands_in_the_way_is_kept(repo: Path) -> None:
         fsck(repo, "--repair", code=0)
     kept = repo / ".patchq/damaged/applied.report.md/mine"
     assert kept.read_text() == "of somebody"
-    spoil_held(repo)
-    fsck(repo, "--repair", code=0)
-    (copy,) = (repo / ".patchq/damaged").glob("*.body")
-    assert copy.read_text() == "something else"
 
 
 def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) -> None:
@@ -307,6 +281,7 @@ def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) ->
 
 def test_what_git_tells_of_a_report(repo: Path) -> None:
     before = report(repo / ".patchq", "applied")
+    forget("applied")(repo)
     break_report("applied")(repo)
     fsck(repo, "--repair", code=0)
     after = report(repo / ".patchq", "applied")
@@ -331,8 +306,7 @@ def test_the_queue_is_gone(repo: Path) -> None:
 
 
 def test_the_id_of_a_commit_is_never_given_again(repo: Path) -> None:
-    for name in ("known/*", "verdicts"):
-        drop_line(name, "applied")(repo)
+    forget("applied")(repo)
     for path in (repo / ".patchq/done").glob("applied.*"):
         path.unlink()
     (found,) = fsck(repo, code=1)
@@ -347,6 +321,7 @@ def test_the_id_of_a_commit_is_never_given_again(repo: Path) -> None:
 @pytest.mark.parametrize("how", ["broken", "gone"])
 def test_a_response_that_nobody_knows_the_verdict_of_gets_another_one(repo: Path, how: str) -> None:
     body = (repo / ".patchq/rejected/refused.md").read_bytes()
+    forget("refused")(repo)
     if how == "broken":
         break_report("refused", "rejected")(repo)
     else:
@@ -354,7 +329,8 @@ def test_a_response_that_nobody_knows_the_verdict_of_gets_another_one(repo: Path
     fsck(repo, "--repair", code=0)
     assert (repo / ".patchq/inbox/refused.md").read_bytes() == body
     patchq("run", cwd=repo, code=1)
-    assert report(repo / ".patchq", "refused-2")["state"] == "rejected"
+    again = json.loads((repo / ".patchq/rejected/refused.report.json").read_bytes())
+    assert again["state"] == "rejected"
     assert fsck(repo, code=0) == []
 
 
@@ -390,26 +366,9 @@ def forget_commit(repo: Path) -> None:
     prune(repo)
 
 
-def empty_claim(repo: Path) -> None:
-    for body in ("*.body", "*/held.md"):
-        next((repo / ".patchq/active").glob(body)).unlink()
-
-
-def twice(repo: Path) -> None:
-    for name in ("applied.report.json", "applied.report.md"):
-        shutil.copy(repo / ".patchq/done" / name, repo / ".patchq/rejected" / name)
-
-
 LEFT: dict[str, tuple[Callable[[Path], object], str]] = {
-    "response": (remove("done/applied.md"), "body.missing"),
-    "other response": (
-        lambda repo: (repo / ".patchq/done/applied.md").write_bytes(b"other"),
-        "body.differs",
-    ),
     "commit": (forget_commit, "commit.missing"),
-    "held response": (empty_claim, "claim.empty"),
     "line that is no ref": (pack("refs/patchq/waiting/waits", "garbage"), "ref.packed"),
-    "two reports": (twice, "report.twice"),
 }
 
 

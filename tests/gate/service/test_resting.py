@@ -26,9 +26,11 @@ from tests.gate.service.test_daemon import (
 from tests.helpers import forking
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git
+from tests.helpers.stores import sql
 
 __all__ = ["repo"]
 MANY = 300
+INTENDED = "select number from papers where kind = 'intended'"
 STOP_SECONDS = 10.0
 
 
@@ -48,22 +50,21 @@ def test_after_a_stop_each_response_gets_one_verdict(repo: Path, beside: str) ->
     with meanwhile(lambda number: None if locks else commit_here(repo, number)):
         daemon = forking.start("-C", str(repo), "watch", cwd=repo.parent, log=log)
         try:
-            wait_for(lambda: [*queue.glob("active/*.json")] if locks else verdicts(repo), log)
+            wait_for(lambda: sql(queue, INTENDED) if locks else verdicts(repo), log)
             daemon.terminate()
             assert daemon.wait(STOP_SECONDS) == 0, log.read_text()
         finally:
             daemon.kill()
             daemon.wait()
-    left = len([*queue.glob("active/*.entry")])
+    left = len([*queue.glob("active/*")])
     assert len(verdicts(repo)) + left + len([*queue.glob("inbox/*")]) == MANY
     assert left > 0 or not locks
-    assert not [*queue.glob("tries/*")]
     lock.unlink(missing_ok=True)
     patchq("run", cwd=repo)
     expected = Counter(f"r{number}" for number in range(MANY))
     assert names(verdicts(repo)) == expected
     assert batches(repo) == expected
-    assert [*queue.glob("active/*"), *queue.glob("tries/*"), *queue.glob("rejected/*")] == []
+    assert [*queue.glob("active/*"), *queue.glob("rejected/*")] == []
 
 
 def test_what_comes_while_the_branch_rests_lands_together(repo: Path) -> None:

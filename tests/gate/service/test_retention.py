@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
 from patchq.cli import main
-from patchq.gate.queue.directory import DirectoryQueue
-from patchq.gate.queue.spool import Folder
+from patchq.gate.queue import archive
+from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.schema import Report
-from patchq.gate.service import ledger, stats
+from patchq.gate.service import stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.stores import sql
 
 DAY = 86_400
 EDIT = block("a.txt", "a\n", "A\n")
@@ -48,23 +47,14 @@ def run(repo: Path, **responses: str) -> None:
 
 
 def age(repo: Path, days: float) -> None:
-    """Let the verdicts, and the claims before them, be as old as that."""
+    """Let the verdicts be as old as that."""
     then = time.time() - days * DAY
-    clock = repo / ".patchq/clock"
-    if clock.exists() and b'"over"' in (said := clock.read_bytes()):
-        clock.write_text(json.dumps({**json.loads(said), "over": then}))
-    for path in [*repo.glob(".patchq/done/*"), *repo.glob(".patchq/rejected/*")]:
-        os.utime(path, (then, then), follow_symlinks=False)
-    held = {path.stem for path in repo.glob(".patchq/active/*.held")}
-    for path in (repo / ".patchq/known").iterdir():
-        lines = []
-        for line in path.read_text().splitlines():
-            id, token, *more = line.split("/")[1:]
-            if not more and token not in held:
-                token = f"{int(then * 1e9):016x}-{token.partition('-')[2]}"
-            text = "/".join((id, token, *more))
-            lines.append(f"{crc32(text.encode()):08x}/{text}\n")
-        path.write_text("".join(lines))
+    root = repo / ".patchq"
+    sql(root, "update responses set ended = ? where state = 'ended'", then)
+    rank = "(select count(*) from responses o where o.ending < r.ending)"
+    aged = f"update responses as r set ending = ? + {rank} where ending > ?"
+    sql(root, aged, int(then * 10**9), int(then * 10**9) + 10**6)
+    sql(root, "update meta set value = ? where key = 'clock.over'", repr(then))
 
 
 def files(repo: Path) -> list[str]:
@@ -80,25 +70,17 @@ def expire(repo: Path, days: int = 30) -> None:
 def test_a_clock_that_was_set_ahead_makes_nothing_old(repo: Path) -> None:
     run(repo, good=EDIT, bad=BAD)
     expire(repo)  # a round that sees the clock
-    before, clock = files(repo), repo / ".patchq/clock"
-    at = json.loads(clock.read_bytes())["seen"]
+    before, root = files(repo), repo / ".patchq"
+    ((seen,),) = sql(root, "select value from meta where key = 'clock.seen'")
     age(repo, 3650)
-    clock.write_text(json.dumps({"seen": at - 3650 * DAY, "from": 0.0}))
+    sql(root, "update meta set value = ? where key = 'clock.seen'", repr(float(seen) - 3650 * DAY))
     expire(repo)
     assert files(repo) == before
-    clock.write_text(json.dumps({"seen": at, "from": at - 31 * DAY}))  # a month later
+    began = repr(float(seen) - 31 * DAY)  # a month later
+    sql(root, "update meta set value = ? where key = 'clock.from'", began)
+    sql(root, "delete from meta where key = 'clock.over'")
     expire(repo)
     assert files(repo) == []
-
-
-@pytest.mark.parametrize("garbage", ["", "[]", '{"seen": "x"}', "\0"])
-def test_a_clock_that_nobody_can_read_is_begun_again(repo: Path, garbage: str) -> None:
-    run(repo, good=EDIT)
-    age(repo, 31)
-    (repo / ".patchq/clock").write_text(garbage)
-    expire(repo)
-    assert files(repo) == []
-    assert json.loads((repo / ".patchq/clock").read_bytes())["from"] == 0.0
 
 
 def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
@@ -112,15 +94,6 @@ def test_old_ones_go_and_young_ones_stay(repo: Path) -> None:
     assert "applied    good" in patchq("log", cwd=repo).out
     assert patchq("show", "good", "--diff", cwd=repo).out.count("+A") == 1
     assert patchq("--json", "fsck", cwd=repo).json()["ok"]
-
-
-def test_the_claim_tells_the_age_of_a_copy(repo: Path) -> None:
-    """A queue that was copied without its times is as old as its claims at least, not older."""
-    run(repo, good=EDIT)
-    for path in repo.glob(".patchq/done/*"):
-        os.utime(path, (0, 0))
-    expire(repo)
-    assert len(files(repo)) == 3
 
 
 def test_what_waits_is_never_removed(repo: Path) -> None:
@@ -251,14 +224,14 @@ def test_the_log_says_so_many_and_what_it_left_out(
     repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loaded: list[str] = []
-    load = DirectoryQueue.load
+    load = StoreQueue.load
 
-    def counted(queue: DirectoryQueue, id: str) -> Report | None:
+    def counted(queue: StoreQueue, id: str) -> Report | None:
         loaded.append(id)
         return load(queue, id)
 
     run(repo, **{f"bad_{n}": f"nothing {n}" for n in range(60)})
-    monkeypatch.setattr(DirectoryQueue, "load", counted)
+    monkeypatch.setattr(StoreQueue, "load", counted)
     monkeypatch.chdir(repo)
     assert main(["log"]) == 0
     short = capsys.readouterr()
@@ -294,9 +267,8 @@ def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) ->
 
 
 def sums(repo: Path) -> dict[str, dict[str, float]]:
-    queue = DirectoryQueue(repo / ".patchq")
-    counts = ledger.everything(queue, repo / ".patchq")
-    queue.close()
+    with closing(StoreQueue(repo / ".patchq")) as queue:
+        counts = queue.counts()
     kinds = ("verdict", "reason", "match", "edit")
     return {kind: dict(stats.sums(counts)[""][kind]) for kind in kinds}
 
@@ -317,30 +289,26 @@ KILLED = """
 import os, signal, sys
 from patchq.cli import main
 from patchq.gate.queue import spool
-point, left = sys.argv[1], int(sys.argv[2])
-module, name = {"put": (spool.Folder, "put"), "remove": (spool, "remove")}[point]
-plain = getattr(module, name)
-def wrapped(*args, **more):
+left, plain = int(sys.argv[1]), spool.remove
+def wrapped(*args):
     global left
-    if point == "remove" or "counts.json" in args:
-        if not left:
-            if point == "remove":
-                plain(args[0], args[1])
-            os.kill(os.getpid(), signal.SIGKILL)
-        left -= 1
-    return plain(*args, **more)
-setattr(module, name, wrapped)
+    if not left:
+        plain(args[0], args[1])
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return plain(*args)
+spool.remove = wrapped
 sys.exit(main(["run"]))
 """
 
 
-@pytest.mark.parametrize("point", ["put 0", "put 1", "remove 0", "remove 1", "remove 2"])
-def test_killed_on_the_way_nothing_is_counted_twice(repo: Path, point: str) -> None:
+@pytest.mark.parametrize("left", [0, 1, 4])
+def test_killed_on_the_way_nothing_is_counted_twice(repo: Path, left: int) -> None:
     run(repo, good=EDIT, bad=BAD, other=OTHER)
     before = sums(repo)
     age(repo, 31)
     configure(repo, 30)
-    done = subprocess.run([sys.executable, "-c", KILLED, *point.split()], cwd=repo)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(left)], cwd=repo)
     assert done.returncode == -signal.SIGKILL
     assert sums(repo) == before
     patchq("run", cwd=repo)
@@ -348,23 +316,18 @@ def test_killed_on_the_way_nothing_is_counted_twice(repo: Path, point: str) -> N
     assert sums(repo) == before
 
 
-def test_counts_that_nobody_can_read_are_begun_anew(repo: Path) -> None:
-    run(repo, good=EDIT)
-    (repo / ".patchq/counts.json").write_text('{"counts": [["x", 1]], "last": 3')
-    assert sums(repo)["verdict"] == {"applied": 1}
-
-
 def test_agents_that_name_themselves_do_not_grow_the_sums(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stats, "MOST_KEYS", 12)
+    monkeypatch.setattr(archive, "MOST_COUNTS", 12)
     head = "---\nagent: {}\n---\n{}"
     run(repo, **{f"r{n}": head.format(f"agent{n}", BAD) for n in range(10)})
-    queue = DirectoryQueue(repo / ".patchq")
-    counts = ledger.everything(queue, repo / ".patchq")
-    queue.close()
+    (repo / ".patchq/store.db").unlink()
+    with closing(StoreQueue(repo / ".patchq", counted=stats.counted)) as queue:
+        queue.rebuild()
+        counts = queue.counts()
     assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
-    assert {key[1] for key in counts} >= {stats.OTHERS}
+    assert {key[1] for key in counts} >= {archive.OTHERS}
     assert len(counts) < 20
 
 
@@ -380,95 +343,3 @@ def test_the_daemon_removes_them_too(repo: Path) -> None:
         assert files(repo) == []
     finally:
         patchq("stop", cwd=repo)
-
-
-# ---------------------------------------------------------------- sums without reading it all
-
-
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids whose reports are read in this process."""
-    ids: list[str] = []
-    load = DirectoryQueue.load
-
-    def counted(queue: DirectoryQueue, id: str) -> Report | None:
-        ids.append(id)
-        return load(queue, id)
-
-    monkeypatch.setattr(DirectoryQueue, "load", counted)
-    return ids
-
-
-def test_what_was_counted_is_not_read_again(
-    repo: Path, loaded: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configure(repo, mode="review")
-    run(repo, good=EDIT, bad=BAD, other=OTHER, gone=block("c.txt", "c\n", "C\n"))
-    root, queue = repo / ".patchq", DirectoryQueue(repo / ".patchq")
-
-    def counts() -> dict[str, dict[str, float]]:
-        loaded.clear()
-        found = stats.sums(ledger.everything(queue, root))[""]
-        return {kind: dict(found[kind]) for kind in ("verdict", "edit", "reason")}
-
-    first = counts()
-    assert sorted(loaded) == ["bad", "gone", "good", "other"]
-    books = ledger.Ledger(queue, root)
-    while not books.turn():
-        pass
-    books.write()
-    assert (counts(), loaded) == (first, [])
-
-    patchq("accept", "good", cwd=repo)  # what waited is looked at once more
-    patchq("discard", "gone", cwd=repo)
-    run(repo, late=block("d.txt", "d\n", "D\n"))
-    later = counts()
-    assert sorted(loaded) == ["gone", "good", "late", "other"]  # which followed its target
-    assert later["verdict"] == {"proposed": 4, "rejected": 1}
-
-    register = root / "verdicts"  # another one: whatever was made by the old one is not believed
-    register.write_text("".join(sorted(register.read_text().splitlines(keepends=True))))
-    assert counts() == later
-    assert len(loaded) == 5
-    age(repo, 31)
-    expire(repo)
-    assert files(repo) == [f"{id}.{end}" for id in ("late", "other") for end in (
-        "md", "report.json", "report.md")]  # fmt: skip
-    assert counts() == later
-    queue.close()
-
-
-def test_a_start_looks_at_no_batch_again(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure(repo, 30)
-    lock, looked = repo / ".patchq/lock", list[str]()
-    run(repo, good=EDIT, bad=BAD, other=OTHER)
-    lock.write_text('{"pid": 1, "host": "x", "since": 1.0, "enlists": true}\n')  # killed
-    monkeypatch.setattr(DirectoryQueue, "older", lambda queue, limit: looked.append("older"))
-    monkeypatch.setattr(Folder, "lines", lambda folder, *about: looked.append(str(about)))
-    run(repo)
-    assert looked == []
-
-
-def test_counting_keeps_nothing_of_each_verdict(repo: Path) -> None:
-    register, queue = repo / ".patchq/verdicts", DirectoryQueue(repo / ".patchq")
-    books = ledger.Ledger(queue, repo / ".patchq")
-    blocks = []
-    for first in range(0, 9000, 3000):
-        with register.open("a") as file:
-            file.writelines(f"b{number}\n" for number in range(first, first + 3000))
-        while not books.turn():
-            pass
-        blocks.append(sys.getallocatedblocks())
-    assert blocks[-1] - blocks[0] < 500
-    queue.close()
-
-
-def test_a_register_that_lost_its_end_is_made_whole_again(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD)
-    before, register = sums(repo), repo / ".patchq/verdicts"
-    lines = register.read_bytes()
-    register.write_bytes(lines[:-3])  # as a power cut may leave it, with the lock's file
-    (repo / ".patchq/lock").write_text('{"pid": 1, "host": "x", "since": 1.0}\n')
-    run(repo)
-    assert {line for line in register.read_text().split("\n") if line} >= {"good", "bad"}
-    assert sums(repo) == before

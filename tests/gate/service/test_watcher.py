@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.queue.journal import Journal, claimed
+from patchq.gate.queue import events, store
 from patchq.gate.queue.layout import create
-from patchq.gate.queue.spool import Folder
 from patchq.gate.service.watcher import Watcher
 
 
@@ -21,8 +20,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def note(root: Path, *ids: str) -> None:
-    with Folder(root) as base:
-        Journal(base).note(*map(claimed, ids))
+    database = store.opened(root)
+    for id in ids:
+        events.add(database, id, "claimed")
+    store.ring(root)
+    database.close()
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["looking", "told by the kernel"])

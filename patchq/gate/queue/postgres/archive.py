@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from patchq.gate.errors import DiskFault
-from patchq.gate.queue import spool
+from patchq.gate.queue import Past, spool
 from patchq.gate.queue.postgres.database import Database
 from patchq.gate.queue.postgres.proposals import proposed
-from patchq.gate.queue.register import Past
 from patchq.gate.report.schema import Report
 
 

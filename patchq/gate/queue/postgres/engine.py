@@ -27,8 +27,7 @@ from patchq.core.model.values import Generation
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, Parcel, spool
-from patchq.gate.queue.claims import claim_of
-from patchq.gate.queue.inbox import Snapshot, free_names
+from patchq.gate.queue.inbox import Snapshot, claim_of, free_names
 from patchq.gate.queue.postgres import errands, proposals, verdicts
 from patchq.gate.queue.postgres.archive import Archive
 from patchq.gate.queue.postgres.database import Database
@@ -148,6 +147,9 @@ class PostgresQueue(Archive):
         )
         self._session.own.update(row[0] for row in rows)
         return self._claims(rows)
+
+    def attempt(self, claims: Sequence[Claim]) -> None:
+        pass  # `recover` counts the sessions that ended
 
     def claim(self, limit: int) -> list[Claim]:
         if limit <= 0:
@@ -334,9 +336,6 @@ class PostgresQueue(Archive):
         else:
             verdicts.intend(self._database, self._session.number(), [verdict])
 
-    def enlist(self, verdicts: Sequence[tuple[Claim, str]]) -> None:
-        pass  # `publish` does it: the order is that of the transactions
-
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         self._check(claim)
         verdict = RowVerdict(claim, report, markdown)
@@ -345,9 +344,6 @@ class PostgresQueue(Archive):
         else:
             verdicts.publish(self._database, self._session.number(), [verdict])
             self._session.own.discard(number_of(claim))
-
-    def tell(self) -> None:
-        pass  # each verdict was told of when it was published
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         self._record_together()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from patchq.gate.queue import Claim
+from patchq.gate.queue.ids import numbered
 from patchq.gate.queue.postgres.database import Database
 from patchq.gate.queue.postgres.rows import number_of
-from patchq.gate.queue.register import numbered
 
 _NAMES = 64
 """So many are looked up at once, after the wanted one was not free."""

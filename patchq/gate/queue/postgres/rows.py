@@ -8,8 +8,7 @@ from psycopg.rows import TupleRow
 
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.queue import Claim, spool
-from patchq.gate.queue.claims import claim_of
-from patchq.gate.queue.inbox import Snapshot, too_large
+from patchq.gate.queue.inbox import Snapshot, claim_of, too_large
 
 CAME = "(extract(epoch from came) * 1000000)::bigint as came"
 COLUMNS = f"""

@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +15,23 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import CRASHED, Fault, ObjectDamaged
 from patchq.gate.git.faults import FSCK
 from patchq.gate.git.files import being_written, opened, rename_noreplace
-from patchq.gate.land.deaths import MOST, TRIES, tries
-from patchq.gate.land.worker import waits_for_mending
-from patchq.gate.queue import spool
-from patchq.gate.queue.layout import PRIVATE, PUBLIC, REPORT
+from patchq.gate.land.worker import MOST_DEATHS, waits_for_mending
+from patchq.gate.queue import spool, store
+from patchq.gate.queue.layout import PUBLIC
 from patchq.gate.queue.lock import lock_owner
-from patchq.gate.queue.spool import claimed, response_in, token_of
+from patchq.gate.queue.spool import claimed
+from patchq.gate.queue.store import Store
+from patchq.gate.report.schema import Report
 from patchq.gate.service.doctor import Finding, beside, writable
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
 _STUCK_SECONDS = 3600
+_OPEN = (
+    "select number, token, state, deaths, name from responses"
+    " where state in ('claimed', 'held', 'ending')"
+)
 _CURES = {ObjectDamaged.code: FSCK, CRASHED: "see the log and `dmesg`"}
 
 
@@ -57,7 +62,7 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
 
 def _place(root: Path) -> Finding:
     """Whether the queue's directories are there, and can be entered."""
-    places = [p for p in (root, *(root / n for n in (*PUBLIC, *PRIVATE))) if os.path.lexists(p)]
+    places = [p for p in (root, *(root / n for n in PUBLIC)) if os.path.lexists(p)]
     for place in places:
         if place.is_symlink() or not place.is_dir():
             return Finding(
@@ -219,9 +224,15 @@ def _daemon(root: Path) -> Iterator[Finding]:
     except Fault as fault:
         yield Finding("daemon", "fatal", fault.message, "patchq fsck --repair")
         return
-    names = os.listdir(root / "active")
-    held = {token for name in names if (token := token_of(name, ".held"))}
-    tokens = {token for name in names if (token := token_of(name))} - held
+    try:
+        with store.look(root) as found:
+            rows = found.all(_OPEN) if found else []
+            reports = [report for row in rows if found and (report := _report(found, row))]
+    except Fault as fault:
+        yield Finding("queue.store", "fatal", fault.message, fault.hint or "")
+        return
+    tokens = [token for _, token, state, *_ in rows if state == "claimed"]
+    held = len(rows) - len(tokens)
     old = [at for token in tokens if (at := claimed(token)) and time.time() - at > _STUCK_SECONDS]
     if owner is None:
         yield Finding("daemon", "ok", "no daemon runs; responses wait until one does")
@@ -244,40 +255,33 @@ def _daemon(root: Path) -> Iterator[Finding]:
             f"{len(old)} responses were claimed over an hour ago and have no verdict yet",
             "see the log for what the daemon is at; `patchq stop`, then `patchq watch` begins anew",
         )
-    yield from _deadly(root)
-    mending = list(_to_mend(root))
+    for _, _, state, deaths, name in rows:
+        if state == "claimed" and deaths > 1:
+            yield Finding(
+                "queue.deadly",
+                "todo",
+                f"{deaths} processes ended while they decided on {os.fsdecode(name)}",
+                "see the log, and `dmesg`, for what ended them; the next `patchq run`, or daemon, "
+                f"tries it again, and holds it after {MOST_DEATHS} times",
+            )
+    mending = list(_to_mend(reports))
     yield from mending
     if held and not mending:
-        yield Finding("queue.held", "ok", f"{len(held)} batches are held; `patchq status` says why")
+        yield Finding("queue.held", "ok", f"{held} batches are held; `patchq status` says why")
 
 
-def _to_mend(root: Path) -> Iterator[Finding]:
+def _report(found: Store, row: store.Row) -> Report | None:
+    paper = "select data from papers where number = :number and kind = 'report'"
+    data = found.one(paper, number=row[0])
+    return spool.report(data[0]) if data else None
+
+
+def _to_mend(reports: Sequence[Report]) -> Iterator[Finding]:
     """Batches that are held since the repository cannot give what they need, since processes died
     with them in hand, or since nothing signs them."""
-    for path in sorted((root / "active").glob(f"*{REPORT}")):
-        with suppress(OSError):
-            report = spool.report(path.read_bytes())
-            if report and report.state == "held" and (code := waits_for_mending(report)):
-                problem = report.problems[-1]
-                cure = f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`"
-                message = f"batch {report.id} is held: {problem.message}"
-                yield Finding(code, "todo", message, cure)
-
-
-def _deadly(root: Path) -> Iterator[Finding]:
-    """Responses with which alone one process after the other died."""
-    folder, active = root / TRIES, root / "active"
-    for name in os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else ():
-        with suppress(OSError):
-            died = tries(root, name)
-            found = [at.name for at in (active / name).glob("*")]
-            found += filter(None, (response_in(at.name) for at in active.glob(f"{name}.*")))
-            response = next(iter(found), None)
-            if died > 1 and response:
-                yield Finding(
-                    "queue.deadly",
-                    "todo",
-                    f"{died} processes died with nothing but {response} in hand (active/{name})",
-                    "see the log, and `dmesg`, for what ended them; the next `patchq run`, or "
-                    f"daemon, tries it again, and holds it after {MOST} times",
-                )
+    for report in reports:
+        if report.state == "held" and (code := waits_for_mending(report)):
+            problem = report.problems[-1]
+            cure = f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`"
+            message = f"batch {report.id} is held: {problem.message}"
+            yield Finding(code, "todo", message, cure)

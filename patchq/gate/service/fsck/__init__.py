@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from patchq.gate.errors import Fault
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
+from patchq.gate.queue.archive import UNREAD
+from patchq.gate.queue.engine import store_queue
 from patchq.gate.service.fsck import batches
-from patchq.gate.service.fsck.entries import Damage, check_claims, check_refs, check_shapes, lock
+from patchq.gate.service.fsck.entries import Damage, check_refs, check_scraps, check_shapes, lock
 
 _ROUNDS = 5
-"""What is mended may show more: a report that was rebuilt has a place in every register."""
+"""What is mended may show more: a report that was rebuilt has a note."""
 _FIRST = ("mark.missing",)
 """What other damage is mended by."""
 
@@ -26,8 +28,15 @@ def check(session: Session) -> list[Damage]:
     """All damage that can be seen now: what cannot be read hides the rest."""
     if unreadable := [*check_shapes(session.queue_root)] or [*check_refs(session)]:
         return unreadable
-    there = batches.read(session.queue_root)
-    return [*batches.check(session, there), *check_claims(session, there.root)]
+    there = batches.read(session)
+    return [*batches.check(session, there), *check_scraps(session, there.root)]
+
+
+def enter_history(session: Session) -> None:
+    """Enter the batches that git alone tells of into a store that was just made."""
+    queue = store_queue(session.queue)
+    batches.enter_history(session, queue)
+    queue.remember(UNREAD, "")
 
 
 def repair(session: Session) -> list[Damage]:

@@ -1,5 +1,5 @@
-"""What stands under each name that patchq uses, each entry by itself: in the queue, among the refs,
-beside the claims.
+"""What stands under each name that patchq uses, each entry by itself: in the queue, and among the
+refs.
 
 A careless script, a bad restore or a power cut leaves directories, links, files that nobody may
 read and refs that name nothing where plain files belong, and everything that reads (git too, at
@@ -11,7 +11,6 @@ since a missing one would count as discarded by hand.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -21,7 +20,6 @@ from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -30,15 +28,9 @@ from patchq.gate.git.branches import worktree
 from patchq.gate.git.linklock import leftovers
 from patchq.gate.git.reffiles import heads
 from patchq.gate.hooks.warm import remove
-from patchq.gate.land.deaths import TRIES
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue import spool
-from patchq.gate.queue.journal import BEFORE, EVENTS
-from patchq.gate.queue.layout import PAGE, PRIVATE, PUBLIC, REPORT
-from patchq.gate.queue.register import KNOWN, LINKS, Register
-from patchq.gate.queue.spool import VERDICTS, Folder, response_in, token_of
-from patchq.gate.service.ledger import COUNTS
-from patchq.gate.service.upkeep import CLOCK
+from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
+from patchq.gate.queue.store import LOCKS, STORE
 
 _KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISREG: "file",
@@ -83,7 +75,7 @@ _seen = attrgetter("kind", "where", "message", "cure")
 
 def check_shapes(root: Path) -> Iterator[Damage]:
     """Everything that cannot be read as what its name says."""
-    for folder in (root, *(root / name for name in (*PUBLIC, *PRIVATE, LINKS, TRIES))):
+    for folder in (root, *(root / name for name in PUBLIC)):
         found = list(_wrong(root, folder, stat.S_ISDIR, _ENTER))
         yield from found
         if not found and folder.is_dir():
@@ -104,22 +96,11 @@ def lock(root: Path) -> Iterator[Damage]:
 
 def _inside(root: Path, folder: Path) -> Iterator[Place]:
     for path in sorted(folder.iterdir()):
-        token = token_of(path.name)
-        if (folder == root and path.name in (VERDICTS, EVENTS, BEFORE, COUNTS, CLOCK, _LOCK)) or (
-            folder.name in (KNOWN, "sources", TRIES)
-        ):
+        if folder == root and path.name in (STORE, LOCKS, _LOCK):
             yield path, stat.S_ISREG, _WRITE
-        elif folder.name == LINKS:
-            yield path, stat.S_ISLNK, 0
-        elif folder.name == "active" and token == path.name:
-            yield path, stat.S_ISDIR, _ENTER
-        elif folder.name == "active" and response_in(path.name):
-            continue  # a response may be anything
-        elif (
-            (folder.name == "active" and token)
-            or (folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE)))
+        elif (folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE))) or (
             # A response may be anything.
-            or (folder.name in PUBLIC[2:] and stat.S_ISREG(path.lstat().st_mode))
+            folder.name in PUBLIC[2:] and stat.S_ISREG(path.lstat().st_mode)
         ):
             yield path, stat.S_ISREG, READ
 
@@ -134,7 +115,7 @@ def _wrong(root: Path, path: Path, belongs: Callable[[int], bool], rights: int) 
             "entry.foreign",
             str(path),
             f"there has to be a {_KINDS[belongs]}, and it is something else",
-            mend=partial(_replace_link if path.parent == root / LINKS else aside, root, path),
+            mend=partial(aside, root, path),
         )
     elif rights and not os.access(path, rights & _allowed(root)):
         own = path.lstat().st_uid == os.geteuid()
@@ -161,18 +142,6 @@ def aside(root: Path, path: Path, name: str | None = None) -> None:
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o700)
     shutil.move(path, target)
-
-
-def _replace_link(root: Path, path: Path) -> None:
-    """The name is what counts: no other batch may get it."""
-    register(root).restore(path.name)
-    aside(root, path)
-
-
-def register(root: Path) -> Register:
-    """The register of ids of the queue at `root`."""
-    links = Folder(root / LINKS, lasting=False)
-    return Register(Folder(root / KNOWN), links, lambda id: False)
 
 
 # --------------------------------------------------------------- refs
@@ -295,98 +264,17 @@ def _tip(session: Session, name: str) -> str | None:
     return next((tip for tip in tips if tip and session.repo.resolve_commit(tip)), None)
 
 
-# --------------------------------------------------------------- claims, and scraps
+# --------------------------------------------------------------- scraps
 
 
-def check_claims(session: Session, root: Path) -> Iterator[Damage]:
-    """Everything about the claims of the queue at `root`, and what is of no use to anybody."""
-    yield from _claims(root)
+def check_scraps(session: Session, root: Path) -> Iterator[Damage]:
+    """Everything that is of no use to anybody."""
     for path, why, removal in _scraps(session, root):
         yield Damage("scrap", str(path), why, mend=removal)
 
 
-def _claims(root: Path) -> Iterator[Damage]:
-    """What stands beside the claims: a held batch whose response is gone can never be decided; one
-    whose papers cannot be read is decided anew, under its id."""
-    active = root / "active"
-    for name in sorted(os.listdir(active)):
-        path, paper = active / name, _read(active / name)
-        token, held = token_of(name), name.endswith(".held")
-        if token is None or response_in(name):
-            continue
-        gone = not (active / f"{token}.body").exists() and not any(active.glob(f"{token}/*"))
-        if held and gone:
-            yield Damage(
-                "claim.empty",
-                str(path),
-                "a batch is held, and its response is gone",
-                f"put the response there as {token}.body, or remove {name}",
-            )
-        elif not _is_sound(path, paper):
-            yield Damage(
-                "claim.broken",
-                str(path),
-                "what is noted of a claim is not whole, so its response is to be decided anew",
-                mend=partial(aside, root, path),
-            )
-        elif held and paper:
-            yield from _held_body(active, token, active / f"{paper['id']}{REPORT}")
-
-
-def _is_sound(path: Path, paper: dict[str, Any] | None) -> bool:
-    """Whether the paper beside a claim says what one of its kind has to: one that holds a batch
-    says which, and since when, and that one has its report."""
-    if path.name.endswith(".held"):
-        id = str(paper and paper.get("id"))
-        since = paper and isinstance(paper.get("since"), int | float)
-        return bool(since and _is_report(path.with_name(f"{id}{REPORT}"), id))
-    if path.suffix == ".json":
-        return paper is None or _is_report(path, str(paper.get("id")))
-    return path.suffix != ".asked" or paper is None or not paper.keys() < {"asked", "data"}
-
-
-def _held_body(active: Path, token: str, path: Path) -> Iterator[Damage]:
-    """Whether the copy of the response is what the batch was held on; the response as it came
-    stands in the claim's directory."""
-    report = spool.report(path.read_bytes()) if path.is_file() else None
-    body, wanted = active / f"{token}.body", report and report.source.sha256
-    if not body.is_file() or not report or _sum(body) == wanted:
-        return
-    came = next((path for path in active.glob(f"{token}/*") if _sum(path) == wanted), None)
-    yield Damage(
-        "body.differs",
-        str(body),
-        "the response is not the one that the report is on",
-        "put the right one there",
-        partial(_copy_again, active.parent, came, body) if came else None,
-    )
-
-
-def _copy_again(root: Path, came: Path, body: Path) -> None:
-    aside(root, body)
-    shutil.copyfile(came, body)
-
-
-def _sum(path: Path) -> str | None:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-
-
-def _is_report(path: Path, id: str) -> bool:
-    report = spool.report(path.read_bytes()) if path.is_file() else None
-    return report is not None and report.id == id
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    return spool.decode(path.read_bytes()) if path.is_file() else None
-
-
 def _scraps(session: Session, root: Path) -> Iterator[tuple[Path, str, Callable[[], object]]]:
     """What is of no use to anybody, with why, and what removes it."""
-    claims = {token_of(name) for name in os.listdir(root / "active")}
-    for path in sorted((root / TRIES).iterdir()) if (root / TRIES).is_dir() else ():
-        if path.name not in claims:
-            why = "it counts the tries of a response that has its verdict"
-            yield path, why, partial(path.unlink, missing_ok=True)
     commondir, objects = session.repo.commondir, session.repo.commondir / "objects"
     why = "a killed patchq left it, and with it perhaps a lock"
     for path in _orphans(commondir, ".ref"):

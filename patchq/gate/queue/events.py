@@ -1,0 +1,170 @@
+"""Events: what happened to batches, in its order, for everybody who follows the queue.
+
+An event is written in the transaction of the change that it tells of.  Its number is the time in
+nanoseconds, or one more than the number before it where that is larger; so numbers go on after a
+restart, a store that was made again, or a clock that was set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from time import time_ns
+from typing import Any, TypedDict
+
+from patchq.gate.queue import store
+from patchq.gate.queue.store import Store
+from patchq.gate.report.schema import EventKind, Moment, Report, kind_of, waits_for_its_agent
+
+SCHEMA = "patchq.event/1"
+BEFORE = "events.before"
+"""The key of the number up to which events were removed."""
+_MOST_CODES = 10
+_FIRST = "0" * 16
+_COLUMNS = "number, batch, kind, said"
+
+
+class Event(TypedDict):
+    """One change of state, `patchq.event/1`; what is not known is null or empty."""
+
+    schema: str
+    id: str
+    at: dict[str, Any]
+    kind: EventKind
+    batch: str
+    state: str | None
+    source: str | None
+    agent: str | None
+    target: str | None
+    branch: str | None
+    commit: str | None
+    other: str | None
+    codes: Sequence[str]
+
+
+def differs(before: Report | None, after: Report) -> bool:
+    """Return true if the step from one report on a batch to the next is an event.
+
+    Each time that somebody asks for changes is one.
+    """
+    return _sign(before) != _sign(after)
+
+
+def _sign(report: Report | None) -> tuple[EventKind | None, Moment | None]:
+    asked = report.review if report and waits_for_its_agent(report) else None
+    return kind_of(report) if report else None, asked.at if asked else None
+
+
+def add(database: Store, batch: str, kind: str, report: Report | None = None) -> int:
+    """Add an event, with what the report says of the batch; return its number."""
+    said = _said(report) if report else {}
+    row = database.one(
+        "insert into events (number, batch, kind, said)"
+        " select case when coalesce(max(number), 0) < :now then :now else max(number) + 1 end,"
+        " :batch, :kind, :said from events returning number",
+        now=time_ns(),
+        batch=batch,
+        kind=kind,
+        said=json.dumps(said, separators=(",", ":")),
+    )
+    assert row
+    return int(row[0])
+
+
+def _said(report: Report) -> dict[str, Any]:
+    codes = dict.fromkeys(problem.code for problem in report.problems)
+    said = {
+        "source": report.source.name,
+        **{key: getattr(report, key) for key in ("state", "agent", "target", "branch", "commit")},
+        "other": report.duplicate_of,
+        "codes": list(codes)[:_MOST_CODES],
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def trim(database: Store, number: int) -> None:
+    """Remove the events up to that number."""
+    if database.run("delete from events where number <= :number", number=number):
+        database.remember(BEFORE, str(number))
+
+
+def _event(row: store.Row) -> Event:
+    number, batch, kind, text = row
+    said, seconds = json.loads(text), number / 10**9
+    iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return {
+        "schema": SCHEMA,
+        "id": f"{number:016x}",
+        "at": {"unix": round(seconds, 6), "iso": iso.replace("+00:00", "Z")},
+        "kind": kind,
+        "batch": batch,
+        "state": said.get("state"),
+        "source": said.get("source"),
+        "agent": said.get("agent"),
+        "target": said.get("target"),
+        "branch": said.get("branch"),
+        "commit": said.get("commit"),
+        "other": said.get("other"),
+        "codes": said.get("codes", []),
+    }
+
+
+class Events:
+    """The events of the queue at `root` behind the id `since`; None: those that come from now on.
+
+    It makes no store, and need not be closed before its process ends.
+    """
+
+    def __init__(self, root: Path, since: str | None = None) -> None:
+        self._root = root
+        self._store: Store | None = None
+        self.lost = False
+        """True if events were removed that were asked for."""
+        self._seen = int(since or _FIRST, 16)
+        if since is None and (database := self._open()):
+            self._seen = (database.one("select max(number) from events") or (0,))[0] or 0
+
+    @property
+    def last(self) -> str:
+        """The id behind which it goes on."""
+        return f"{self._seen:016x}"
+
+    def read(self, most: int | None = None) -> list[Event]:
+        """Return the events since the last call, the oldest first; the first `most` of them."""
+        database = self._open()
+        if database is None:
+            return []
+        rows = database.all(
+            f"select {_COLUMNS} from events where number > :seen order by number limit :most",
+            seen=self._seen,
+            most=-1 if most is None else most,
+        )
+        self.lost |= self._seen < int(database.recall(BEFORE) or 0)
+        if rows:
+            self._seen = rows[-1][0]
+        return list(map(_event, rows))
+
+    def newest(self, most: int) -> tuple[list[Event], int]:
+        """Return the last events, the oldest of them first, and how many came before them."""
+        database = self._open()
+        if database is None:
+            return [], 0
+        rows = database.all(
+            f"select {_COLUMNS} from events order by number desc limit :most", most=most
+        )
+        (count,) = database.one("select count(*) from events") or (0,)
+        return [_event(row) for row in reversed(rows)], count - len(rows)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _open(self) -> Store | None:
+        if self._store is not None and not self._store.is_current():
+            self.close()
+        if self._store is None and (self._root / store.STORE).is_file():
+            self._store = store.opened(self._root)
+        return self._store

@@ -1,0 +1,143 @@
+"""What people and agents see of a batch: its files in done/, rejected/ and active/.
+
+They are made from the store, each by rename, the report last, and made again where they may be
+lost.  The response that came stays in active/ until they are there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from patchq.gate.git.sharing import umask
+from patchq.gate.queue import spool
+from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
+from patchq.gate.queue.spool import Folder, extension
+from patchq.gate.report.schema import Report
+
+
+class BatchFiles(Struct, frozen=True):
+    """The files of a batch; `body` is None for a response that was not read, whose entry moves."""
+
+    number: int
+    token: str
+    name: str
+    report: Report
+    page: bytes
+    body: bytes | None
+    held: bool = False
+    again: bool = False
+    """True if some of the files may be there already, or those of a batch that was held."""
+
+
+class Published(Struct, frozen=True):
+    """A batch as its files tell it."""
+
+    report: Report
+    page: bytes
+    body: bytes | None
+    ended: float
+
+
+class Outbox:
+    """The directories of the queue at `root` that patchq alone writes to."""
+
+    def __init__(self, root: Path, *, lasting: bool) -> None:
+        self.active, self.done, self.rejected = (
+            Folder(root / name, lasting=lasting) for name in PUBLIC[1:]
+        )
+        self._made = 0o666 & ~umask()
+        """The permissions of what is made."""
+
+    def close(self) -> None:
+        for folder in (self.active, self.done, self.rejected):
+            folder.close()
+
+    def files(self, batch: BatchFiles) -> list[tuple[Folder, str, bytes]]:
+        """Return the files of a batch, in the order in which they are made."""
+        id, body = batch.report.id, batch.body
+        place = self.rejected if batch.report.state == "rejected" else self.done
+        if batch.held:
+            place, name = self.active, entry_name(batch.token, batch.name)
+        else:
+            name = f"{id}{extension(batch.name)}"
+        found = [(place, id + PAGE, batch.page), (place, id + REPORT, spool.encode(batch.report))]
+        return found if body is None or batch.held else [(place, name, body), *found]
+
+    def show(self, batch: BatchFiles) -> None:
+        """Write the files of a batch, as far as they are not there."""
+        id, entry = batch.report.id, entry_name(batch.token, batch.name)
+        if batch.body is None and not batch.held:
+            place = self.rejected if batch.report.state == "rejected" else self.done
+            self.active.move(entry, place, f"{id}{extension(batch.name)}")
+        for folder, name, data in self.files(batch):
+            if not batch.again or not self.stands(folder, name, data):
+                self._put(folder, name, data, batch.report)
+            else:
+                folder.remove(f"{name}.tmp")
+        if not batch.held:
+            self.active.remove(entry)
+            for name in (id + PAGE, id + REPORT) if batch.again else ():
+                self.active.remove(name)
+        elif batch.body is not None and not self.active.holds(entry):
+            self.active.put(entry, batch.body, mode=0o600)
+
+    def stands(self, folder: Folder, name: str, data: bytes) -> bool:
+        """Return true if the file is there with this content."""
+        with suppress(OSError):
+            return folder.read(name) == data
+        return False
+
+    def published(self) -> Iterator[Published]:
+        """Give the batches whose reports can be read in done/ and rejected/."""
+        for folder in (self.done, self.rejected):
+            for name in folder.names():
+                if name.endswith(REPORT) and (found := self._published(folder, name)):
+                    yield found
+
+    def published_as(self, path: Path) -> Published | None:
+        """Return the batch that a report in done/ or rejected/ tells of."""
+        folder = self.done if path.parent == self.done.path else self.rejected
+        return self._published(folder, path.name)
+
+    def _published(self, folder: Folder, name: str) -> Published | None:
+        id, status = name.removesuffix(REPORT), folder.status(name)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        report = spool.report(folder.read(name))
+        if report is None or report.id != id:
+            return None
+        body = f"{id}{extension(report.source.name)}"
+        return Published(
+            report, _content(folder, id + PAGE) or b"", _content(folder, body), status.st_mtime
+        )
+
+    def remove(self, id: str, name: str) -> None:
+        """Remove the files of a batch whose response had that name; the report goes last."""
+        for folder in (self.done, self.rejected):
+            spool.remove(folder, f"{id}{extension(name)}", id + PAGE, id + REPORT)
+
+    def _put(self, folder: Folder, name: str, data: bytes, report: Report) -> None:
+        """Write a file for those who may read there; a secret for its owner and group alone."""
+        _ = folder.fd
+        mode = self._made & folder.mode | 0o600 | folder.grant
+        codes = {problem.code for problem in report.problems}
+        if "edit.secret" in codes and not name.endswith((PAGE, REPORT)):
+            mode &= 0o660 if folder.grant else 0o600
+        folder.put(name, data, via=f"{name}.tmp", mode=mode)
+
+
+def entry_name(token: str, name: str) -> str:
+    """Return the name in active/ of the response that came under that name."""
+    room = 255 - len(token) - 1
+    return f"{token}.{os.fsdecode(os.fsencode(name)[-room:])}"
+
+
+def _content(folder: Folder, name: str) -> bytes | None:
+    status = folder.status(name)
+    return folder.read(name) if status and stat.S_ISREG(status.st_mode) else None

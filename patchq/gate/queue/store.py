@@ -1,0 +1,466 @@
+"""The SQL store of a queue: its connection, its schema, and how its errors are told.
+
+Statements are texts with named parameters that PostgreSQL takes as well.  A transaction does not
+wait for the disk: `flush`, or a flush of the file system, makes what was committed durable, and a
+power cut takes only the last transactions, each as a whole.  A process has one connection for each
+store.  A forked child opens one of its own, and leaves alone what it inherited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import stat
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from threading import RLock
+from time import time_ns
+from typing import Any
+
+from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
+from patchq.gate.git import files, sharing
+
+STORE, LOCKS = "store.db", "store.lock"
+"""`LOCKS` has a locked byte for each session, and a new time after each event."""
+VERSION = 1
+BUSY_SECONDS = 10.0
+REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
+_CHANGES_IDLE, _CHANGES_MOST = 2_000, 100_000
+"""Changed rows after which the log goes into the file while nothing is to do, or in any case."""
+_FLOCK = struct.Struct("hhqqi4x")
+_SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
+_GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
+_NO_LOG = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+Row = tuple[Any, ...]
+
+SCHEMA = """
+create table meta (key text primary key, value text not null);
+create table sessions (
+    number integer primary key autoincrement,
+    host text not null,
+    pid bigint not null,
+    began double precision not null
+);
+create table responses (
+    number integer primary key autoincrement,
+    token text not null unique,
+    name bytea not null,
+    size bigint not null,
+    sha256 text,
+    problem text,
+    state text not null,
+    session bigint,
+    adopted integer not null default 0,
+    deaths integer not null default 0,
+    held_since double precision,
+    id text unique,
+    verdict text,
+    ended double precision,
+    ending bigint,
+    other text,
+    code text,
+    shown integer not null default 1
+);
+create index responses_state on responses (state, number);
+create index responses_sha256 on responses (sha256);
+create index responses_ending on responses (ending);
+create index responses_shown on responses (number) where shown = 0;
+create table papers (
+    number bigint not null, kind text not null, data bytea not null, primary key (number, kind)
+);
+create table events (
+    number integer primary key, batch text not null, kind text not null, said text not null
+);
+create table counts (
+    what text, agent text, model text, form text, value text, many double precision not null,
+    primary key (what, agent, model, form, value)
+);
+create table troubles (
+    what text primary key,
+    message text not null,
+    cure text not null,
+    since double precision not null,
+    times integer not null
+);
+"""
+"""A response is `claimed`, `held`, `ending` (held, and a session means to end it), `ended` or
+`gone` (behind retention).  Its papers are `body`, `report`, `page`, `intended`, `parcel`, `answer`
+and `choice`.  `ending` is the number of the event of its verdict; `shown` is 0 as long as its files
+in done/ or rejected/ may not be durable."""
+
+
+class Damaged(DiskFault):
+    """The store's file cannot be read as a database."""
+
+
+class Store:
+    """The store beside the queue at `root`; in memory where there is no such place."""
+
+    def __init__(self, root: Path | None) -> None:
+        self.root = root
+        self.fresh = False
+        """True if this process made the file."""
+        self.users = 0
+        self._depth = 0
+        self._lock = RLock()
+        self._pid = os.getpid()
+        self._writable = True
+        self._file = (-1, -1)
+        self._database = self._connect()
+        self._checkpointed = self._database.total_changes
+
+    @property
+    def changes(self) -> int:
+        """The number of rows that this connection has changed."""
+        return self._database.total_changes
+
+    def all(self, statement: str, **values: object) -> list[Row]:
+        """Return the rows of a statement."""
+        with self._guarded() as database:
+            return database.execute(statement, values).fetchall()
+
+    def one(self, statement: str, **values: object) -> Row | None:
+        """Return the first row of a statement."""
+        with self._guarded() as database:
+            found: Row | None = database.execute(statement, values).fetchone()
+            return found
+
+    def column(self, statement: str, **values: object) -> list[Any]:
+        """Return the first value of each row."""
+        return [row[0] for row in self.all(statement, **values)]
+
+    def run(self, statement: str, **values: object) -> int:
+        """Change rows; return how many."""
+        with self.transaction(), self._guarded() as database:
+            return database.execute(statement, values).rowcount
+
+    def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
+        """Change rows by the same statement, once for each of these values."""
+        with self.transaction(), self._guarded() as database:
+            database.executemany(statement, rows)
+
+    def recall(self, key: str) -> str | None:
+        """Return what was remembered under the key."""
+        row = self.one("select value from meta where key = :key", key=key)
+        return row[0] if row else None
+
+    def remember(self, key: str, value: str) -> None:
+        """Keep a small text for later processes."""
+        self.run(
+            "insert into meta (key, value) values (:key, :value)"
+            " on conflict (key) do update set value = excluded.value",
+            key=key,
+            value=value,
+        )
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what the block changes as a whole; inside another one it is part of that.
+
+        What was done before a claim turned out to be somebody else's is kept.
+        """
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            with self._guarded() as database:
+                self._check_place()
+                database.execute("begin immediate")
+            self._depth = 1
+            try:
+                yield
+            except (Busy, LaneLost):
+                self._end("commit")
+                raise
+            except BaseException:
+                with contextlib.suppress(Fault):
+                    self._end("rollback")
+                raise
+            self._end("commit")
+
+    def _end(self, statement: str) -> None:
+        self._depth = 0
+        try:
+            with self._guarded() as database:
+                database.execute(statement)
+        except Fault:
+            if self._database.in_transaction:
+                self._database.rollback()
+            raise
+
+    def flush(self) -> None:
+        """Make durable what was committed."""
+        if self.root is not None:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                files.opened(self.root / f"{STORE}-wal", os.O_RDONLY) as fd,
+            ):
+                os.fdatasync(fd)
+
+    def checkpoint(self, *, idle: bool) -> None:
+        """Take the log into the file, if that is due; it waits for nobody."""
+        most = _CHANGES_IDLE if idle else _CHANGES_MOST
+        if self.root is not None and self.changes - self._checkpointed > most:
+            self._checkpointed = self.changes
+            self.all("pragma wal_checkpoint(passive)")
+
+    def backup(self, file: Path) -> None:
+        """Write a copy of the store, as one file that was not there."""
+        umask = os.umask(0o077)
+        try:
+            with self._guarded() as database:
+                database.execute("vacuum into ?", (str(file),))
+        finally:
+            os.umask(umask)
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the file's structure."""
+        return [line for line in self.column("pragma quick_check(10)") if line != "ok"]
+
+    def close(self) -> None:
+        """Let go of the file once nobody in this process uses the store."""
+        self.users -= 1
+        if self.users > 0:
+            return
+        if self.root is not None and _stores.get(str(self.root)) is self:
+            del _stores[str(self.root)]
+        if self._pid == os.getpid():
+            with contextlib.suppress(sqlite3.Error):
+                self._database.close()
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[sqlite3.Connection]:
+        if self._pid != os.getpid():
+            self._begin_in_child()
+        with self._lock:
+            try:
+                yield self._database
+            except sqlite3.IntegrityError:
+                raise
+            except sqlite3.Error as error:
+                raise self._fault(error) from error
+
+    def _begin_in_child(self) -> None:
+        _inherited.append(self._database)
+        self._pid, self._lock, self._depth = os.getpid(), RLock(), 0
+        self._database = self._connect()
+        self._checkpointed = self._database.total_changes
+
+    def _fault(self, error: sqlite3.Error) -> Fault:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        where = f"the store {self.root}/{STORE}" if self.root else "the store"
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return Busy(
+                f"another process has {where} locked for {BUSY_SECONDS:.0f} s",
+                "nothing was lost: start again once that process is done",
+            )
+        if code in _DAMAGED:
+            return Damaged(f"{where} cannot be read: {error}", f"{REPAIR}; no response was lost")
+        short = self._shortage(code)
+        cure = "make room, or make it writable" if short else "look at the queue directory"
+        why = f"{short} ({error})" if short else str(error)
+        return DiskFault(
+            f"{where} cannot be used: {why}", f"{cure}, then start again; no response was lost"
+        )
+
+    def _shortage(self, code: int) -> str:
+        """Return what the system is short of, in its words; SQLite does not say."""
+        if code == sqlite3.SQLITE_FULL or self.root is None:
+            return os.strerror(errno.ENOSPC)
+        try:
+            with files.opened(self.root / STORE, os.O_RDONLY):
+                return files.shortage(self.root)
+        except OSError as error:
+            return error.strerror or ""
+
+    # The file.
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return self._opened()
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        place = ":memory:"
+        if self.root is not None:
+            path = self.root / STORE
+            self._make(path)
+            self._writable = os.access(path, os.W_OK) and os.access(self.root, os.W_OK)
+            place = f"{path.absolute().as_uri()}?mode={'rw' if self._writable else 'ro'}"
+        database = _connection(place)
+        try:
+            database.execute("select count(*) from sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:  # the log cannot be made here: who looks, may
+            if self.root is None or error.sqlite_errorcode & 0xFF not in _NO_LOG:
+                raise
+            self._writable = False
+            database = _connection(f"{place.partition('?')[0]}?mode=ro&immutable=1")
+        (found,) = database.execute("pragma user_version").fetchone()
+        if found not in (0, VERSION):
+            raise UsageError(
+                f"the store in {self.root} has version {found} of the schema, and this patchq "
+                f"needs {VERSION}",
+                "install the patchq that made it, or run `patchq fsck --repair`, which makes the "
+                "store again",
+            )
+        if self._writable:
+            self._prepare(database, found)
+        if (root := self.root) is not None:
+            self._file = _identity(root / STORE) or (-1, -1)
+            database.create_function(
+                "alive", 1, lambda number: bool(number and alive(root, number))
+            )
+        else:
+            database.create_function("alive", 1, lambda number: False)
+        return database
+
+    def is_current(self) -> bool:
+        """Return true if the file under the name is the one that was opened."""
+        return self.root is None or _identity(self.root / STORE) == self._file
+
+    def _make(self, path: Path) -> None:
+        """Make an empty file, and let those read it who may read what was refused."""
+        if not os.access(path.parent, os.W_OK):
+            return
+        mode = 0o660 & ~sharing.umask() if sharing.is_on() else 0o600
+        active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
+        if shared := bool(active.st_mode & stat.S_ISGID):
+            mode |= active.st_mode & 0o060
+        for place in (path.with_name(LOCKS), path):
+            with (
+                contextlib.suppress(PermissionError),
+                files.opened(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, None, mode) as fd,
+            ):
+                now = os.fstat(fd)
+                if shared and now.st_gid != active.st_gid:
+                    os.fchown(fd, -1, active.st_gid)
+                if mode & ~now.st_mode:
+                    os.fchmod(fd, stat.S_IMODE(now.st_mode) | mode)
+
+    def _prepare(self, database: sqlite3.Connection, found: int) -> None:
+        if not found:
+            database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = normal")
+        database.execute("pragma wal_autocheckpoint = 0")
+        database.execute("pragma secure_delete = fast")  # what is forgotten may be a secret
+        if found:
+            return
+        database.execute("begin immediate")
+        if database.execute("pragma user_version").fetchone() == (0,):
+            for statement in SCHEMA.split(";"):
+                database.execute(statement)
+            database.execute(f"pragma user_version = {VERSION}")
+            self.fresh = True
+        database.execute("commit")
+
+    def _check_place(self) -> None:
+        """Raise if the file under the name is not the one that was opened."""
+        if self._writable and not self.is_current():
+            raise DiskFault(
+                f"the store {self.root}/{STORE} was removed or replaced",
+                "start patchq again: it makes the store again from git and the reports",
+            )
+
+
+def _connection(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+    )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+_stores: dict[str, Store] = {}
+_inherited: list[sqlite3.Connection] = []
+"""Connections of a parent process, which are neither used nor closed."""
+
+
+def opened(root: Path) -> Store:
+    """Return this process's store beside the queue at `root`; `Store.close` once for each call."""
+    key = str(root)
+    store = _stores.get(key)
+    if store is None or not store.is_current():
+        store = _stores[key] = Store(root)
+    store.users += 1
+    return store
+
+
+@contextlib.contextmanager
+def look(root: Path) -> Iterator[Store | None]:
+    """Give the store for the block; None where there is none."""
+    if not (root / STORE).is_file():
+        yield None
+        return
+    store = opened(root)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def damage(root: Path) -> str | None:
+    """Return why the store cannot be used as it is, if it cannot."""
+    try:
+        with look(root) as store:
+            return next(iter(store.problems()), None) if store else None
+    except (Damaged, UsageError) as fault:
+        return fault.message
+
+
+def set_aside(root: Path) -> Path:
+    """Move the store into damaged/; return where it is."""
+    folder, number = root / "damaged", 1
+    folder.mkdir(exist_ok=True)
+    while (folder / f"{STORE}.{number}").exists():
+        number += 1
+    target = folder / f"{STORE}.{number}"
+    for suffix in ("-shm", "-wal", ""):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(root / f"{STORE}{suffix}", f"{target}{suffix}")
+    return target
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def hold(root: Path, session: int) -> int:
+    """Return a descriptor that holds the lock of a session until it is closed."""
+    fd = os.open(root / LOCKS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.fcntl(fd, _SET, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, session, 1, 0))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def alive(root: Path, session: int) -> bool:
+    """Return true if a process holds the lock of the session."""
+    try:
+        with files.opened(root / LOCKS, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, session, 1, 0)
+            kind = _FLOCK.unpack(fcntl.fcntl(fd, _GET, asked))[0]
+    except FileNotFoundError:
+        return False
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def ring(root: Path) -> None:
+    """Let those who watch the queue know that there are events."""
+    now = time_ns()
+    with contextlib.suppress(OSError):
+        try:
+            os.utime(root / LOCKS, ns=(now, now))
+        except PermissionError:  # another user's file takes no other time than now
+            os.utime(root / LOCKS)
