@@ -205,9 +205,8 @@ class StoreArchive:
             [{"number": number, "kind": kind, "data": data} for kind, data in papers.items()],
         )
 
-    def _put_report(self, number: int, report: Report, page: bytes) -> None:
+    def _put_report(self, number: int, data: bytes, page: bytes) -> None:
         """Keep a verdict's report, which mostly is the intended one."""
-        data = spool.encode(report)
         if not self._store.run(
             "update papers set kind = 'report' where number = :number and kind = 'intended'"
             " and data = :data and not exists"

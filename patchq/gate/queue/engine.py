@@ -70,6 +70,8 @@ class StoreQueue(StoreArchive):
         self._lock = Lock(root / "lock")
         self._own: set[str] = set()
         """The claims that this process took, recovered or looked at."""
+        self._encodings: dict[str, tuple[Report, bytes]] = {}
+        """Reports that were intended, as JSON, by their batches."""
         self._numbers: dict[str, int] = {}
         """The last number behind an id that was wanted."""
 
@@ -103,6 +105,7 @@ class StoreQueue(StoreArchive):
                 me=self._session,
             )
         self._own.clear()
+        self._encodings.clear()
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
@@ -415,7 +418,7 @@ class StoreQueue(StoreArchive):
                 me=self._me(),
                 number=number,
             )
-            papers = {"intended": spool.encode(report)}
+            papers = {"intended": self._encoded(report)}
             if parcel is not None:
                 papers["parcel"] = parcel()
             self._put(number, **papers)
@@ -440,12 +443,16 @@ class StoreQueue(StoreArchive):
                 " and kind in ('parcel', 'answer', 'choice')",
                 number=number,
             )
-            self._put_report(number, report, page)
+            data = self._encoded(report)
+            self._put_report(number, data, page)
             body = claim.data if claim.problem is None else self._papers(number).get("body")
             name = claim.source.name
-            batch = BatchFiles(number, claim.token, name, report, page, body, again=claim.held)
-            self._to_show(batch)
+            again, token = claim.held, claim.token
+            self._to_show(
+                BatchFiles(number, token, name, report, page, body, again=again, encoded=data)
+            )
         self._own.discard(claim.token)
+        self._encodings.pop(report.id, None)
 
     @disk_faults
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
@@ -493,6 +500,12 @@ class StoreQueue(StoreArchive):
 
     def mark(self, marks: Mapping[str, str]) -> None:
         pass  # the marks in the repository are all there are
+
+    def _encoded(self, report: Report) -> bytes:
+        known = self._encodings.get(report.id)
+        if known is None or known[0] is not report:
+            known = self._encodings[report.id] = report, spool.encode(report)
+        return known[1]
 
     def _to_end(self, claim: Claim, id: str | None = None) -> int:
         """Return the row of a claim that this session may end; raise if it is another one's."""

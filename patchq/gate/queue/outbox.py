@@ -33,6 +33,8 @@ class BatchFiles(Struct, frozen=True):
     held: bool = False
     again: bool = False
     """True if some of the files may be there already, or those of a batch that was held."""
+    encoded: bytes = b""
+    """The report as JSON, where that is known."""
 
 
 class Published(Struct, frozen=True):
@@ -66,7 +68,10 @@ class Outbox:
             place, name = self.active, entry_name(batch.token, batch.name)
         else:
             name = f"{id}{extension(batch.name)}"
-        found = [(place, id + PAGE, batch.page), (place, id + REPORT, spool.encode(batch.report))]
+        found = [
+            (place, id + PAGE, batch.page),
+            (place, id + REPORT, batch.encoded or spool.encode(batch.report)),
+        ]
         return found if body is None or batch.held else [(place, name, body), *found]
 
     def show(self, batch: BatchFiles) -> None:
