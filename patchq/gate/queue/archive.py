@@ -29,8 +29,9 @@ LANDING = "landing"
 """The key of the time at which a batch last landed."""
 EMPTY = digest().hexdigest()
 """The digest of a response that was not read."""
-UNREAD = "unread"
-"""The key that is set as long as the history's batches are not in the store."""
+UNREAD, LOST = "unread", "lost"
+"""The key that is set as long as the history's batches are not in the store, and its value where
+the store was lost."""
 _PIECE = 256
 _NOTHING = 1e-9
 _ENDED = "ending is not null and ending < :last order by ending desc limit :most"
@@ -389,6 +390,7 @@ class StoreArchive:
             if self.is_lost():
                 for each in found:
                     self.restore(each.report, each.page, each.body, each.ended)
+                self.remember(UNREAD, LOST)
 
     def restore(
         self, report: Report, page: bytes, body: bytes | None, ended: float | None = None

@@ -19,6 +19,7 @@ from patchq.gate.land import reports
 from patchq.gate.pipeline import notes, traces
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
+from patchq.gate.queue.archive import LOST, UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, REPORT
@@ -250,11 +251,15 @@ def _landed(session: Session, there: Batches) -> Iterator[Damage]:
 
 
 def enter_history(session: Session, queue: StoreQueue) -> None:
-    """Enter the batches of which git alone knows: the landed by their ids, the waiting whole."""
-    from_git.remember(session, traces.landed_commits(session))
-    for id in _under(session, records.WAITING):
+    """Enter the batches of which git alone knows.
+
+    Beside a new queue, the landed ones are entered by their ids alone.
+    """
+    landed, waiting = traces.landed_commits(session), _under(session, records.WAITING)
+    for id in (*landed, *waiting) if queue.recall(UNREAD) == LOST else waiting:
         if not queue.knows(id) and (report := from_git.load(session, id)):
             _restore(queue, report)
+    from_git.remember(session, landed)
 
 
 def _under(session: Session, prefix: str) -> dict[str, str]:
