@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+import struct
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import sha1
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
+from patchq.gate.git.command import Git
 from patchq.gate.git.linklock import LinkLock, leftovers
 from patchq.gate.git.objects import object_id, referred
 from patchq.gate.git.sharing import make_directory
@@ -27,6 +31,8 @@ from patchq.gate.git.sharing import make_directory
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""
 _SUFFIX = ".objects"
+_ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
+"""The order in which a pack's files may be seen: it is found by its index."""
 _TRIES = 100  # a `git gc` beside removes directories that are empty for a moment
 
 
@@ -93,18 +99,15 @@ class Unwritten:
             if not many or (oid[:2] in there and os.path.exists(f"{objects}/{name}")):
                 loose.write(*content)
                 names.append(name)
-        if many:  # second, as libgit2 writes no loose object that is packed beside
-            room, store = pygit2.init_repository(scratch / "room", bare=True), pygit2.Odb()
-            store.add_backend(self.backend(), 1)
-            room.set_odb(store)
-            room.config["pack.windowMemory"] = 1  # each is compared with one other: half the time
-            builder = pygit2.PackBuilder(room)
-            builder.set_threads(1)
-            for oid in self._objects:
-                builder.add(pygit2.Oid(hex=oid))
-            builder.write(scratch / "pack")
-            packed = sorted((scratch / "pack").glob("pack-*"), reverse=True)  # and no scrap
-            names = [*(f"pack/{file.name}" for file in packed), *names]
+        if many:
+            packed = _packed(self._objects.values())
+            place = scratch / f"pack/pack-{packed[-20:].hex()}.pack"
+            place.write_bytes(packed)
+            Git(options=("-c", "core.fsync=none"), directory=scratch).output(
+                "index-pack", str(place)
+            )
+            files = sorted(place.parent.glob("pack-*"), key=lambda file: _ORDER[file.suffix])
+            names = [*(f"pack/{file.name}" for file in files), *names]
         return names
 
     def keep(self, kind: ObjectType, data: bytes) -> str:
@@ -136,6 +139,28 @@ class Unwritten:
                 found[oid] = self._objects[oid]
                 front += referred(*found[oid])
         return found
+
+
+def _packed(objects: Collection[tuple[int, bytes]]) -> bytes:
+    """Return a pack without deltas (`git help format-pack`).
+
+    Trees are as good as random, so they are only stored; git's repacking makes deltas of them.
+    """
+    parts = [b"PACK" + struct.pack(">II", 2, len(objects))]
+    for kind, data in objects:
+        level = 0 if kind == ObjectType.TREE else 1
+        parts += (_entry_header(kind, len(data)), zlib.compress(data, level))
+    body = b"".join(parts)
+    return body + sha1(body, usedforsecurity=False).digest()
+
+
+def _entry_header(kind: int, size: int) -> bytes:
+    """Return the type and the size: four bits in the first byte, seven in each other one."""
+    first, rest, header = kind << 4 | size & 15, size >> 4, bytearray()
+    while rest:
+        header.append(first | 0x80)
+        first, rest = rest & 0x7F, rest >> 7
+    return bytes((*header, first))
 
 
 class _InMemory(pygit2.OdbBackend):
