@@ -23,7 +23,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
-from patchq.gate.git.command import Git
+from patchq.gate.git.command import Git, plain_environment
 from patchq.gate.git.linklock import LinkLock, leftovers
 from patchq.gate.git.objects import object_id, referred
 from patchq.gate.git.sharing import make_directory
@@ -103,9 +103,11 @@ class Unwritten:
             packed = _packed(self._objects.values())
             place = scratch / f"pack/pack-{packed[-20:].hex()}.pack"
             place.write_bytes(packed)
-            Git(options=("-c", "core.fsync=none"), directory=scratch).output(
-                "index-pack", str(place)
-            )
+            place.chmod(0o444)
+            # Outside of the repository: there it would read the objects that are replaced.
+            outside = plain_environment(GIT_CEILING_DIRECTORIES=str(objects))
+            git = Git(outside, ("-c", "core.fsync=none"), directory=scratch)
+            git.output("index-pack", str(place))
             files = sorted(place.parent.glob("pack-*"), key=lambda file: _ORDER[file.suffix])
             names = [*(f"pack/{file.name}" for file in files), *names]
         return names
