@@ -224,11 +224,12 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file once nobody in this process uses the store."""
-        self.users -= 1
-        if self.users > 0:
-            return
-        if self.root is not None and _stores.get(str(self.root)) is self:
-            del _stores[str(self.root)]
+        with _opening:
+            self.users -= 1
+            if self.users > 0:
+                return
+            if self.root is not None and _stores.get(str(self.root)) is self:
+                del _stores[str(self.root)]
         if self._pid == os.getpid():
             with contextlib.suppress(sqlite3.Error):
                 self._database.close()
@@ -381,6 +382,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return None
 
 
+_opening = RLock()
+"""Held while `_stores` or the number of a store's users changes: hooks are told in threads."""
 _stores: dict[str, Store] = {}
 _inherited: list[sqlite3.Connection] = []
 """Connections of a parent process, which are neither used nor closed."""
@@ -389,10 +392,11 @@ _inherited: list[sqlite3.Connection] = []
 def opened(root: Path) -> Store:
     """Return this process's store beside the queue at `root`; `Store.close` once for each call."""
     key = str(root)
-    store = _stores.get(key)
-    if store is None or not store.is_current():
-        store = _stores[key] = Store(root)
-    store.users += 1
+    with _opening:
+        store = _stores.get(key)
+        if store is None or not store.is_current():
+            store = _stores[key] = Store(root)
+        store.users += 1
     return store
 
 
