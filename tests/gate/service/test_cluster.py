@@ -123,7 +123,6 @@ POINTS = [
     "patchq.gate.queue.postgres.engine:PostgresQueue.intend",
     "patchq.gate.queue.postgres.engine:PostgresQueue.sync",
     "patchq.gate.git.branches.remote:RemoteBranches.land",
-    "patchq.gate.queue.postgres.engine:PostgresQueue.enlist",
     "patchq.gate.queue.postgres.engine:PostgresQueue.publish",
 ]
 """Where a worker ends, or freezes, before and behind the call."""
