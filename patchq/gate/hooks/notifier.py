@@ -142,7 +142,7 @@ class Notifier:
             except Fault as fault:
                 _LOG.warning("the hook %s was not told of %s: %s", step.id, id, fault.message)
             except Exception:  # a thread of a pool would keep a defect to itself
-                _LOG.exception("the hook %s was not told of %s", step.id, id)
+                _LOG.exception("the hook %s did not run for %s", step.id, id)
 
     def close(self) -> None:
         """Wait until everything was told, but for what waits behind a hook that hangs."""

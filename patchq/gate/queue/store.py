@@ -383,7 +383,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 _opening = RLock()
-"""Held while `_stores` or the number of a store's users changes: hooks are told in threads."""
+"""Held while `_stores` or the number of a store's users changes: hooks run in threads."""
 _stores: dict[str, Store] = {}
 _inherited: list[sqlite3.Connection] = []
 """Connections of a parent process, which are neither used nor closed."""
