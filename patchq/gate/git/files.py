@@ -203,20 +203,11 @@ def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
 
 
 def being_written(fd: int) -> bool | None:
-    """Whether the file behind `fd` (open for reading) is open for writing anywhere.
+    """Return whether the file behind `fd` (open for reading) is open for writing anywhere.
 
     A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
     user's file, a network file system, another system).
     """
-    written = lease(fd)
-    if written is False:
-        end_lease(fd)
-    return written
-
-
-def lease(fd: int) -> bool | None:
-    """The same, and who comes to write meanwhile waits until `end_lease`, or for as long as the
-    system lets a lease last; then `leased` is false."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
@@ -226,17 +217,8 @@ def lease(fd: int) -> bool | None:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
         return True if error.errno == errno.EAGAIN else None
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # closing does not while a child has it, too
     return False
-
-
-def end_lease(fd: int) -> None:
-    """Let writers in: closing alone does not while a forked process has the file, too."""
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-
-
-def leased(fd: int) -> bool:
-    """Whether nobody has come to write since `lease`."""
-    return fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
 
 
 def give_back_memory() -> None:
