@@ -7,6 +7,7 @@ VERBS = {
     "init": "make the queue and a commented .patchq.yaml; safe to repeat",
     "watch": "serve the queue until stopped",
     "stop": "stop the daemon after the batch in hand",
+    "service": "serve this repository by systemd, or no longer",
     "run": "work off what waits, then exit (for cron and CI)",
     "submit": "drop a response into the queue; prints its id",
     "wait": "wait for the verdict on a batch, or for a later state of it",
@@ -42,7 +43,7 @@ VERBS = {
 
 GROUPS = {
     "begin": ("setup", "init", "doctor", "config", "hooks", "completion"),
-    "serve": ("watch", "run", "stop"),
+    "serve": ("watch", "run", "stop", "service"),
     "feed": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("status", "log", "show", "events", "stats"),
     "decide": ("review", "accept", "send-back", "discard", "retry", "revert"),

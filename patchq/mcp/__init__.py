@@ -23,6 +23,6 @@ def serve(args: Namespace) -> int:
             raise
         raise UsageError(
             "the MCP server needs packages that are not installed",
-            "pip install 'patchq[mcp]'",
+            "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq mcp`",
         ) from None
     return server.run(args)

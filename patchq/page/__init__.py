@@ -23,6 +23,6 @@ def serve(args: Namespace) -> int:
             raise
         raise UsageError(
             "the review page needs packages that are not installed",
-            "pip install 'patchq[review]', or `patchq review --next` in the terminal",
+            "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq review`",
         ) from None
     return server.run(args)

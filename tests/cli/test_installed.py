@@ -92,26 +92,6 @@ def test_git_finds_it(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert git("patchq", "status", cwd=repo / "sub") == patchq("status", cwd=repo).out.rstrip("\n")
 
 
-def test_the_wheel_carries_docs_whose_links_lead_somewhere() -> None:
-    carried = WHEEL["shared-data"]
-    places: dict[str, Path] = {}
-    for source, target in carried.items():
-        path = ROOT / source
-        found = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-        assert found, source
-        for one in found:
-            places[os.path.normpath(os.path.join(target, one.relative_to(path)))] = one
-    pages = {place: path for place, path in places.items() if place.endswith(".md")}
-    assert len(pages) > 20
-    for place, path in pages.items():
-        text = path.read_text(encoding="utf-8")
-        for link in re.findall(r"\]\(([^)#\s]+)", text):
-            there = os.path.normpath(os.path.join(os.path.dirname(place), link))
-            known = there in places or any(one.startswith(f"{there}/") for one in places)
-            # What is missing in the checkout itself, another test tells.
-            assert "://" in link or known or not (path.parent / link).exists(), (place, link)
-
-
 def test_editors_find_the_schema_that_the_sample_names(repo: Path) -> None:
     first, _, _ = operators_file(repo).read_text().partition("\n")
     place = re.fullmatch(r"# yaml-language-server: \$schema=(.*)", first)

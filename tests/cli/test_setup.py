@@ -279,7 +279,7 @@ def test_a_tracked_file_gets_no_path_of_this_machine(
     script = installed(tmp_path / "bin", uvx="") / "uvx"
     script.write_text(
         f'#!/bin/sh\ntest "$1" = --offline && exec {sys.executable} -m patchq --version\n'
-        f'test "$1 $2 $3" = "--from patchq[mcp] patchq" && exec {sys.executable} -m patchq mcp\n'
+        f'test "$1 $2 $3" = "--from patchq[all] patchq" && exec {sys.executable} -m patchq mcp\n'
     )
     monkeypatch.setenv("PATH", f"{script.parent}:/usr/bin:/bin")
     (repo / ".mcp.json").write_text("{}\n")

@@ -51,7 +51,7 @@ UNRUN = {
     "git push origin HEAD:refs/for/main": PUSHES,
     "patchq ask": "needs a model",
     "patchq setup": "asks a person, and changes what the machine's clients read",
-    "cp contrib/systemd": SYSTEMD,
+    "patchq service": SYSTEMD,
     "systemctl": SYSTEMD,
     "journalctl": SYSTEMD,
     "export PATCHQ_DATABASE": "names a server of one's own",

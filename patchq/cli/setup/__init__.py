@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from patchq import __version__
-from patchq.cli import init, output, places
+from patchq.cli import init, output, places, program
 from patchq.cli.arguments import Argument
 from patchq.cli.setup import changes
 from patchq.cli.setup.changes import FileEdit
@@ -36,7 +36,7 @@ ARGUMENTS = (
     Argument("--command", metavar="CMD", help="the command, in place of this patchq's path"),
     Argument("--user", action="store_true", help="write the clients' files in your home"),
 )
-_UVX = ["uvx", "--from", f"{NAME}[mcp]", NAME, "mcp"]
+_UVX = ["uvx", "--from", f"{NAME}[all]", NAME, "mcp"]
 _UNTRIED = "its command is not one that setup writes, so it is not run; name it by --command"
 
 
@@ -122,17 +122,14 @@ def _portable(root: Path, file: ServerFile) -> list[str]:
     held = changes.words_of(root, file)
     if held and not os.path.isabs(held[0]) and shutil.which(held[0]):
         return held
-    words = ["uvx", "--offline", "--from", f"{NAME}[mcp]=={__version__}", NAME, "--version"]
+    words = ["uvx", "--offline", "--from", f"{NAME}[all]=={__version__}", NAME, "--version"]
     found = shutil.which("uvx") and subprocess.run(words, capture_output=True).returncode == 0
     return _UVX if found else []
 
 
 def _own(args: Namespace) -> list[str]:
     """Return the words that are asked for, or those of this very command."""
-    scripts = (Path(sys.argv[0]), Path(sys.executable).with_name(NAME))
-    script = next((one for one in scripts if one.name == NAME and one.is_file()), None)
-    words = [os.path.abspath(script)] if script else [sys.executable, "-m", NAME]
-    words = shlex.split(args.command) if args.command else words
+    words = shlex.split(args.command) if args.command else program.own_words()
     return words if words[-1:] == ["mcp"] else [*words, "mcp"]
 
 

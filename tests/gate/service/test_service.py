@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -181,32 +180,6 @@ def test_without_a_manager_nothing_happens(env: dict[str, str]) -> None:
     manager.stopping()
     assert manager.there == env.get("NOTIFY_SOCKET", "").startswith("/")
     assert not Path("/nowhere").exists()
-
-
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
-def test_unit_is_one(tmp_path: Path) -> None:
-    unit = tmp_path / "patchq@srv-app.service"
-    text = (ROOT / "contrib/systemd/patchq@.service").read_text()
-    unit.write_text(text)
-    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("name", ["patchq@.service", "user/patchq@.service"])
-def test_units_start_what_there_is(name: str, repo: Path) -> None:
-    text = (ROOT / "contrib/systemd" / name).read_text()
-    (check,) = re.findall(r"^ExecStartPre=/usr/bin/env patchq (.*)$", text, re.M)
-    assert patchq(*check.split(), cwd=repo).out == ""
-    assert re.findall(r"^ExecStart=/usr/bin/env patchq (.*)$", text, re.M) == ["watch"]
-    for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
-        assert line in text.splitlines()
-    for key in ("RestrictNamespaces=", "PrivateUsers=", "ProtectKernelTunables=", "ProtectProc="):
-        assert not re.search(f"^{key}", text, re.M), "hooks need namespaces and a whole /proc"
-    filters = " ".join(re.findall(r"^SystemCallFilter=(.*)$", text, re.M))
-    assert not filters or (filters.startswith("~") and "@mount" not in filters)
-    hiding = "PrivateTmp ProtectHome ProtectSystem=strict TemporaryFileSystem InaccessiblePaths"
-    for key in (*hiding.split(), "ReadOnlyPaths", "RootDirectory", "RootImage", "BindPaths"):
-        assert not re.search(f"^{key}", text, re.M), "work trees may be anywhere"
 
 
 # ---------------------------------------------------------------- the log

@@ -1,0 +1,87 @@
+"""`patchq service`: the unit that systemd is given, and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import make_repo
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = make_repo(tmp_path / "a repository", {"a.txt": "one\n"})
+    patchq("init", cwd=repo)
+    return repo
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a manager that takes every command was asked, a line each."""
+    programs, asked = tmp_path / "bin", tmp_path / "asked"
+    programs.mkdir()
+    (programs / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> {asked}\necho active\n')
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return asked
+
+
+def test_install_starts_a_unit_of_this_program_and_remove_leaves_nothing(
+    repo: Path, calls: Path, tmp_path: Path
+) -> None:
+    said = patchq("service", "install", cwd=repo).out
+    (unit,) = (tmp_path / "config/systemd/user").iterdir()
+    assert str(unit) in said
+    assert "active; see `systemctl --user status" in said
+    text = unit.read_text()
+    assert f"WorkingDirectory={repo}\n" in text
+    (check,) = re.findall(r"^ExecStartPre=(.*)$", text, re.M)
+    checked = subprocess.run(check, shell=True, cwd=repo, env={"PATH": "/usr/bin:/bin"})
+    assert (Path(check.split()[0].strip('"')).is_absolute(), checked.returncode) == (True, 0)
+    assert calls.read_text().splitlines() == [
+        "--user daemon-reload",
+        f"--user enable --now {unit.name}",
+        f"--user is-active {unit.name}",
+    ]
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+        assert done.stderr == ""
+    patchq("service", "remove", cwd=repo)
+    assert not unit.exists()
+    assert f"--user disable --now {unit.name}" in calls.read_text()
+    assert "`patchq service install` writes it" in patchq("service", "remove", cwd=repo, code=2).err
+
+
+def test_the_unit_of_the_machine_hides_nothing_that_hooks_and_work_trees_need(repo: Path) -> None:
+    script = "from patchq.cli.service import _text; from pathlib import Path; import sys"
+    words = [sys.executable, "-c", f"{script}; print(_text(Path(sys.argv[1]), system=True))"]
+    text = subprocess.run([*words, repo], capture_output=True, text=True, check=True).stdout
+    for line in ("Type=notify", "RestartPreventExitStatus=2", "NoNewPrivileges=true"):
+        assert line in text.splitlines()
+    hiding = "PrivateTmp ProtectHome ProtectSystem=strict ReadOnlyPaths RootDirectory BindPaths"
+    needed = "RestrictNamespaces PrivateUsers ProtectKernelTunables ProtectProc"
+    for key in (*hiding.split(), *needed.split()):
+        assert not re.search(rf"^{key}\b", text, re.M), key
+    assert "@mount" not in re.findall(r"^SystemCallFilter=~(.*)$", text, re.M)[0]
+
+
+def test_without_a_manager_the_other_ways_are_named(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    programs = tmp_path / "few"
+    programs.mkdir()
+    (programs / "git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(programs))
+    told = patchq("service", "install", cwd=repo, code=2).err
+    assert "this machine has no systemd" in told
+    assert "patchq watch --detach" in told
+    assert not (tmp_path / "config").exists()
