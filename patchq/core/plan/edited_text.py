@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from patchq.core.model.values import Edit, Hunk
 from patchq.core.resolve.ladder import Found, replaced
-from patchq.core.text.draft import Draft
 from patchq.core.text.lines import Text, plain_typography
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
@@ -131,18 +130,19 @@ class EditedText:
         """Return the text as the edits so far leave it."""
         if self.is_bare:
             return self.text
-        grown, splices = 0, []
+        grown, hunks = 0, []
         for at in sorted(map(self._index, self._later)):
             patch, begin = self._patches[at], self._begin(at) - grown
-            splices.append((begin, begin + patch.end - patch.start, patch.new))
+            hunks.append(Hunk(begin, begin + patch.end - patch.start, patch.new))
             grown += patch.growth
         self._later.clear()
-        for splice in reversed(splices):
-            self._splice(*splice)
+        if hunks:
+            self._replace(hunks)
         return self._now
 
-    def _splice(self, start: int, end: int, new: bytes) -> None:
-        self._now = (Draft.of(self._now) or self._now).spliced(start, end, new)
+    def _replace(self, hunks: Iterable[Hunk]) -> None:
+        """Make replacements, which are in order, of the text as it stands."""
+        self._now = Text(replaced(self._now.data, hunks, 0, self._now.size))
 
     def _index(self, patch: Patch) -> int:
         at = bisect_right(self._patches, _SPAN(patch), key=_SPAN) - 1
@@ -342,7 +342,7 @@ class EditedText:
             left, right = min(left, self._begin(first)), max(right, self._end(last - 1))
         start, end = left - self._grown_before(first), right - self._grown_before(last)
         size = right - left + len(new) - (hunk.end - hunk.start)
-        self._splice(hunk.start, hunk.end, new)
+        self._replace([hunk])
         edits: tuple[str, ...] = (edit,)
         if first < last:
             names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)

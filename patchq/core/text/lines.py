@@ -135,10 +135,6 @@ class Text:
             return whole
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
-    def spliced(self, start: int, end: int, new: bytes) -> Text:
-        """The same with `new` in place of the bytes `start:end`."""
-        return Text(self.data[:start] + new + self.data[end:])
-
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Where the lines `start:end` (0-based) begin and end, in bytes."""
         return self.starts[start], self.starts[end]
@@ -151,11 +147,6 @@ class Text:
     def size(self) -> int:
         """How many bytes `whole` has."""
         return len(self.whole)
-
-    @property
-    def ends_at_returns(self) -> bool:
-        """Whether a lone `\r` is read as the end of a line."""
-        return self._returns
 
     @cached_property
     def is_utf8(self) -> bool:
