@@ -74,8 +74,8 @@ def shown(doc: Document, prose: bytearray, places: Sequence[range]) -> Iterator[
     lines, known = doc.lines, doc.known
     yield from _partial_tags(lines, prose, places)
     behind = 0
-    for i in compress(range(len(lines)), map(_MAY_BEGIN.match, lines)):
-        if i < behind or not prose[i]:
+    for i in compress(range(len(lines)), prose):
+        if i < behind or not _MAY_BEGIN.match(lines[i]):
             continue
         line, behind = lines[i], i + 1
         mark = _fence(doc, i)
@@ -200,14 +200,10 @@ def _partial_tags(
             yield ShownPlace("tags", ((first[name] + 1, f"<{name}>"),))
 
 
-def paths_named(lines: Iterable[str], known: KnownPaths) -> Iterator[str]:
-    """Yield the paths of the base that lines of prose name."""
-    for line in lines:
-        if "." in line or "/" in line or "`" in line:
-            for word in set(_WORDS.split(line)):
-                path = known.meant(word.rstrip(".!?")) if word else ""
-                if path and known.base.has(path):
-                    yield path
+def paths_named(text: str, known: KnownPaths) -> tuple[str, ...]:
+    """Return the paths of the base that prose names."""
+    words = {word.rstrip(".!?") for word in _WORDS.split(text)}
+    return tuple(filter(known.base.has, map(known.meant, filter(None, words))))
 
 
 # ---------------------------------------------------------------- what went nowhere

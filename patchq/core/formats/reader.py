@@ -245,7 +245,7 @@ class _ResponseReader:
         shown = part or self.places or self.under_paths
         if shown and (places := [*account.shown(doc, prose, self.places)]):
             found.shown += places
-            found.named += dict.fromkeys(account.paths_named(compress(doc.lines, prose), doc.known))
+            found.named += account.paths_named("\n".join(compress(doc.lines, prose)), doc.known)
         if not found.edits:
             for lines in self.under_paths:
                 prose[lines.start : lines.stop] = bytes(len(lines))

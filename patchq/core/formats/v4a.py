@@ -69,14 +69,15 @@ _SCOPE = re.compile(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
 _UNKNOWN = re.compile(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
 
-PatchLine = tuple[int, str, str]
-"""A line's index, the line, and the word of the marker that it is, or ""."""
-
 
 class _PatchMarker(Struct, frozen=True):
     word: str
     path: str
     indented: bool
+
+
+PatchLine = tuple[int, str, _PatchMarker | None]
+"""Index of a line, the line, and the marker that it is."""
 
 
 @dataclass(slots=True)
@@ -101,8 +102,9 @@ def read(doc: Document, i: int) -> Piece | None:
             "send the whole patch, from `*** Begin Patch` to `*** End Patch`, each marker alone on "
             "its line and at its start",
         )
-    stop, firm = _extent(doc.lines, i)
-    sections = list(_sections(doc, i, stop, firm))
+    markers = _markers(doc.lines, i)
+    stop = next(reversed(markers))
+    sections = list(_sections(doc, i, markers))
     if not sections:
         raise UnreadableEdit(
             i,
@@ -134,25 +136,26 @@ def _marker(line: str) -> _PatchMarker | None:
     )
 
 
-def _extent(lines: Sequence[str], start: int) -> tuple[int, int]:
-    """The index of the patch's end marker, and that of its last unindented marker."""
-    firm, indented = start, None
+def _markers(lines: Sequence[str], start: int) -> dict[int, _PatchMarker]:
+    """Return the markers below the patch's first line, by their indices, up to its end marker.
+
+    An indented end marker ends the patch only where no other does, and then it is the last one.
+    """
+    markers: dict[int, _PatchMarker] = {}
     for i in range(start + 1, len(lines)):
         if not (marker := _marker(lines[i])):
             continue
-        if marker.indented:
-            indented = i if marker.word == "end patch" else indented
-        elif marker.word == "begin patch":
+        if marker.word == "begin patch" and not marker.indented:
             break
-        elif marker.word == "end patch":
-            return i, i
-        else:
-            firm = i
-    if indented is not None:
-        return indented, firm
-    raise UnreadableEdit.cut(
-        start, "the patch that opens here is not closed; expected `*** End Patch`"
-    )
+        markers[i] = marker
+        if marker.word == "end patch" and not marker.indented:
+            return markers
+    ends = [i for i, marker in markers.items() if marker.word == "end patch"]
+    if not ends:
+        raise UnreadableEdit.cut(
+            start, "the patch that opens here is not closed; expected `*** End Patch`"
+        )
+    return {i: marker for i, marker in markers.items() if i <= ends[-1]}
 
 
 def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
@@ -171,13 +174,17 @@ def _heredoc(doc: Document, start: int, stop: int) -> tuple[int | None, int]:
     return above, end
 
 
-def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Section]:
-    """The patch's files in their order; markers behind `firm` count though they are indented."""
+def _sections(doc: Document, start: int, markers: dict[int, _PatchMarker]) -> Iterator[_Section]:
+    """Yield the patch's files in their order.
+
+    An indented marker among chunk lines counts only where no unindented one follows.
+    """
+    stop = next(reversed(markers))
+    firm = max((i for i, marker in markers.items() if not marker.indented), default=start)
     section: _Section | None = None
     begun = False
     for i in range(start + 1, stop):
-        line = doc.lines[i]
-        marker = _marker(line)
+        line, marker = doc.lines[i], markers.get(i)
         if marker and marker.indented and begun and i < firm:
             marker = None
         if marker and marker.word in _SECTIONS:
@@ -185,7 +192,7 @@ def _sections(doc: Document, start: int, stop: int, firm: int) -> Iterator[_Sect
                 yield section
             section, begun = _Section(marker.word, i, _path(doc, marker, i)), False
         elif section:
-            section.body.append((i, line, marker.word if marker else ""))
+            section.body.append((i, line, marker))
             begun = begun or (section.word == "update file" and not (marker or is_blank(line)))
         elif not is_blank(line):
             raise UnreadableEdit(
@@ -234,13 +241,13 @@ def _edit(section: _Section, first: int, last: int, op: Op, number: int = 0) -> 
 def _add(section: _Section) -> Create:
     text: list[str] = []
     blank: list[str] = []
-    for i, line, word in section.body:
+    for i, line, marker in section.body:
         if is_blank(line):
             blank.append(line)
         elif line[0] == "+":
             text += [*blank, line[1:]]
             blank = []
-        elif word != "end of file" and (text or not _SCOPE.match(line)):
+        elif (not marker or marker.word != "end of file") and (text or not _SCOPE.match(line)):
             raise UnreadableEdit(
                 i,
                 f"expected a line of the new file, led by `+`, found {line.strip()[:_HEAD]!r}",
@@ -264,7 +271,7 @@ def _delete(section: _Section) -> DeleteFile:
 def _update(
     doc: Document, section: _Section, chunks: Sequence[Chunk], lost: bool
 ) -> Iterator[Edit]:
-    moves = [(i, line) for i, line, word in section.body if word == "move to"]
+    moves = [(i, marker) for i, _, marker in section.body if marker and marker.word == "move to"]
     changing = any(chunk.changes for chunk in chunks)
     if not changing and not moves:
         raise UnreadableEdit(
@@ -272,9 +279,8 @@ def _update(
             f"the update of {section.path} changes nothing",
             "lead the lines to remove by `-` and the lines to add by `+`, at the line's start",
         )
-    for i, line in moves:
-        marker = _marker(line)
-        if marker and (to := _path(doc, marker, i)) != section.path:
+    for i, marker in moves:
+        if (to := _path(doc, marker, i)) != section.path:
             yield _edit(section, section.index, i, Rename(to))
     for chunk in chunks if changing else ():
         if any(sign for sign, _ in chunk.lines):
@@ -324,33 +330,33 @@ class Chunk:
 
 
 def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
-    """The chunks of an update's lines; raises `UnreadableEdit`."""
+    """Return the chunks of an update's lines; raises `UnreadableEdit`."""
     chunks: list[Chunk] = []
-    for i, line, word in body:
-        open_ = bool(chunks) and not chunks[-1].at_end
-        if word == "move to" and not chunks:
-            continue
-        if word == "end of file" and open_ and chunks[-1].lines:
-            chunks[-1].at_end, chunks[-1].last = True, i
-            continue
-        if word or _UNKNOWN.match(line):
+    chunk: Chunk | None = None
+    for i, line, marker in body:
+        sign, word = line[:1], marker.word if marker else ""
+        scope = _SCOPE.match(line) if sign == "@" else None
+        if word == "end of file" and chunk and chunk.lines:
+            chunk.at_end, chunk.last, chunk = True, i, None
+        elif word == "move to" and not chunks:
+            pass
+        elif word or (sign == "*" and _UNKNOWN.match(line)):
             raise UnreadableEdit(
                 i,
                 f"expected a line of a chunk, found the marker {line.strip()[:60]!r}",
                 "put `*** Move to:` right under `*** Update File:` and `*** End of File` under a "
                 "chunk's lines; lead lines of the file by a space, `-` or `+`",
             )
-        scope = _SCOPE.match(line)
-        if not open_ and is_blank(line):
-            continue
-        if not open_ or (scope and chunks[-1].lines):
-            chunks.append(Chunk(i, i))
-        if scope:
-            _take_scope(chunks[-1], scope[1].strip())
-        else:
-            chunks[-1].lines.append((_sign(line), line))
-        if not is_blank(line):
-            chunks[-1].last = i
+        elif chunk or not is_blank(line):
+            if chunk is None or (scope and chunk.lines):
+                chunk = Chunk(i, i)
+                chunks.append(chunk)
+            if scope:
+                _take_scope(chunk, scope[1].strip())
+            else:
+                chunk.lines.append((_sign(line), line))
+            if not is_blank(line):
+                chunk.last = i
     return chunks
 
 
@@ -365,7 +371,8 @@ def _take_scope(chunk: Chunk, text: str) -> None:
 
 
 def _sign(line: str) -> str:
-    return line[0] if line[:1] in ("+", "-", " ") else "?" if line.strip() else ""
+    sign = line[:1]
+    return sign if sign in ("+", "-", " ") else "?" if line.strip() else ""
 
 
 FORMAT = Format(
