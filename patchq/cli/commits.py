@@ -13,6 +13,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.message import subject
 from patchq.gate.report.secrecy import batch_id
+from patchq.gate.report.sender import Sender, from_environment
 from patchq.gate.review import handed_in, ranges
 from patchq.gate.review.ranges import Range
 
@@ -33,6 +34,7 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
     if args.base:
         raise UsageError("what is handed in by commits has its base", "leave --base out")
     whole, name = _named(args, session)
+    name = args.id or name
     if not args.series:
         yield HandedIn(_response(args, session, whole, {}), name)
         return
@@ -62,5 +64,7 @@ def _named(args: Namespace, session: Session) -> tuple[Range, str]:
 
 
 def _response(args: Namespace, session: Session, change: Range, more: dict[str, object]) -> bytes:
-    said = more | {"target": args.target, "message": args.message}
+    by = Sender(args.agent, args.model).or_else(from_environment())
+    keys = ("id", "target", "message", "retries")
+    said = {**{key: getattr(args, key) for key in keys}, **by.keys(), **more}
     return handed_in.of_range(session.repo, session.rules, change, said)

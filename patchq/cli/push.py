@@ -28,6 +28,7 @@ from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
@@ -131,7 +132,7 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
         raise UsageError(f"{target} has all of it already", "commit something, then push")
     if problem := handed_in.outsized(session, change):
         raise _refusal(problem)
-    keys = {**said.keys, "target": target}
+    keys = {**sender.from_environment().keys(), **said.keys, "target": target}
     data = handed_in.of_range(session.repo, session.rules, change, keys)
     if problem := check.oversize(session, data):
         raise _refusal(problem)

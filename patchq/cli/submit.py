@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -14,14 +13,14 @@ from pathlib import PurePath
 
 from patchq.cli import arguments, output, places
 from patchq.cli.arguments import Argument
-from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import REQUEST, response_name
-from patchq.core.model.values import Envelope, Problem
+from patchq.core.model.values import Envelope
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report import sender
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.service.watcher import Watcher
@@ -50,6 +49,7 @@ ARGUMENTS = (
     Argument("--target", metavar="B", help="the branch that it is for"),
     Argument("--base", metavar="C", help="the commit that the agent saw"),
     Argument("--message", metavar="M", help="the commit's message"),
+    Argument("--retries", metavar="ID", help="the refused change that this one replaces"),
     Argument("--wait", action="store_true", help="wait for the verdict"),
     Argument(
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
@@ -57,7 +57,7 @@ ARGUMENTS = (
 )
 _LONGEST_STEM = 40
 _LOOK_SECONDS = 1.0
-_KEYS = ("id", "target", "base", "message", "agent", "model")
+_KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 
 
 def run(args: Namespace) -> int:
@@ -78,7 +78,9 @@ def run(args: Namespace) -> int:
     keys = {key: getattr(args, key) for key in _KEYS}
     id, suffix = None, REQUEST
     if not name.endswith(REQUEST):
-        data = with_header(data, {key: value for key, value in keys.items() if value is not None})
+        data, replaced = sender.with_header(data, keys, sender.from_environment())
+        for key in replaced:
+            output.notice(args, f"--{key} replaces `{key}` of the front matter")
         opened = open_response(data)
         id = opened.header.id if isinstance(opened, Envelope) else None
         suffix = PurePath(file_name(name)).suffix or ".md"
@@ -99,11 +101,8 @@ def _hand_in(args: Namespace, queue: StoreQueue) -> int:
     """Drop what somebody committed, or has in a work tree."""
     from patchq.cli import commits  # only who hands in commits reads trees
 
-    if args.id is not None:
-        raise UsageError("--id goes with a response", "leave it out where commits are handed in")
-    sender = {key: value for key in ("agent", "model") if (value := getattr(args, key)) is not None}
     handed = list(commits.responses(args, queue.next_id))
-    data = [with_header(one.data, sender) for one in handed]
+    data = [one.data for one in handed]
     names = [f"{queue.next_id(one.name)}.md" for one in handed]
     dropped = [queue.submit(*each) for each in zip(data, names, strict=True)]
     ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
@@ -134,29 +133,6 @@ def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, 
                 watcher.wait(min(until - time.monotonic(), _LOOK_SECONDS))
             verdicts(report)
     return verdicts.exit_code
-
-
-def with_header(data: bytes, said: dict[str, str]) -> bytes:
-    """The response with more keys in its front matter, which is made if there is none."""
-    if not said:
-        return data
-    opened = open_response(data)
-    for key in said if isinstance(opened, Envelope) else ():
-        if getattr(opened.header, key):  # type: ignore[union-attr]
-            raise UsageError(
-                f"the response's front matter says `{key}` already", f"leave --{key} out"
-            )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data  # which is refused
-    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in said.items())
-    found = front_matter.split(text)
-    if isinstance(found, Problem):
-        return data
-    if found is None:
-        return f"---\n{lines}---\n{text}".encode()
-    return (text[: found.block_at] + lines + text[found.block_at :]).encode()
 
 
 def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:

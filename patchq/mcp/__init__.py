@@ -1,8 +1,7 @@
 """`patchq mcp`: the queue as tools, for agents that speak the Model Context Protocol.
 
-One more way to the same queue: what is submitted is dropped into the inbox as any file is, and the
-daemon decides on it.  `tools` does the work and knows no protocol, `arguments` says what the tools
-take and give, `server` and `http` speak the protocol and alone import the SDK.
+One more way to the same queue: a submitted change is dropped into the inbox as any file is, and the
+daemon decides on it.  `tools` does the work; `server`, `stdio` and `http` speak the protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _EXTRA = ("mcp", "mcp_types", "anyio")
 def serve(args: Namespace) -> int:
     """Serve the tools until the client or a signal ends it; `UsageError` without the packages."""
     try:
-        from patchq.mcp import server
+        from patchq.mcp.server import opened
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in _EXTRA:
             raise
@@ -25,4 +24,11 @@ def serve(args: Namespace) -> int:
             "the MCP server needs packages that are not installed",
             "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq mcp`",
         ) from None
-    return server.run(args)
+    server, message_bytes = opened(args)
+    if args.http is None:
+        from patchq.mcp import stdio
+
+        return stdio.serve(server, message_bytes)
+    from patchq.mcp import http  # what stdio has no use for
+
+    return http.serve(args, server, message_bytes)

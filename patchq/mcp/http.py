@@ -14,13 +14,12 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from patchq.cli import output
 from patchq.gate.errors import UsageError
 from patchq.gate.service import loopback
-from patchq.mcp.tools import Tools
+from patchq.mcp.server import Server
 
 TOKEN = "PATCHQ_MCP_TOKEN"
 PATH = "/mcp"
@@ -30,7 +29,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-def serve(args: Namespace, server: Server, tools: Tools, body_bytes: int) -> int:
+def serve(args: Namespace, server: Server, body_bytes: int) -> int:
     """Listen until a signal ends it; what waits for a verdict is then told that there is none."""
     token, made = _token()
     with loopback.bound(loopback.port_of(args.http, "--http")) as own:
@@ -44,7 +43,7 @@ def serve(args: Namespace, server: Server, tools: Tools, body_bytes: int) -> int
             ),
         )
         listening = loopback.server(Guarded(app, token))
-        tools.ending = lambda: listening.should_exit
+        server.queue.ending = lambda: listening.should_exit
         url = f"http://{loopback.HOST}:{port}{PATH}"
         told = {"url": url, **({"token": token} if made else {})}
         lines = [f"patchq serves MCP at {url}", *([f"token: {token}"] if made else [])]

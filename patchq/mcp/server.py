@@ -1,232 +1,262 @@
-"""The tools over the Model Context Protocol, in both of its eras: with a handshake, and without."""
+"""Server of the tools, in all eras of the protocol: the SDK's own, which calls them by their types.
+
+patchq://status             the state of the queue, as JSON
+patchq://reports/ID         a change's report, as a page
+patchq://formats/NAME       the instructions of a form
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
 import mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.session import ServerSession
+from anyio import to_thread
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resources import FunctionResource
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from patchq import __version__
 from patchq.cli.door import Door
 from patchq.core.formats.registry import FORMATS
-from patchq.core.text.quote import visible
-from patchq.gate.errors import Fault, UsageError, disk_fault
-from patchq.gate.report.document import printed
+from patchq.core.model.names import nearest
+from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
+from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
-from patchq.mcp import arguments, resources
-from patchq.mcp.arguments import ProblemAnswer, VerdictAnswer
-from patchq.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition
-from patchq.mcp.tools import ToolAnswer, Tools
-from patchq.mcp.updates import Updates
+from patchq.gate.service.watcher import Watcher
+from patchq.mcp import answers
+from patchq.mcp.arguments import usage_error
+from patchq.mcp.tools import Form, Tools
 
+INSTRUCTIONS = """\
+patchq turns edits into one reviewed commit, or refuses them and tells why; it applies all or none \
+of them. Ask `how_to_answer` for the files with their base, or read them yourself and give the \
+commit that you read as `base`. `check` tells at no cost what would become of your edits, and \
+`submit` hands them in. A refusal holds the arguments to send instead: correct them, and `submit` \
+again. `proposed` is a success: a person reviews it."""
+STATUS, REPORT, FORMAT = "patchq://status", "patchq://reports/", "patchq://formats/"
 _LOG = logging.getLogger("patchq")
 _ROOTS_SECONDS = 5.0
+_LOOK_SECONDS = 0.25
+_MOST_CALLS = 256
+_WRITES = ("submit", "withdraw")
+_IMPLIED = (
+    ("default", None), ("default", False), ("default", ""),
+    ("additionalProperties", False), ("additionalProperties", True),
+)  # fmt: skip
 
 
-def run(args: Namespace) -> int:
-    """Serve until the client, or a signal, ends it."""
+def opened(args: Namespace) -> tuple[Server, int]:
+    """Return the server, and the most bytes of a message to it."""
     door = Door(args, lazy=args.http is None)  # a client shows no word of a server that ends
     args.opened.callback(door.close)
-    tools = Tools(door, args.agent)
-    tools.placed = bool(args.directories) or args.http is not None
-    server = make(tools, Updates(door), args.read_only)
-    limit = admission.message_bytes(door.response_bytes)
-    if args.http is None:
-        from patchq.mcp import stdio
-
-        return stdio.serve(server, tools, limit)
-    from patchq.mcp import http  # what stdio has no use for
-
-    return http.serve(args, server, tools, limit)
+    placed = bool(args.directories) or args.http is not None
+    tools = Tools(door, Sender(args.agent))
+    server = Server(tools, door, placed=placed, read_only=args.read_only)
+    return server, admission.message_bytes(door.response_bytes)
 
 
-def make(tools: Tools, updates: Updates, read_only: bool = False) -> Server:
-    """The protocol's server for these tools."""
-    offered = {one.name: one for one in DEFINITIONS if one.reads or not read_only}
+class Server(MCPServer):
+    """Server of the tools; with `placed` the repository is that of `door`."""
 
-    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[described(one) for one in offered.values()])
-
-    async def call_tool(ctx: Any, params: Any) -> types.CallToolResult:
-        definition = offered.get(params.name)
-        if definition is None:
-            names = ", ".join(offered)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; see {names}")
-        return _result(await _answer(definition, tools, params.arguments or {}, ctx.session))
-
-    async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=_resources())
-
-    async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=_templates())
-
-    async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        with _refusing():
-            await _enter(tools, ctx.session)
-            text, kind = await resources.read(tools, uri)
-        contents = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
-        return types.ReadResourceResult(contents=[contents])
-
-    async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=_prompts())
-
-    async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
-        with _refusing():
-            await _enter(tools, ctx.session)
-            text = await resources.prompt(tools, params.name, params.arguments or {})
-        content = types.TextContent(text=text)
-        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
-
-    return Server(
-        "patchq",
-        version=__version__,
-        title="patchq",
-        instructions=INSTRUCTIONS,
-        lifespan=updates.running,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_subscribe_resource=updates.subscribe,
-        on_unsubscribe_resource=updates.unsubscribe,
-        on_subscriptions_listen=updates.listen,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
-    )
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """What is wrong with what a client asks for, as the protocol says it."""
-    try:
-        yield
-    except Fault as fault:
-        code = types.INVALID_PARAMS if isinstance(fault, UsageError) else types.INTERNAL_ERROR
-        raise MCPError(code, _said(fault)) from None
-
-
-def _resources() -> list[types.Resource]:
-    named = [(resources.STATUS, "status", "How the queue stands", "application/json")]
-    for name in FORMATS:
-        named.append((resources.FORMAT + name, name, "How to write this form", "text/plain"))
-    return [
-        types.Resource(uri=uri, name=name, description=what, mime_type=kind)
-        for uri, name, what, kind in named
-    ]
-
-
-def _templates() -> list[types.ResourceTemplate]:
-    return [
-        types.ResourceTemplate(
-            uri_template=resources.REPORT + "{id}",
-            name="report",
-            description="The report on a batch",
-            mime_type="text/markdown",
-        ),
-        types.ResourceTemplate(
-            uri_template=resources.FORMAT + "{name}",
-            name="format",
-            description="How to write a form",
-            mime_type="text/plain",
-        ),
-    ]
-
-
-def _prompts() -> list[types.Prompt]:
-    return [
-        types.Prompt(
-            name=one.name,
-            description=one.description,
-            arguments=[
-                types.PromptArgument(name=name, description=what, required=n == 0)
-                for n, (name, what) in enumerate(one.arguments.items())
-            ],
+    def __init__(
+        self, queue: Tools, door: Door, *, placed: bool = True, read_only: bool = False
+    ) -> None:
+        self.queue, self._door, self._placed = queue, door, placed
+        self._bus = InMemorySubscriptionBus()
+        methods = (
+            queue.submit, queue.check, queue.report, queue.status, queue.wait,
+            queue.how_to_answer, queue.withdraw,
+        )  # fmt: skip
+        super().__init__(
+            "patchq",
+            title="patchq",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            tools=[_tool(one) for one in methods if not (read_only and one.__name__ in _WRITES)],
+            lifespan=self._running,
+            subscriptions=self._bus,
+            middleware=[self._enter],
         )
-        for one in resources.PROMPTS
-    ]
+        self._offer_texts()
+
+    async def serve(self, read: Any, write: Any) -> None:
+        """Serve one client that these streams reach."""
+        options = self._lowlevel_server.create_initialization_options()
+        await self._lowlevel_server.run(read, write, options)
+
+    def _offer_texts(self) -> None:
+        """Offer the resources and the prompts."""
+
+        @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
+        def status() -> str:
+            return _text(self.queue.listed())
+
+        @self.resource(REPORT + "{id}", mime_type="text/markdown", description="A change's report")
+        def report(id: str) -> str:
+            return _text(self.queue.report(id))
+
+        for name, form in FORMATS.items():
+            self.add_resource(
+                FunctionResource(
+                    uri=FORMAT + name,
+                    name=name,
+                    description="How to write this form",
+                    mime_type="text/plain",
+                    fn=partial(getattr, form, "instructions"),
+                )
+            )
+
+        @self.prompt(description="Ask for edits of files: `files` are paths, with commas between")
+        def edit(files: str, task: str = "", form: Form = "auto") -> str:
+            paths = [path for part in files.split(",") if (path := part.strip())]
+            return _text(self.queue.how_to_answer(paths, task, form))
+
+        @self.prompt(description="Ask for a refused change again, with what was wrong with it")
+        def retry(id: str) -> str:
+            return self.queue.retry_prompt(id)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Any = None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Return the tool's answer; whatever goes wrong is one, too, for the model to read."""
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            names = [one.name for one in self._tool_manager.list_tools()]
+            meant = nearest(name, names) or ", ".join(names)
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r}; see {meant}")
+        structured = "problems" in (tool.output_schema or {}).get("properties", {})
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            fault = _fault(error.__cause__ or error, tool)
+            return answers.failure(fault, structured=structured)
+
+    async def read_resource(self, uri: Any, context: Any = None) -> Any:
+        """Return what is behind an address."""
+        return await _refusing(super().read_resource(uri, context))
+
+    async def get_prompt(self, name: str, arguments: Any = None, context: Any = None) -> Any:
+        """Return the text of a prompt."""
+        return await _refusing(super().get_prompt(name, arguments, context))
+
+    async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Go to the repository of the client's roots, else of the working directory."""
+        if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
+            roots = list[Path]()
+            wanted = types.ClientCapabilities(roots=types.RootsCapability())
+            if ctx.session.check_client_capability(wanted):
+                request = types.ListRootsRequest()
+                with anyio.move_on_after(_ROOTS_SECONDS), suppress(MCPError, ValidationError):
+                    found = await ctx.session.send_request(request, types.ListRootsResult)
+                    roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
+            await to_thread.run_sync(self.queue.enter, roots)
+            self._placed = self.queue.missing is None
+        return await call_next(ctx)
+
+    @asynccontextmanager
+    async def _running(self, _: object) -> AsyncIterator[dict[str, Any]]:
+        """Publish the changes of resources as long as the server runs."""
+        to_thread.current_default_thread_limiter().total_tokens = _MOST_CALLS
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._publish)
+            try:
+                yield {}
+            finally:
+                self.queue.end()
+                group.cancel_scope.cancel()
+
+    async def _publish(self) -> None:
+        while self._door.root is None:
+            await anyio.sleep(_LOOK_SECONDS)
+        with closing(Watcher(self._door.root)) as watcher:
+            while True:
+                for id in dict.fromkeys(event["batch"] for event in watcher.read()):
+                    await self._bus.publish(ResourceUpdated(uri=REPORT + id))
+                    await self._bus.publish(ResourceUpdated(uri=STATUS))
+                with anyio.move_on_after(_LOOK_SECONDS):
+                    await anyio.wait_readable(watcher)
+                watcher.wait(0.0)
 
 
-def described(one: Definition) -> types.Tool:
-    """The tool as clients see it."""
-    return types.Tool(
-        name=one.name,
-        title=one.title,
-        description=one.description,
-        input_schema=dict(one.input_schema()),
-        output_schema=dict(one.output_schema()),
+def _tool(method: Any) -> Tool:
+    """Return the tool of a method, which takes no argument that it does not name."""
+    name = method.__name__
+    tool = Tool.from_function(
+        method,
+        description=" ".join((method.__doc__ or "").split()),
         annotations=types.ToolAnnotations(
-            read_only_hint=one.reads,
-            destructive_hint=one.destroys,
-            idempotent_hint=one.repeats,
+            read_only_hint=name not in _WRITES,
+            destructive_hint=name == "withdraw",
+            idempotent_hint=name != "withdraw",
             open_world_hint=False,
         ),
     )
+    takes = tool.fn_metadata.arg_model
+    takes.model_config["extra"] = "forbid"
+    takes.model_rebuild(force=True)
+    tool.parameters = _plain(takes.model_json_schema(by_alias=True))
+    tool.fn_metadata.output_schema = _plain(tool.fn_metadata.output_schema)
+    return tool
 
 
-async def _enter(tools: Tools, session: ServerSession) -> None:
-    """Go to the repository of the client's roots, else of the working directory."""
-    if tools.placed:
-        return
-    roots = list[Path]()
-    wanted = types.ClientCapabilities(roots=types.RootsCapability())
-    if session.check_client_capability(wanted):
-        with anyio.move_on_after(_ROOTS_SECONDS), suppress(MCPError, ValidationError):
-            found = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
-    tools.enter(roots)
+def _plain(schema: Any, named: bool = False) -> Any:
+    """Return the schema without what only repeats names, or allows null where it may be absent."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not named:
+        schema = {k: v for k, v in schema.items() if k != "title" and (k, v) not in _IMPLIED}
+        if schema.get("type") == "object" and "properties" in schema:
+            schema.pop("description", None)  # of a class
+        some = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+        if len(some) == 1:
+            schema = {**some[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
+    return {k: _plain(v, not named and k in ("properties", "$defs")) for k, v in schema.items()}
 
 
-async def _answer(
-    definition: Definition, tools: Tools, given: dict[str, Any], session: ServerSession
-) -> ToolAnswer:
-    """The tool's answer; whatever goes wrong is one, too, so that a model reads it."""
+def _fault(error: BaseException, tool: Tool) -> Fault:
+    """Return an error of a tool as a fault; a defect of patchq is logged."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, ValidationError):
+        names = tool.fn_metadata.arg_model.model_fields
+        return usage_error(tool.name, names, error.errors(include_url=False))
+    if isinstance(error, OSError) and (broken := disk_fault(error)):
+        return broken
+    _LOG.error("%s failed", tool.name, exc_info=error)
+    crash = Fault(f"{type(error).__name__}: {error}", "this is a defect of patchq; see its log")
+    crash.code = CRASHED
+    return crash
+
+
+async def _refusing(answer: Awaitable[Any]) -> Any:
+    """Return the answer; raise what is wrong with the question as the protocol has it."""
     try:
-        await _enter(tools, session)
-        asked = arguments.parsed(definition.takes, given, definition.name)
-        return await definition.call(tools, asked)
-    except Fault as fault:
-        return _failure(definition, fault)
+        return await answer
+    except MCPError:
+        raise
     except Exception as error:
-        if isinstance(error, OSError) and (broken := disk_fault(error)):
-            return _failure(definition, broken)
-        _LOG.exception("%s failed", definition.name)
-        crash = Fault(f"{type(error).__name__}: {error}", "this is a defect of patchq; see its log")
-        crash.code = "fault.crashed"
-        return _failure(definition, crash)
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, Fault):
+            cause = cause.__cause__
+        text = answers.text_of(cause or UsageError(str(error)))
+        raise MCPError(types.INVALID_PARAMS, text) from None
 
 
-def _failure(definition: Definition, fault: Fault) -> ToolAnswer:
-    text = _said(fault)
-    if definition.gives is not VerdictAnswer:
-        return ToolAnswer({}, text, refused=True)
-    problem: ProblemAnswer = {"code": fault.code, "severity": "error", "message": fault.message}
-    if fault.hint:
-        problem["hint"] = fault.hint
-    return ToolAnswer({"state": "error", "problems": [problem]}, text, refused=True)
-
-
-def _said(fault: Fault) -> str:
-    lines = [f"{fault.code}: {fault.message}", *([fault.hint] if fault.hint else [])]
-    return visible("\n".join(lines), keep="\n")
-
-
-def _result(answer: ToolAnswer) -> types.CallToolResult:
-    return types.CallToolResult(
-        content=[types.TextContent(text=answer.text)],
-        structured_content=json.loads(printed(answer.value)) if answer.value else None,
-        is_error=answer.refused,
-    )
+def _text(answer: types.CallToolResult) -> str:
+    (part,) = answer.content
+    assert isinstance(part, types.TextContent)
+    return part.text

@@ -17,12 +17,11 @@ from typing import Any, cast
 
 import anyio
 import mcp_types as types
-from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from patchq.gate.service.admission import LineCutter, OversizedLine
-from patchq.mcp.tools import Tools
+from patchq.mcp.server import Server
 
 _LAST_ANSWERS_SECONDS = 0.3
 _UNREAD_SECONDS = 2.0
@@ -36,15 +35,20 @@ _ID = re.compile(
 """A request's id at its start or its end, where SDKs write it."""
 
 
-def serve(server: Server, tools: Tools, line_bytes: int) -> int:
-    """Serve until the client, or a signal, ends it; who waits for a verdict is told by then."""
+def serve(server: Server, line_bytes: int) -> int:
+    """Serve until the client, or a signal, ends it; calls that wait are answered by then."""
     source = os.dup(0)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # a child never reads the client's words
-    return anyio.run(_serve, server, tools, source, line_bytes)
+    code = 0
+    try:
+        code = anyio.run(_serve, server, source, line_bytes)
+    except* BrokenPipeError:  # the client is gone
+        pass
+    return code
 
 
-async def _serve(server: Server, tools: Tools, source: int, line_bytes: int) -> int:
+async def _serve(server: Server, source: int, line_bytes: int) -> int:
     code = 0
     async with anyio.create_task_group() as group:
 
@@ -52,7 +56,7 @@ async def _serve(server: Server, tools: Tools, source: int, line_bytes: int) -> 
             nonlocal code
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 code = 130 if await anext(signals) == signal.SIGINT else 0
-                tools.ending = lambda: True
+                server.queue.end()
                 await anyio.sleep(_LAST_ANSWERS_SECONDS)
             # An unread answer blocks a thread, which nothing calls off.
             asyncio.get_running_loop().call_later(_UNREAD_SECONDS, os._exit, code)
@@ -63,7 +67,7 @@ async def _serve(server: Server, tools: Tools, source: int, line_bytes: int) -> 
 
         group.start_soon(end_by_signal)
         async with stdio_server(cast("Any", _lines(source, line_bytes, refuse))) as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+            await server.serve(read, write)
         group.cancel_scope.cancel()
     return code
 

@@ -1,195 +1,178 @@
-"""What each tool does.  Nothing here knows the protocol: arguments in, an answer out."""
+"""Tools of the server: each method is one, and its types are its schemas.
+
+They run in threads of their own, so what waits holds up nobody.
+"""
 
 from __future__ import annotations
 
 import hmac
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from functools import partial
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import islice
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal, TypeVar
 
-import anyio
-from anyio import to_thread
+import mcp_types as types
+from mcp.server.mcpserver import Context
 from msgspec import Struct
 from msgspec.structs import replace
+from pydantic import Field
 
-from patchq.cli import batches, check, deciding, output, status, submit, wait
+from patchq.cli import batches, check, deciding, output, status, submit
 from patchq.cli.door import Door
 from patchq.cli.listing import Filter
+from patchq.cli.wait import is_under_way
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.values import EditOutcome, Envelope
+from patchq.core.model.values import Envelope, State
 from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.events import Events
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
-from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import STOPPED, WAITING, ProblemEntry, Report, waits_for_its_agent
+from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_agent
+from patchq.gate.report.sender import Sender, from_environment, with_header
 from patchq.gate.review.comparison import risk_of
 from patchq.gate.review.errands import Discard
 from patchq.gate.service.watcher import Watcher
 from patchq.llm import prompts
-from patchq.llm.request import Request, RequestedFile
-from patchq.mcp import calls
-from patchq.mcp.arguments import (
-    AnswerArguments,
-    BatchAnswer,
-    Change,
-    CheckArguments,
-    EditAnswer,
-    ProblemAnswer,
+from patchq.llm.request import MOST_FILES, Request, RequestedFile
+from patchq.mcp import arguments
+from patchq.mcp.answers import (
     PromptAnswer,
-    ReportArguments,
-    StatusArguments,
-    SubmitArguments,
+    StatusAnswer,
     VerdictAnswer,
-    WaitArguments,
-    WithdrawArguments,
+    result,
+    verdict,
 )
+from patchq.mcp.arguments import ChangeId, EditArguments, Path, Seconds, Word
 from patchq.mcp.tokens import token as token_of
 
-_MOST_PROBLEMS, _MOST_EDITS, _MOST_PATHS = 20, 100, 5
-_MOST_LOOKED_AT = 1000
-"""Finished batches that `status` looks through for those of a state or an agent."""
-_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.05
-_SOON = 0.1
-"""When most verdicts are there; until then the pause is the first."""
-_SETTLES = 0.06
-"""For so long after a sign of change one looks: two changes may have the same time."""
-_LOOK_ANYWAY = 1.0
+_MOST_LISTED, _MOST_PATHS, _MOST_READ = 200, 5, 1000
+_LOOK_SECONDS = 1.0  # a daemon that ends, or a branch that git moves, is no event
 _NO_DAEMON = (
-    "no daemon works on the queue: the response lies in the inbox and gets its verdict once "
-    "somebody runs `patchq watch` or `patchq run`"
+    "no daemon works on the queue: the change lies in the inbox, and gets its verdict once a "
+    "person starts one"
 )
+Verdict = Annotated[types.CallToolResult, VerdictAnswer]
+Edits = Annotated[list[EditArguments] | None, Field(min_length=1)]
+Response = Annotated[str, Field(description="a response in any form that patchq reads")]
+Base = Annotated[Word | None, Field(description="the commit that you read the files from")]
+Target = Annotated[Word | None, Field(description="a branch; default: the configured one")]
+Form = Literal["auto", "diff", "edit-script", "indexed", "contextual", "whole"]
 T = TypeVar("T")
 
 
-class ToolAnswer(Struct, frozen=True):
-    """What a tool gives: for programs, for a model to read, and whether it is a refusal."""
-
-    value: Mapping[str, Any]
-    text: str
-    refused: bool = False
-
-
 class Dropped(Struct, frozen=True):
-    """A response in the inbox."""
+    """A change in the inbox."""
 
     id: str
     name: str
     sha256: str
     token: str
-    served: bool
-    """Whether a daemon runs."""
-    root: Path
     since: str
     """The id of the last event before."""
 
 
 class Tools:
-    """The tools for one queue; `agent` is who submits, where the operator says so.  `ending` tells
-    that the server is to end, which cuts short what waits."""
+    """Tools for one queue; `sender` is who submits, where the operator names it."""
 
-    def __init__(
-        self, door: Door, agent: str | None = None, ending: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._door, self._agent, self.ending = door, agent, ending
-        self.placed = True
+    def __init__(self, door: Door, sender: Sender | None = None) -> None:
+        self._door, self._sender = door, sender or Sender()
+        self._watchers = set[Watcher]()
+        self.ending: Callable[[], bool] = lambda: False
+        self.missing: UsageError | None = None
 
-    def enter(self, roots: Sequence[Path]) -> None:
+    def enter(self, roots: Sequence[FilePath]) -> None:
         """Go to the repository of the first root that is in one, else of the working directory."""
-        for directory in (*roots, Path.cwd()):
+        for directory in (*roots, FilePath.cwd()):
             with suppress(UsageError):
                 Repository.open(directory)
                 self._door.enter(directory)
-                self.placed = True
+                self.missing = None
                 return
         named = f"none of the client's roots ({', '.join(map(str, roots))})" if roots else ""
-        raise UsageError(
-            f"the server's directory {Path.cwd()} is in no git repository, and "
+        self.missing = UsageError(
+            f"the server's directory {FilePath.cwd()} is in no git repository, and "
             + (f"{named} is in one" if named else "the client names no roots"),
             "open a repository in the client",
         )
 
+    def end(self) -> None:
+        """Have every call that waits answer now."""
+        self.ending = lambda: True
+        for watcher in list(self._watchers):
+            watcher.ring()
+
     # ---------------------------------------------------------------- submitting
 
-    async def submit(self, asked: SubmitArguments) -> ToolAnswer:
-        began = time.monotonic()
-        dropped, report = await to_thread.run_sync(self._handed_in, asked)
-        beside: VerdictAnswer = {"id": dropped.id, "state": "waiting", "problems": []}
-        beside["token"] = dropped.token
-        if dropped.served and report is None:
-            with closing(Watcher(dropped.root, dropped.since)) as watcher:
-                left = asked.wait_seconds - (time.monotonic() - began)
-                report = await self._heard(dropped, watcher, left)
-        if report is None:
-            served = dropped.served and await to_thread.run_sync(self._served)
-            note = f"no verdict yet; ask with `wait` for {dropped.id}" if served else _NO_DAEMON
-            if held := await to_thread.run_sync(self._report, dropped):
-                answer = _told(held, note=note)
-                return ToolAnswer({**answer.value, "token": dropped.token}, answer.text)
-            return ToolAnswer({**beside, "note": note}, f"waiting    {dropped.id}  {note}")
-        answer = _told(report)
-        return ToolAnswer({**answer.value, "token": dropped.token}, answer.text, answer.refused)
+    def submit(
+        self,
+        ctx: Context,
+        edits: Edits = None,
+        response: Response = "",
+        base: Base = None,
+        target: Target = None,
+        message: Annotated[str, Field(description="the commit's message")] = "",
+        id: Annotated[
+            ChangeId | None, Field(description="your own waiting change of this id is replaced")
+        ] = None,
+        model: Word | None = None,
+        retries: Annotated[
+            ChangeId | None, Field(description="the refused change that this one replaces")
+        ] = None,
+        depends_on: Annotated[
+            list[ChangeId] | None, Field(description="changes that must land first")
+        ] = None,
+        wait_seconds: Seconds = 60.0,
+    ) -> Verdict:
+        """Hand in edits, all of which become one commit or none, and wait for the verdict.
 
-    def _handed_in(self, asked: SubmitArguments) -> tuple[Dropped, Report | None]:
-        """Drop the response, and wait in the same thread for as long as most verdicts take."""
-        dropped = self._drop(asked)
-        if not dropped.served:
-            return dropped, None
-        until = time.monotonic() + min(_SOON, asked.wait_seconds)
-        with closing(Watcher(dropped.root, dropped.since)) as watcher:
-            while not self._is_told(dropped, watcher):
-                if time.monotonic() >= until or self.ending():
-                    return dropped, None
-                time.sleep(_FIRST_PAUSE)
-        return dropped, self._verdict(dropped)
-
-    def _is_told(self, dropped: Dropped, watcher: Watcher) -> bool:
-        """Whether an event has told of the verdict since it was asked last."""
-        return watcher.wait(0) and any(
-            event["source"] == dropped.name and event["kind"] != "held" for event in watcher.read()
+        Give `edits`, or a whole `response`. Keep the `token` to withdraw it. The same call twice
+        changes nothing more.
+        """
+        keys = {"id": id, "message": message, "retries": retries, "depends_on": depends_on}
+        keys |= {"target": target, "base": base}
+        given = self._sender.or_else(Sender(model=model))
+        data, replaced = self._data(ctx, edits, response, {**keys, **given.keys()})
+        dropped = self._drop(data)
+        report = self._until(
+            lambda: self._report_on(dropped), wait_seconds, since=dropped.since, unserved=False
         )
+        note = f"the argument {replaced[0]} replaces the front matter's" if replaced else ""
+        if report is not None:
+            return _answer(report, note=note, token=dropped.token)
+        note = f"no verdict yet; ask with `wait` for {dropped.id}"
+        note = note if self._served() else _NO_DAEMON
+        if held := self._report_on(dropped, held=True):
+            return _answer(held, note=note, token=dropped.token)
+        return _waiting(dropped.id, note, dropped.token)
 
-    async def _heard(self, dropped: Dropped, watcher: Watcher, seconds: float) -> Report | None:
-        """The verdict, once an event tells of one; None where it does not in that time, or
-        nobody is there to decide."""
-        began = looked = time.monotonic()
-        pause = _FIRST_PAUSE
-        while True:
-            now = time.monotonic()
-            told = self._is_told(dropped, watcher)
-            if told or now - looked > _LOOK_ANYWAY:
-                if report := await to_thread.run_sync(self._verdict, dropped):
-                    return report
-                if not told and not await to_thread.run_sync(self._served):
-                    return None
-                looked = now
-            left = began + seconds - time.monotonic()
-            if left <= 0 or self.ending():
-                return None
-            await anyio.sleep(min(pause, left))
-            pause = min(pause * 1.1, _LAST_PAUSE)
+    def _data(
+        self,
+        ctx: Context,
+        edits: list[EditArguments] | None,
+        response: str,
+        keys: Mapping[str, Any],
+    ) -> tuple[bytes, list[str]]:
+        """Return the response's bytes: the same call gives the same, so that a second is known."""
+        if bool(edits) == bool(response):
+            raise UsageError("expected one of `response` and `edits`, and it not empty")
+        client = ctx.session.client_params
+        fallback = from_environment().or_else(Sender(client and client.client_info.name))
+        try:
+            data = (arguments.response(edits) if edits else response).encode()
+        except UnicodeEncodeError:
+            raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
+        return with_header(data, {key: value for key, value in keys.items() if value}, fallback)
 
-    def _drop(self, asked: SubmitArguments) -> Dropped:
-        keys = {
-            "id": asked.id,
-            "message": asked.message,
-            "model": asked.model,
-            "retries": asked.retries,
-            "depends_on": asked.depends_on or None,
-        }
-        data = self._data(asked, {**keys, "agent": self._agent})
-        with self._door.session(writes=True) as session:
+    def _drop(self, data: bytes) -> Dropped:
+        with self._session(writes=True) as session:
             if problem := check.oversize(session, data):
                 raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
             queue, opened = store_queue(session.queue), open_response(data)
@@ -197,289 +180,271 @@ class Tools:
             digest = sha256(data).hexdigest()
             token = token_of(session.queue_root, digest)
             words = (header and (header.message or header.agent)) or "edit"
-            with closing(Events(queue.root)) as events:
-                since = events.last
+            with closing(Watcher(queue.root)) as watcher:
+                since = watcher.last
             name = queue.submit(data, submit.marked_name(words))
             id = secrecy.batch_id(header.id) if header and header.id else None
-            return Dropped(
-                queue.next_id(id) if id else name.removesuffix(".md"),
-                name,
-                digest,
-                token,
-                lock_owner(queue.root) is not None,
-                queue.root,
-                since,
-            )
+            id = queue.next_id(id) if id else name.removesuffix(".md")
+            return Dropped(id, name, digest, token, since)
 
-    def _data(self, change: Change, keys: Mapping[str, Any]) -> bytes:
-        """The response's bytes: the same call gives the same, so that a second one is known."""
-        text = calls.response(change.edits) if change.edits else change.response or ""
-        if not text:
-            raise UsageError("`response` is empty", "give the edits, or a whole response")
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
-        said = {"target": change.target, "base": change.base, **keys}
-        try:
-            return submit.with_header(data, {k: v for k, v in said.items() if v is not None})
-        except UsageError as error:
-            hint = "say it in the front matter or beside the response, once"
-            raise UsageError(error.message, hint) from None
-
-    def _verdict(self, dropped: Dropped) -> Report | None:
-        report = self._report(dropped)
-        return report if report and report.state != "held" else None
-
-    def _report(self, dropped: Dropped) -> Report | None:
-        with self._door.session(writes=True) as session:
-            return submit.report_on(session.queue, dropped.sha256, dropped.name)
+    def _report_on(self, dropped: Dropped, held: bool = False) -> Report | None:
+        with self._session(writes=True) as session:
+            report = submit.report_on(session.queue, dropped.sha256, dropped.name)
+        return report if report and (held or report.state != "held") else None
 
     def _served(self) -> bool:
-        with self._door.session() as session:
+        with self._session() as session:
             return lock_owner(session.queue_root) is not None
 
-    async def _until(self, look: Callable[[], T | None], seconds: float) -> T | None:
-        """What `look` finds, within the time; None also where nobody is there to decide."""
-        began = moved = looked = time.monotonic()
-        pause, seen = _FIRST_PAUSE, object()
-        while True:
-            now, pulse = time.monotonic(), self._door.pulse()
-            if pulse != seen:
-                seen, moved = pulse, now
-            if now - moved < _SETTLES or now - looked > _LOOK_ANYWAY:
-                if (found := await to_thread.run_sync(look)) is not None:
-                    return found
-                if now - looked > _LOOK_ANYWAY and not await to_thread.run_sync(self._served):
-                    return None
-                looked = now if now - looked > _LOOK_ANYWAY else looked
-            left = began + seconds - time.monotonic()
-            if left <= 0 or self.ending():
-                return None
-            await anyio.sleep(min(pause, left))
-            if now - began > _SOON:
-                pause = min(pause * 1.1, _LAST_PAUSE)
+    def _until(
+        self,
+        look: Callable[[], T | None],
+        seconds: float,
+        *,
+        since: str | None = None,
+        unserved: bool = True,
+    ) -> T | None:
+        """Return what `look` finds within the time; None also once no daemon runs, if so told."""
+        until = time.monotonic() + seconds
+        with self._session() as session:
+            root = session.queue_root
+        with closing(Watcher(root, since)) as watcher:
+            self._watchers.add(watcher)
+            try:
+                while True:
+                    watcher.read()
+                    served = unserved or self._served()  # first: a daemon that ends has decided
+                    found, left = look(), until - time.monotonic()
+                    if found is not None or self.ending() or left <= 0 or not served:
+                        return found
+                    watcher.wait(min(left, _LOOK_SECONDS))
+            finally:
+                self._watchers.discard(watcher)
 
     # ---------------------------------------------------------------- looking
 
-    async def check(self, asked: CheckArguments) -> ToolAnswer:
-        return await to_thread.run_sync(self._check, asked)
+    def check(
+        self,
+        ctx: Context,
+        edits: Edits = None,
+        response: Response = "",
+        base: Base = None,
+        target: Target = None,
+    ) -> Verdict:
+        """Tell what would become of edits now, without handing them in.
 
-    def _check(self, asked: CheckArguments) -> ToolAnswer:
-        data = self._data(asked, {"agent": self._agent})
-        with self._door.session(targeted=True) as session:
+        Each one's place or why it has none, what it collides with, whether the result parses, what
+        a person would have to review. Hooks are not run.
+        """
+        data, _ = self._data(ctx, edits, response, {"base": base, "target": target})
+        with self._session(targeted=True) as session:
             report = check.foresee(_without_model(session), data, "response.md")
         page = to_markdown(replace(report, diff=""), foreseen=True)  # the caller wrote the edits
         text = f"would be {output.line(report)}\n\n{page}"
-        return ToolAnswer(_value(report, ""), text, report.state == "rejected")
+        return result(verdict(report), text, refused=report.state == "rejected")
 
-    async def wait(self, asked: WaitArguments) -> ToolAnswer:
-        found = await self._until(partial(self._changed, asked), asked.wait_seconds)
+    def wait(
+        self,
+        id: ChangeId,
+        known: Annotated[
+            State | None, Field(description="the state that you know; default: no verdict yet")
+        ] = None,
+        wait_seconds: Seconds = 60.0,
+    ) -> Verdict:
+        """Wait until a change has a verdict or, with `known`, another state than that."""
+        found = self._until(lambda: self._changed(id, known or "held"), wait_seconds)
         if found is not None:
-            report, note = found
-            return _told(report, note=note)
+            return _answer(found[0], note=found[1])
         try:
-            report, _ = await to_thread.run_sync(self._seen, asked.id)
+            report, _ = self._seen(id)
         except UsageError:
-            if not await to_thread.run_sync(self._undecided, asked.id):
-                raise
-            note = "no verdict yet" if await to_thread.run_sync(self._served) else _NO_DAEMON
-            waiting: VerdictAnswer = {"id": asked.id, "state": "waiting", "problems": []}
-            return ToolAnswer({**waiting, "note": note}, f"waiting    {asked.id}  {note}")
-        return _told(report, note="nothing changed meanwhile", refuses=False)
+            return _waiting(id, "no verdict yet" if self._served() else _NO_DAEMON)
+        return _answer(report, note="nothing changed meanwhile", refuses=False)
 
-    def _changed(self, asked: WaitArguments) -> tuple[Report, str] | None:
-        undecided = self._undecided(asked.id)  # before: what is not any more has its verdict
+    def _changed(self, id: str, known: str) -> tuple[Report, str] | None:
+        with self._session() as session:  # first: what is no longer under way has its verdict
+            busy = session.queue.depth() > 0 or bool(store_queue(session.queue).in_hand())
+            under_way = busy or is_under_way(session, id)
         try:
-            report, note = self._seen(asked.id)
+            report, note = self._seen(id)
         except UsageError:
-            if undecided:
+            if under_way:
                 return None
             raise
-        known = ("held",) if asked.known is None else (asked.known,)
-        if waits_for_its_agent(report) and asked.known == "proposed":
+        if waits_for_its_agent(report) and known == "proposed":
             return report, "a person asks for changes; `report` tells which"
-        return None if report.state in known else (report, note)
-
-    def _undecided(self, id: str) -> bool:
-        """Whether the batch has no verdict yet, or there are some of which nobody knows the ids."""
-        with self._door.session() as session:
-            unknown = session.queue.depth() > 0 or bool(store_queue(session.queue).in_hand())
-            return unknown or wait.is_under_way(session, id)
+        return None if report.state == known else (report, note)
 
     def _seen(self, id: str) -> tuple[Report, str]:
-        with self._door.session() as session:
+        with self._session() as session:
             return batches.seen(session, *batches.find(session, id))
 
-    async def report(self, asked: ReportArguments) -> ToolAnswer:
-        report, note = await to_thread.run_sync(self._seen, asked.id)
-        told = _told(report, to_markdown(report), note=note, refuses=False)
-        value = dict(told.value)
+    def report(
+        self,
+        id: ChangeId,
+        full: Annotated[bool, Field(description="everything, with the diff")] = False,
+    ) -> Verdict:
+        """Return the verdict on a change and, where it was refused, what to send instead."""
+        report, note = self._seen(id)
+        value: dict[str, Any] = dict(verdict(report, note))
         if report.state == "proposed":
-            value["risk"] = await to_thread.run_sync(self._risk, report)
-        return ToolAnswer({**value, "report": report} if asked.full else value, told.text)
+            with self._session() as session:
+                found = risk_of(session, report)
+            texts = "; ".join(reason.text for reason in found.reasons)
+            value["risk"] = f"{found.level}{': ' * bool(texts)}{texts}"
+        text = to_markdown(report) + (f"\nNote: {note}" if note else "")
+        return result({**value, "report": report} if full else value, text)
 
-    def _risk(self, report: Report) -> str:
-        with self._door.session() as session:
-            found = risk_of(session, report)
-        texts = "; ".join(reason.text for reason in found.reasons)
-        return f"{found.level}{': ' * bool(texts)}{texts}"
+    def status(
+        self,
+        ctx: Context,
+        agent: Annotated[
+            Word | None, Field(description="only those of this agent; `me`: yours")
+        ] = None,
+        state: State | None = None,
+        limit: Annotated[int, Field(ge=1, le=_MOST_LISTED)] = 20,
+    ) -> Annotated[types.CallToolResult, StatusAnswer]:
+        """List the changes that wait or are held, and tell whether a daemon runs.
 
-    async def status(self, asked: StatusArguments) -> ToolAnswer:
-        return await to_thread.run_sync(self._status, asked)
+        With `state`, those of that state, the newest first.
+        """
+        if agent == "me":
+            client = ctx.session.client_params
+            own = self._sender.or_else(from_environment())
+            agent = own.or_else(Sender(client and client.client_info.name)).agent
+        return self.listed(agent, state, limit)
 
-    def _status(self, asked: StatusArguments) -> ToolAnswer:
-        with self._door.session() as session:
-            of = asked.state if asked.state in WAITING else None
-            seen = status.overview(session, asked.limit, of, Filter(agent=asked.agent))
-            if asked.state in (None, *WAITING):
-                held = [
-                    _listed(report)
-                    for one in seen["held"]
-                    if (report := session.queue.load(one["id"]))
-                ]
-                listed = [*held, *map(_waiting, seen["waiting"])]
-                more = sum(seen["left_out"].values())
+    def listed(
+        self, agent: str | None = None, state: State | None = None, limit: int = 20
+    ) -> types.CallToolResult:
+        """Return the answer of `status`."""
+        with self._session() as session:
+            of = state if state in WAITING else None
+            seen = status.overview(session, limit, of, Filter(agent=agent))
+            listed, left_out = [], 0
+            if state is None or of:
+                held = (session.queue.load(one["id"]) for one in seen["held"])
+                listed = [_row(report) for report in held if report]
+                for one in seen["waiting"]:
+                    report = session.queue.load(one["id"])
+                    listed.append({**_row(report, one), "why": _reason(one)} if report else one)
+                left_out = sum(seen["left_out"].values())
             else:
-                more = 0
-                listed = list(
-                    islice(_finished(session.queue, asked.state, asked.agent), asked.limit + 1)
-                )
-        wanted = [
-            one
-            for one in listed
-            if asked.agent in (None, one.get("agent")) and asked.state in (None, one["state"])
-        ]
+                listed = list(islice(_finished(session.queue, state, agent), limit + 1))
+        listed = [one for one in listed if state in (None, one["state"])]
         answer = {
             "daemon": seen["daemon"] is not None,
-            **_told_of({key: seen[key] for key in ("target", "mode", "inbox", "busy")}),
+            **{key: seen[key] for key in ("target", "mode", "inbox", "busy")},
             "troubles": [f"{one['what']}: {one['why']}" for one in seen["troubles"]],
-            "batches": wanted[: asked.limit],
-            "left_out": len(wanted[asked.limit :]) + more,
+            "batches": listed[:limit],
+            "left_out": len(listed[limit:]) + left_out,
         }
-        return ToolAnswer(answer, document.printed(answer))
+        return result(answer, document.printed(answer))
 
     # ---------------------------------------------------------------- the rest
 
-    async def how_to_answer(self, asked: AnswerArguments) -> ToolAnswer:
-        return await to_thread.run_sync(self._how_to_answer, asked)
-
-    def _how_to_answer(self, asked: AnswerArguments) -> ToolAnswer:
-        files = tuple(RequestedFile(path) for path in dict.fromkeys(asked.files))
-        task = asked.task or "What you were told to do."
-        with self._door.session(targeted=True) as session:
-            query = query_of(session, Request(files, task, asked.form))
+    def how_to_answer(
+        self,
+        files: Annotated[list[Path], Field(min_length=1, max_length=MOST_FILES)],
+        task: str = "",
+        form: Form = "auto",
+    ) -> Annotated[types.CallToolResult, PromptAnswer]:
+        """Return files as they are, their base commit, and the form in which to write edits."""
+        asked = tuple(RequestedFile(path) for path in dict.fromkeys(files))
+        with self._session(targeted=True) as session:
+            query = query_of(session, Request(asked, task or "What you were told to do.", form))
         if isinstance(query, tuple):
             raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
         assert query.task is not None
         prompt = prompts.build(query.task)
-        value: PromptAnswer = {"form": prompt.form, "base": query.task.base, "prompt": prompt.text}
-        return ToolAnswer(value, prompt.text)
+        value = {"form": prompt.form, "base": query.task.base, "prompt": prompt.text}
+        return result(value, prompt.text)
 
-    async def retry_prompt(self, asked: ReportArguments) -> str:
-        """What to ask a model for after a refusal."""
-        report, _ = await to_thread.run_sync(self._seen, asked.id)
+    def withdraw(
+        self, id: ChangeId, token: Annotated[Word, Field(description="what `submit` returned")]
+    ) -> Verdict:
+        """Take back a change that you submitted and that waits or is held."""
+        with self._session(writes=True) as session:
+            report = session.queue.load(id)
+            if report is None:
+                raise UsageError(f"there is no verdict on {id}", "see `status`")
+            right = token_of(session.queue_root, report.source.sha256)
+            if not hmac.compare_digest(token.encode(), right.encode()):
+                raise UsageError(
+                    f"the token is not that of {id}", "give the one that `submit` returned"
+                )
+            finish = deciding.begun(session, Discard(id))
+        return _answer(finish().report)  # a worker is waited for without the session
+
+    def retry_prompt(self, id: str) -> str:
+        """Return what to ask a model for after a refusal."""
+        report, _ = self._seen(id)
         if not report.retry.prompt:
-            raise UsageError(f"{asked.id} was not refused: it is {report.state}")
+            raise UsageError(f"{id} was not refused: it is {report.state}", "see `status`")
         return report.retry.prompt
 
-    async def withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
-        return await to_thread.run_sync(self._withdraw, asked)
-
-    def _withdraw(self, asked: WithdrawArguments) -> ToolAnswer:
-        with self._door.session(writes=True) as session:
-            report = session.queue.load(asked.id)
-            if report is None:
-                raise UsageError(f"there is no verdict on {asked.id}", "see `status`")
-            right = token_of(session.queue_root, report.source.sha256)
-            if not hmac.compare_digest(asked.token.encode(), right.encode()):
-                raise UsageError(
-                    f"the token is not that of {asked.id}", "give the one that `submit` returned"
-                )
-            begun = deciding.begun(session, Discard(asked.id))
-        return _told(begun().report)  # others need not wait for the worker
+    @contextmanager
+    def _session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
+        if self.missing is not None:
+            raise self.missing
+        with self._door.session(targeted=targeted, writes=writes) as session:
+            yield session
 
 
 def _without_model(session: Session) -> Session:
-    """An oracle answers at once: others wait behind it."""
+    """Return the session without its model: a check answers at once."""
     config = session.config
     if not config.llm.model:
         return session
     return replace(session, config=replace(config, llm=replace(config.llm, correct=False)))
 
 
-def _told(
-    report: Report, text: str | None = None, *, note: str = "", refuses: bool = True
-) -> ToolAnswer:
-    """The report in a tool's words; a refusal comes with its page, from which a model corrects
-    itself."""
+def _answer(
+    report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
+) -> types.CallToolResult:
+    """Return the report in one line; a refusal as its page, from which a model corrects itself."""
     refused = refuses and report.state == "rejected"
-    if refused:
-        text = to_markdown(report)
-    elif text is None:
-        warnings = [f"  {p.code}: {p.message}" for p in report.problems]
-        text = "\n".join([output.line(report), *warnings])
-    return ToolAnswer(_value(report, note), text + (f"\nNote: {note}" if note else ""), refused)
+    warnings = [f"  {p.code}: {p.message}" for p in report.problems]
+    text = to_markdown(report) if refused else "\n".join([output.line(report), *warnings])
+    value = {**verdict(report, note), "token": token}
+    return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
 
 
-def _value(report: Report, note: str) -> VerdictAnswer:
-    problems, edits = report.problems, report.edits
-    value = {
-        "id": report.id,
-        "state": report.state,
-        "problems": [_problem(problem) for problem in problems[:_MOST_PROBLEMS]],
-        "edits": [_edit(edit) for edit in edits[:_MOST_EDITS]],
-        "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]) or None,
-        "base": report.base.commit if report.base else None,
-        "note": note or None,
-        **{key: getattr(report, key) for key in ("target", "branch", "commit", "duplicate_of")},
-    }
-    return cast(VerdictAnswer, _told_of(value))
+def _waiting(id: str, note: str, token: str | None = None) -> types.CallToolResult:
+    value = VerdictAnswer(id=id, state="waiting", problems=[], note=note)
+    return result({**value, "token": token}, f"waiting    {id}  {note}")
 
 
-def _problem(problem: ProblemEntry) -> ProblemAnswer:
-    other = problem.conflicts_with
-    kept = ("code", "severity", "message", "hint", "edit", "path", "line")
-    value = {key: getattr(problem, key) for key in kept}
-    value["conflicts_with"] = _told_of(plain(other)) if other else None
-    return cast(ProblemAnswer, _told_of(value))
-
-
-def _edit(edit: EditOutcome) -> EditAnswer:
-    kept = ("id", "path", "state", "match", "lines")
-    return cast(EditAnswer, _told_of({key: getattr(edit, key) for key in kept}))
-
-
-def _listed(report: Report) -> BatchAnswer:
-    paths = list(dict.fromkeys(edit.path for edit in report.edits))
+def _row(report: Report, waiting: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a change of a list: `waiting` has what is known of one that waits for review."""
     why = report.problems[-1:] if report.state in STOPPED else ()
-    value = {
-        "paths": paths[:_MOST_PATHS],
+    comments = report.review.comments if report.review and waits_for_its_agent(report) else ()
+    value: dict[str, Any] = {
+        "paths": list(dict.fromkeys(edit.path for edit in report.edits))[:_MOST_PATHS],
+        "subject": report.message,
+        "age_seconds": int(time.time() - report.received.unix) if report.received else None,
+        "size": document.plain(report.size),
         "why": next((f"{one.code}: {one.message}" for one in why), None),
+        "waits_for": "other" if report.state == "held" else None,
+        "open_comments": len(comments) or None,
         **{key: getattr(report, key) for key in ("id", "state", "agent", "target")},
     }
-    return cast(BatchAnswer, _told_of(value))
-
-
-def _told_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to say; null says nothing."""
+    if waiting:
+        known = {"state": waiting["state"], "waits_for": waiting["waits_for"]}
+        value |= {**known, "risk": waiting["risk"]["level"]}
     return {key: item for key, item in value.items() if item is not None}
 
 
-def _waiting(seen: Mapping[str, Any]) -> BatchAnswer:
-    others = ", ".join(dict.fromkeys(one["batch"] for one in seen["collides"]))
-    why = seen["needs_retry"] or (f"collides with {others}" if others else seen["note"]) or None
-    value = {
-        "paths": seen["paths"][:_MOST_PATHS],
-        "why": why,
-        **{key: seen[key] for key in ("id", "state", "agent", "target")},
-    }
-    return cast(BatchAnswer, _told_of(value))
+def _reason(waiting: Mapping[str, Any]) -> str | None:
+    """Return why one that waits cannot be accepted as it is."""
+    others = ", ".join(dict.fromkeys(one["batch"] for one in waiting["collides"]))
+    found = waiting["needs_retry"] or (f"collides with {others}" if others else waiting["note"])
+    return found or None
 
 
-def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[BatchAnswer]:
-    """The finished batches of that state, the newest verdict first."""
-    for id in islice(queue.newest(), _MOST_LOOKED_AT):
+def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[dict[str, Any]]:
+    """Yield the finished changes of that state, the newest verdict first."""
+    for id in islice(queue.newest(), _MOST_READ):
         report = queue.load(id)
         if report and report.state == state and agent in (None, report.agent):
-            yield _listed(report)
+            yield _row(report)

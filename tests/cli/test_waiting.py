@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -23,17 +23,6 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
     patchq("init", cwd=repo)
     return repo
-
-
-def test_submit_names_the_batch_its_agent_and_model(repo: Path) -> None:
-    words = ("--id", "round", "--agent", "writer-1", "--model", "m: 2")
-    assert patchq("submit", "-", *words, cwd=repo, stdin=EDIT).out == "round\n"
-    patchq("run", cwd=repo)
-    told = report(repo / ".patchq", "round")
-    assert (told["agent"], told["model"], told["state"]) == ("writer-1", "m: 2", "proposed")
-    again = f"---\nagent: b\n---\n{EDIT}"
-    done = patchq("submit", "-", "--agent", "c", cwd=repo, stdin=again, code=2)
-    assert "says `agent` already; leave --agent out" in done.err
 
 
 def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:

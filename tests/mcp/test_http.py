@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourceUpdated
 
 from tests.helpers.command import patchq
@@ -29,7 +27,6 @@ def test_tools_by_http(served: Path) -> None:
                     use = _submitting(f"f{number}.txt")
                     group.start_soon(over_http, url, right, use, mode)
             await over_http(url, right, _listening(served, "f6.txt"), ERAS[0])
-            await _subscribing(url, right, served, "f7.txt")
 
         anyio.run(main)
 
@@ -76,28 +73,3 @@ def _listening(repo: Path, path: str) -> Any:
         assert seen.structured_content["state"] == "discarded"
 
     return use
-
-
-async def _subscribing(url: str, right: dict[str, str], repo: Path, path: str) -> None:
-    """The older way."""
-    heard = anyio.Event()
-
-    async def hear(message: object) -> None:
-        if getattr(message, "method", "") == "notifications/resources/updated":
-            heard.set()
-
-    async with (
-        httpx2.AsyncClient(headers=right, timeout=60) as http,
-        _client(url, http, hear) as client,
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            await client.subscribe_resource("patchq://status")
-        await client.call_tool("submit", {"edits": [edit(path, "two\n", "2\n")]})
-        with anyio.fail_after(60):
-            await heard.wait()
-
-
-def _client(url: str, http: httpx2.AsyncClient, hear: Any) -> Client:
-    transport = streamable_http_client(url, http_client=http)
-    return Client(transport, mode=ERAS[1], message_handler=hear)

@@ -11,9 +11,8 @@ import anyio
 from mcp import Client
 
 from patchq.cli.door import Door
-from patchq.mcp.server import make
+from patchq.mcp.server import Server
 from patchq.mcp.tools import Tools
-from patchq.mcp.updates import Updates
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import said
@@ -138,7 +137,7 @@ def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
         opened.callback(door.close)
 
         async def main() -> None:
-            async with Client(make(Tools(door), Updates(door), False)) as client:
+            async with Client(Server(Tools(door), door)) as client:
                 await use(client)
 
         anyio.run(main)

@@ -3,7 +3,7 @@ and what is offered is no more than a model reads at every start."""
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -13,23 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from patchq.cli.door import Door
-from patchq.mcp import calls
-from patchq.mcp.arguments import EditArguments
-from patchq.mcp.definitions import DEFINITIONS
-from patchq.mcp.server import described, make
+from patchq.mcp.arguments import EditArguments, response
+from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
-from patchq.mcp.updates import Updates
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo
 from tests.mcp.clients import ERAS, edit, said
 
-SNAPSHOT = Path(__file__).with_name("definitions.json")
 MOST_BYTES = 12_000
 Use = Callable[[Client], Awaitable[None]]
 
@@ -55,7 +50,7 @@ def within(door: Door, use: Use, *, read_only: bool = False, mode: str = ERAS[0]
     """A client in this process, with a server of its own."""
 
     async def main() -> None:
-        server = make(Tools(door), Updates(door), read_only)
+        server = Server(Tools(door), door, read_only=read_only)
         async with Client(server, mode=mode) as client:
             await use(client)
 
@@ -71,22 +66,31 @@ def left(repo: Path) -> list[str]:
 # ---------------------------------------------------------------- what is offered
 
 
-def test_definitions_are_those_of_the_snapshot() -> None:
-    listed = types.ListToolsResult(tools=[described(one) for one in DEFINITIONS])
-    wire = listed.model_dump_json(by_alias=True, exclude_none=True)
-    assert len(wire.encode()) <= MOST_BYTES
-    made = json.dumps(json.loads(wire)["tools"], indent=1, sort_keys=True) + "\n"
-    assert made == SNAPSHOT.read_text(), f"write it anew if that is meant: {SNAPSHOT}"
-    for tool in listed.tools:
-        assert tool.annotations
-        assert None not in tool.annotations.model_dump(exclude={"title"}).values()
-        assert tool.output_schema
+TOOLS = {"submit", "check", "report", "status", "wait", "how_to_answer", "withdraw"}
+COMMAND_LINE = re.compile(r"`patchq|--\w|command line|patchq (?:submit|status|show|wait|watch|run)")
+
+
+def test_definitions_are_few_words_that_speak_of_tools(door: Door) -> None:
+    async def use(client: Client) -> None:
+        listed = await client.list_tools()
+        wire = listed.model_dump_json(by_alias=True, exclude_none=True)
+        assert len(wire.encode()) <= MOST_BYTES
+        assert {tool.name for tool in listed.tools} == TOOLS
+        for tool in listed.tools:
+            assert tool.annotations
+            assert None not in tool.annotations.model_dump(exclude={"title"}).values()
+            assert tool.output_schema
+            assert tool.input_schema["properties"].keys() & {"edits", "id", "files", "limit"}
+            assert not COMMAND_LINE.search(tool.model_dump_json())
+        assert not COMMAND_LINE.search(INSTRUCTIONS)
+
+    within(door, use)
 
 
 def test_read_only_offers_what_changes_nothing(door: Door) -> None:
     async def use(client: Client) -> None:
         names = {tool.name for tool in (await client.list_tools()).tools}
-        assert names == {one.name for one in DEFINITIONS} - {"submit", "withdraw"}
+        assert names == TOOLS - {"submit", "withdraw"}
         with pytest.raises(MCPError, match="there is no tool 'submit'"):
             await client.call_tool("submit", {"response": "x"})
 
@@ -127,7 +131,7 @@ KINDS = [
 @pytest.mark.parametrize(("change", "result"), KINDS)
 def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str | None) -> None:
     base = git("rev-parse", "HEAD", cwd=repo)
-    text = calls.response([EditArguments(path="a.txt", **change)])
+    text = response([EditArguments(path="a.txt", **change)])
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{text}")
     there = git("ls-tree", "--name-only", "patchq/x", cwd=repo)
     shown = git("show", "patchq/x:a.txt", cwd=repo) + "\n" if there else None
@@ -136,7 +140,7 @@ def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str
 
 def test_edit_and_rename_go_together(repo: Path) -> None:
     change = EditArguments(path="a.txt", old="two", new="2", rename_to="b/c.txt")
-    text = calls.response([change, EditArguments(path="new.txt", new="new\n")])
+    text = response([change, EditArguments(path="new.txt", new="new\n")])
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}")
     names = git("ls-tree", "-r", "--name-only", "patchq/x", cwd=repo).split("\n")
     assert names == ["b/c.txt", "new.txt"]
@@ -157,34 +161,32 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("submit", {"edits": [{**GOOD, "delete": True}]}, "`delete` goes with `path` alone"),
     ("submit", {"edits": [{"path": "a", "rename_to": "b\n*** Delete File: a.txt"}]}, "control"),
     ("submit", {"edits": [{"path": "a\0b", "new": "x"}]}, "control"),
-    ("submit", {"edits": [GOOD], "id": "../x"}, "no batch has such an id"),
-    ("submit", {"edits": [GOOD], "id": "x\0y"}, "no batch has such an id"),
-    ("submit", {"edits": [GOOD], "id": ""}, "no batch has such an id"),
-    ("submit", {"edits": [GOOD], "depends_on": ["a/b"]}, "no batch has such an id"),
+    ("submit", {"edits": [GOOD], "id": "../x"}, "no change has such an id"),
+    ("submit", {"edits": [GOOD], "id": "x\0y"}, "no change has such an id"),
+    ("submit", {"edits": [GOOD], "id": ""}, "no change has such an id"),
+    ("submit", {"edits": [GOOD], "depends_on": ["a/b"]}, "no change has such an id"),
     ("submit", {"edits": [GOOD], "wait_seconds": -1}, "`wait_seconds`"),
     ("submit", {"edits": [GOOD], "wait_seconds": 1e9}, "`wait_seconds`"),
-    ("submit", {"edits": [GOOD], "wait_seconds": "60"}, "`wait_seconds`"),
     ("submit", {"edits": [GOOD], "base": "x\ny: z"}, "control"),
     ("submit", {"response": "x" * 3_000_000}, "response.too_large"),
-    ("submit", {"response": "---\nid: q\n---\nx", "id": "p"}, "says `id` already"),
     ("submit", {"response": "\ud800"}, "surrogate"),
-    ("submit", {"response": "", "message": "m"}, "is empty"),
-    ("check", {"response": ""}, "is empty"),
+    ("submit", {"response": "", "message": "m"}, "not empty"),
+    ("check", {"response": ""}, "not empty"),
     ("status", {"agent": ""}, "not empty"),
     ("check", {"response": "x", "message": "m"}, "no argument `message`"),
-    ("report", {"id": "../x"}, "no batch has such an id"),
-    ("report", {"id": "x\0"}, "no batch has such an id"),
-    ("report", {"id": "nobody"}, "there is no batch nobody"),
+    ("report", {"id": "../x"}, "no change has such an id"),
+    ("report", {"id": "x\0"}, "no change has such an id"),
+    ("report", {"id": "nobody"}, "there is no"),
     ("report", {}, "`id`"),
-    ("wait", {"id": "..", "wait_seconds": 0}, "no batch has such an id"),
-    ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no batch nobody"),
+    ("wait", {"id": "..", "wait_seconds": 0}, "no change has such an id"),
+    ("wait", {"id": "nobody", "wait_seconds": 0}, "there is no"),
     ("status", {"limit": 0}, "`limit`"),
     ("status", {"limit": 10_000}, "`limit`"),
     ("status", {"state": "odd"}, "`state`"),
     ("how_to_answer", {"files": []}, "`files`"),
     ("how_to_answer", {"files": ["../a"]}, "path.outside"),
     ("withdraw", {"id": "nobody", "token": "x"}, "nobody"),
-    ("withdraw", {"id": "a/../b", "token": "x"}, "no batch has such an id"),
+    ("withdraw", {"id": "a/../b", "token": "x"}, "no change has such an id"),
 ]  # fmt: skip
 
 
@@ -225,10 +227,10 @@ def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
     lines = "one\ntwo\nthree\nfour\nfive\n"
     repo = make_repo(tmp_path / "repo", {"a.txt": lines})
     first = [edit("a.txt", "two\n", "2\n"), {"path": "b.txt", "new": "new\n"}]
-    text = calls.response(EditArguments(**one) for one in first)
+    text = response(EditArguments(**one) for one in first)
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: held\nagent: other\n---\n{text}")
     for edits, meets in MEETS:
-        text = calls.response(EditArguments(**one) for one in edits)
+        text = response(EditArguments(**one) for one in edits)
         foreseen = patchq("--json", "check", "-", cwd=repo, stdin=text).json()
         met = patchq("--json", "apply", "-", cwd=repo, stdin=text).json()
         patchq("discard", met["id"], cwd=repo)

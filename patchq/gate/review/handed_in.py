@@ -25,6 +25,7 @@ from patchq.gate.git.objects import SUBMODULE
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import gate
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 from patchq.gate.review.ranges import Range
 
@@ -37,14 +38,19 @@ def of_range(
 ) -> bytes:
     """The response that hands a range in: the front matter says its base, what else is `said`, and
     the message of its commits where no other is; raises `UsageError`."""
-    keys = {key: value for key, value in {**said, "base": change.base}.items() if value}
-    messages = [plain for commit in change.commits if (plain := _plain(repo.message(commit)))]
+    messages = [repo.message(commit) for commit in change.commits]
+    keys = {**sender.from_trailers(messages).keys(), **_given(said), "base": change.base}
+    messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
     data = response(repo, rules, change.base, change.result, keys)
     if isinstance(data, Problem):
         raise UsageError(f"{data.code}: {data.message}", data.hint)
     return data
+
+
+def _given(said: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in said.items() if value}
 
 
 def outsized(session: Session, change: Range) -> Problem | None:
@@ -61,7 +67,7 @@ def _plain(message: str) -> str:
     """The message as front matter may have it: without control characters."""
     lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
     kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
-    return "\n".join(kept).strip()[:_MOST_MESSAGE]
+    return sender.without_trailer("\n".join(kept)).strip()[:_MOST_MESSAGE]
 
 
 def _together(messages: list[str]) -> str:

@@ -1,0 +1,151 @@
+"""Answers of the tools: for programs by their schemas, and as text for a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NotRequired, cast
+
+import mcp_types as types
+from typing_extensions import TypedDict
+
+from patchq.core.text.quote import visible
+from patchq.gate.errors import Fault
+from patchq.gate.report.document import plain, printed
+from patchq.gate.report.schema import Report
+
+_MOST_PROBLEMS, _MOST_EDITS = 20, 100
+
+
+class ProblemAnswer(TypedDict):
+    """One problem; an error refuses the change, a warning does not."""
+
+    code: str
+    severity: str
+    message: str
+    hint: NotRequired[str]
+    edit: NotRequired[str]
+    path: NotRequired[str]
+    line: NotRequired[int]
+    conflicts_with: NotRequired[dict[str, Any]]
+
+
+class EditAnswer(TypedDict):
+    """Fate of an edit; `lines` are the first and the last."""
+
+    id: str
+    path: str
+    state: str
+    match: NotRequired[str]
+    lines: NotRequired[list[int]]
+
+
+class VerdictAnswer(TypedDict):
+    """Verdict on a change; `waiting` is one without a verdict, `error` a failed call."""
+
+    id: NotRequired[str]
+    state: str
+    problems: list[ProblemAnswer]
+    edits: NotRequired[list[EditAnswer]]
+    left_out: NotRequired[int]
+    target: NotRequired[str]
+    base: NotRequired[str]
+    branch: NotRequired[str]
+    commit: NotRequired[str]
+    duplicate_of: NotRequired[str]
+    note: NotRequired[str]
+    token: NotRequired[str]
+    risk: NotRequired[str]
+    report: NotRequired[dict[str, Any]]
+
+
+class ChangeAnswer(TypedDict):
+    """One change in a list."""
+
+    id: str
+    state: str
+    waits_for: NotRequired[str]
+    subject: NotRequired[str]
+    agent: NotRequired[str]
+    age_seconds: NotRequired[int]
+    size: NotRequired[dict[str, int]]
+    risk: NotRequired[str]
+    open_comments: NotRequired[int]
+    paths: list[str]
+    target: NotRequired[str]
+    why: NotRequired[str]
+
+
+class StatusAnswer(TypedDict):
+    """State of the queue."""
+
+    daemon: bool
+    mode: str
+    inbox: int
+    troubles: list[str]
+    batches: list[ChangeAnswer]
+    left_out: int
+    target: NotRequired[str]
+    busy: NotRequired[str]
+
+
+class PromptAnswer(TypedDict):
+    """Files, their base, and the form of an answer."""
+
+    form: str
+    base: str
+    prompt: str
+
+
+def result(value: Mapping[str, Any], text: str, *, refused: bool = False) -> types.CallToolResult:
+    """Return the answer of a tool; what is not known is left out."""
+    known = {key: item for key, item in value.items() if item is not None}
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)],
+        structured_content=json.loads(printed(known)) if known else None,
+        is_error=refused,
+    )
+
+
+def failure(fault: Fault, *, structured: bool) -> types.CallToolResult:
+    """Return a fault as the answer of a tool, for the model to read."""
+    problem = {"code": fault.code, "severity": "error", "message": fault.message}
+    problem |= {"hint": fault.hint} if fault.hint else {}
+    value = {"state": "error", "problems": [problem]} if structured else {}
+    return result(value, text_of(fault), refused=True)
+
+
+def text_of(fault: Fault) -> str:
+    """Return a fault as text: its code, message and cure."""
+    lines = [f"{fault.code}: {fault.message}", *([fault.hint] if fault.hint else [])]
+    return visible("\n".join(lines), keep="\n")
+
+
+def verdict(report: Report, note: str = "") -> VerdictAnswer:
+    """Return the report's facts, as many as an answer holds."""
+    problems, edits = report.problems, report.edits
+    value = {
+        "id": report.id,
+        "state": report.state,
+        "problems": [
+            _known(problem, *ProblemAnswer.__annotations__) for problem in problems[:_MOST_PROBLEMS]
+        ],
+        "edits": [_known(edit, *EditAnswer.__annotations__) for edit in edits[:_MOST_EDITS]],
+        "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]) or None,
+        "base": report.base.commit if report.base else None,
+        "note": note or None,
+        **_known(report, "target", "branch", "commit", "duplicate_of"),
+    }
+    return cast(VerdictAnswer, value)
+
+
+def _known(entry: Any, *keys: str) -> dict[str, Any]:
+    """Return what the entry has under these keys."""
+    found = {key: plain(getattr(entry, key)) for key in keys}
+    return {key: _filled(value) for key, value in found.items() if value is not None}
+
+
+def _filled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if item is not None}
+    return value
