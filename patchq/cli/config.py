@@ -11,7 +11,7 @@ from patchq.gate.config import config_file
 from patchq.gate.errors import CannotSign
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks.dry_start import DryStart
+from patchq.gate.hooks import dry_start
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.report import document
@@ -40,25 +40,20 @@ def run(args: Namespace) -> int:
         location = places.find(args)
         found = location.rules()
         config = found.config
-        dry_start = DryStart(
-            location.repo.commondir, location.home, location.home / config.queue.path
-        )
-        flaws, notes = dry_start.tried(config)
-        flaws = [*flaws, *landing.flaws(location.repo, config)]
+        queue = location.home / config.queue.path
+        flaws = dry_start.flaws(config, location.repo.commondir, location.home, queue)
+        flaws += landing.flaws(location.repo, config)
         wrong = [f"{found.place(*loc)}: {why}" for loc, why in flaws]
         if wrong := [*wrong, *_unsigned(location, found)]:
             raise config_file.ConfigError(wrong)
-        not_tried = [f"{found.place(*loc)}: {why}" for loc, why in notes]
         output.emit(
             args,
             {
                 "config": found.title,
                 "exists": found.data is not None,
                 "rules": document.plain(found.origin()),
-                "not_tried": not_tried,
             },
             f"{found.title}: ok",
-            *(f"not tried: {note}" for note in not_tried),
         )
         places.notice_difference(args, location.repo, found)
     return 0

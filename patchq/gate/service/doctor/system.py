@@ -18,8 +18,7 @@ from patchq.gate.git.linklock import owner_of
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from patchq.gate.hooks import install
-from patchq.gate.hooks.dry_start import DryStart
+from patchq.gate.hooks import dry_start, install
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.service.doctor import Finding, Level, beside, writable
@@ -81,9 +80,7 @@ def look_at_machine(
             "install git 2.38 or later",
         )
     if config is not None and repo is not None and queue is not None:
-        yield from _commands(
-            config, DryStart(repo.commondir, repo.workdir or repo.commondir, queue)
-        )
+        yield from _commands(config, repo, queue)
     if queue is not None and queue.is_dir():
         yield from _sandbox(queue, bool(config and config.hooks))
 
@@ -113,9 +110,9 @@ def _clock(repo: Repository | None, branch: str) -> Iterator[Finding]:
         yield Finding("system.clock", "ok", "the clock is not behind the newest commit")
 
 
-def _commands(config: Config, dry_start: DryStart) -> Iterator[Finding]:
+def _commands(config: Config, repo: Repository, queue: Path) -> Iterator[Finding]:
     try:
-        wrong, notes = dry_start.tried(config)
+        wrong = dry_start.flaws(config, repo.commondir, repo.workdir or repo.commondir, queue)
     except Fault as fault:
         yield Finding("hooks.commands", "fatal", fault.message, fault.hint)
         return
@@ -127,9 +124,7 @@ def _commands(config: Config, dry_start: DryStart) -> Iterator[Finding]:
             f"correct its `{key}`, or the PATH that patchq is started with",
         )
     if not wrong:
-        left = [f"{config.hooks[int(number)].id}: {why}" for (_, number, _), why in notes]
-        more = f"; not tried of {'; of '.join(left)}" if left else ""
-        yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start{more}")
+        yield Finding("hooks.commands", "ok", f"{len(config.hooks)} hooks can start")
 
 
 def _sandbox(queue: Path, wanted: bool) -> Iterator[Finding]:
