@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import pygit2
 from msgspec import Struct
 from msgspec.structs import replace
-from pygit2.enums import DeltaStatus, DiffFind, DiffOption
+from pygit2.enums import DeltaStatus, DiffFind, DiffOption, ObjectType
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.errors import Fault
@@ -33,6 +33,7 @@ from patchq.gate.git.command import (
 )
 from patchq.gate.git.faults import fault, unreadable, unreadable_object
 from patchq.gate.git.repository import Repository
+from patchq.gate.git.unwritten import write_loose
 
 _SECONDS = 60.0
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
@@ -107,11 +108,9 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """All that the merge makes or needs of what is in memory stands in a directory of its own."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
-        odb = pygit2.Odb(name)
-        for kind, data in repo.unwritten.needed([ours, theirs]).values():
-            odb.write(kind, data)
-        root = _commit(odb, base)
-        sides = [_commit(odb, tree, root) for tree in (ours, theirs)]
+        write_loose(objects, repo.unwritten.needed([ours, theirs]).values())
+        root = _commit(objects, base)
+        sides = [_commit(objects, tree, root) for tree in (ours, theirs)]
         environment = plain_environment(
             GIT_DIR=str(repo.commondir),
             GIT_OBJECT_DIRECTORY=name,
@@ -127,10 +126,11 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     return Merged(None, any(_KIND.fullmatch(text) and text != _CONTENT for text in messages))
 
 
-def _commit(odb: pygit2.Odb, tree: str, *parents: str) -> str:
+def _commit(objects: Path, tree: str, *parents: str) -> str:
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
     lines += [f"{role} patchq <patchq@localhost> 0 +0000" for role in ("author", "committer")]
-    return str(odb.write(pygit2.GIT_OBJECT_COMMIT, "\n".join([*lines, "", ""]).encode()))
+    [commit] = write_loose(objects, [(ObjectType.COMMIT, "\n".join([*lines, "", ""]).encode())])
+    return commit
 
 
 def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:

@@ -43,6 +43,12 @@ def clean(objects: Path) -> None:
         _drop(own)
 
 
+def write_loose(objects: Path, new: Iterable[tuple[int, bytes]]) -> list[str]:
+    """Write objects into files of their own below the directory; return their ids."""
+    odb = pygit2.Odb(str(objects))
+    return [str(odb.write(kind, data)) for kind, data in new]
+
+
 class Unwritten:
     """New objects by their ids in hex: kind and content."""
 
@@ -93,12 +99,14 @@ class Unwritten:
         have left it empty.
         """
         many, there = len(self._objects) > MOST_LOOSE, frozenset(os.listdir(objects))
-        loose, names = pygit2.Odb(str(scratch)), list[str]()
-        for oid, content in self._objects.items():
-            name = f"{oid[:2]}/{oid[2:]}"
-            if not many or (oid[:2] in there and os.path.exists(f"{objects}/{name}")):
-                loose.write(*content)
-                names.append(name)
+        places = {f"{oid[:2]}/{oid[2:]}": content for oid, content in self._objects.items()}
+        loose = {
+            name: content
+            for name, content in places.items()
+            if not many or (name[:2] in there and os.path.exists(f"{objects}/{name}"))
+        }
+        write_loose(scratch, loose.values())
+        names = [*loose]
         if many:
             packed = _packed(self._objects.values())
             place = scratch / f"pack/pack-{packed[-20:].hex()}.pack"

@@ -172,7 +172,7 @@ class Engine:
                     return verdict(step, candidate.message, warm, end)
             finally:
                 if sees and not sandboxed:
-                    warm.restore(candidate.tree, head, candidate.objects)
+                    warm.remove()
 
     def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
         """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""

@@ -6,10 +6,9 @@ are not written yet in its own files, HEAD detached at the candidate, the index 
 leads back: no remote, no ref of the real repository.
 
 A hook in the sandbox sees the tree through an overlay, so it stays as it is.  A plain one writes
-into it; `restore` then compares everything with the index as it was kept aside, which costs a look
-at every file, and removes a tree that cannot be restored.  The file `shown` names the tree that the
-slot holds; it is missing whenever that is uncertain, and valid for one boot of the machine only,
-since nothing here is flushed.
+into it, so it is made anew after that.  The file `shown` names the tree that the slot holds; it is
+missing whenever that is uncertain, and valid for one boot of the machine only, since nothing here
+is flushed.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.gate.errors import DiskFault, Fault, RepositoryFault
+from patchq.gate.errors import DiskFault, RepositoryFault
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
+from patchq.gate.git.unwritten import write_loose
 
 
 def stores(store: Path) -> list[Path]:
-    """The directories of objects that a repository reads: its own, and those that it borrows."""
+    """Return the directories of objects that a repository reads, its own first."""
     found = [store]
     for known in found:
         try:
@@ -45,7 +44,6 @@ def stores(store: Path) -> list[Path]:
 
 Objects = Mapping[str, tuple[int, bytes]]
 """Objects by id (hex): libgit2's number of the kind, and the content."""
-_KINDS = {1: b"commit", 2: b"tree", 3: b"blob", 4: b"tag"}
 _MOST_OBJECTS = 20_000
 """Own objects after which a tree is made anew, without what former candidates left."""
 _CONFIG = """\
@@ -68,7 +66,7 @@ _CONFIG = """\
 
 
 class Slot(Struct, frozen=True):
-    """A directory of our own for one hook at a time, and the descriptor that keeps it ours."""
+    """A directory for one hook at a time, and the descriptor of its lock."""
 
     path: Path
     lock: int
@@ -80,7 +78,7 @@ class Slot(Struct, frozen=True):
 
 @contextmanager
 def slot(root: Path, tree: str = "") -> Iterator[Slot]:
-    """A directory below `root`, the one whose work tree shows `tree` (hex) if that one is free."""
+    """Lock a directory below `root`, by preference the one that shows `tree` (hex)."""
     root.mkdir(parents=True, exist_ok=True)
     known = sorted(int(name) for name in os.listdir(root) if name.isdigit())
     known.sort(key=lambda number: _shown(root / str(number)).get("tree") != tree)
@@ -97,8 +95,7 @@ def slot(root: Path, tree: str = "") -> Iterator[Slot]:
 
 
 def remove(path: Path) -> None:
-    """Remove a directory with all that is in it, whatever the modes of what is there."""
-
+    """Remove a directory with all that is in it, whatever their modes."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
@@ -132,25 +129,22 @@ class WarmTree(Struct, frozen=True):
         return self.tree / ".git"
 
     def show(self, tree: str, head: str, objects: Objects) -> None:
-        """Have the files and the index of `tree`, and HEAD at the commit `head`."""
-        shown = _shown(self.place)
+        """Bring files and index to `tree`, and HEAD to the commit `head`."""
+        git, shown = self._git(self.tree), _shown(self.place)
         (self.place / "shown").unlink(missing_ok=True)
         written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
         if not now or written > _MOST_OBJECTS:
-            remove(self.tree)
+            self.remove()
             self._init()
             now, written = "", 0
         written += self._write(objects)
         (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
         if now and now != tree:
             with suppress(RepositoryFault):
-                self._ask("read-tree", "-m", "-u", now, tree)
+                git.output("read-tree", "-m", "-u", now, tree)
                 now = tree
         if now != tree:
-            self._ask("read-tree", "--reset", "-u", tree)
-        self._mark(tree, written)
-
-    def _mark(self, tree: str, written: int) -> None:
+            git.output("read-tree", "--reset", "-u", tree)
         known = {"tree": tree, "objects": written, "boot": files.boot()}
         (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
 
@@ -165,36 +159,20 @@ class WarmTree(Struct, frozen=True):
             shutil.copy(shallow, self.gitdir)
 
     def _write(self, objects: Objects) -> int:
-        """Write what is not there yet; how many objects that were."""
-        written = 0
-        for oid, (kind, data) in objects.items():
-            path = self.gitdir / "objects" / oid[:2] / oid[2:]
-            if not path.exists():
-                path.parent.mkdir(exist_ok=True)
-                loose = zlib.compress(b"%s %d\0%s" % (_KINDS[kind], len(data), data), 1)
-                files.replace(path, loose, via=path.with_suffix(".new"))
-                written += 1
-        return written
+        """Write the objects that are not there yet; return their number."""
+        own = self.gitdir / "objects"
+        new = [item for oid, item in objects.items() if not (own / oid[:2] / oid[2:]).exists()]
+        write_loose(own, new)
+        return len(new)
 
     def lend(self) -> None:
-        """Say that a hook may write into the tree from now on; `restore` takes it back."""
+        """Let a hook write into the tree from now on, until `remove` ends it."""
         shutil.copyfile(self.gitdir / "index", self.place / "index")
         (self.place / "shown").unlink(missing_ok=True)
 
-    def restore(self, tree: str, head: str, objects: Objects) -> None:
-        """Have the tree again as it was when it was lent, whatever was done to it."""
-        try:
-            remove(self.gitdir)
-            self._init()
-            written = self._write(objects)
-            (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-            (self.place / "index").rename(self.gitdir / "index")
-            self._ask("read-tree", "--reset", "-u", tree)
-            self._ask("clean", "-ffdxq")
-            if not self._ask("status", "--porcelain", "--ignored", "-uall"):
-                self._mark(tree, written)
-        except (OSError, Fault):
-            remove(self.tree)
+    def remove(self) -> None:
+        remove(self.tree)
+        (self.place / "index").unlink(missing_ok=True)
 
     def changed(self, tree: Path, enter: Sequence[str]) -> list[str]:
         """Return the paths of changed and new files, without those that git ignores.
@@ -205,9 +183,6 @@ class WarmTree(Struct, frozen=True):
         index = kept if kept.exists() else None
         status = self._git(tree, enter).output("status", *options, index=index)
         return sorted(os.fsdecode(item[3:]) for item in status.split(b"\0") if item)
-
-    def _ask(self, *words: str) -> bytes:
-        return self._git(self.tree).output(*words)
 
     def _git(self, tree: Path, enter: Sequence[str] = ()) -> Git:
         return Git(

@@ -407,7 +407,8 @@ def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Pa
     assert told["hooks"][0]["output"].split()[0] == "1"
 
 
-def test_moving_on_touches_only_what_differs(repo: Path, sandboxed: bool) -> None:
+@pytest.mark.sandbox
+def test_moving_on_touches_only_what_differs(repo: Path) -> None:
     configure(repo, hook("ls -i --time-style=full-iso -l b.txt d/c.txt"), mode="auto")
     first, second = settle(repo, r=EDIT), settle(repo, s=block("a.txt", "one\n", "1\n"))
     assert said(first[0]) == said(second[0])
