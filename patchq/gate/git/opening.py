@@ -1,13 +1,12 @@
 """Opening a repository with libgit2, if it is one that patchq can work in.
 
-Refs have to be files, objects SHA-1, and all of them there; git lets its owner alone in.  What
-cannot be worked in is refused here, with its cure, before anything is claimed.
+Refs have to be files, and objects SHA-1; git lets its owner alone in.  What cannot be worked in is
+refused here, with its cure, before anything is claimed.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +14,6 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from patchq.gate.errors import RepositoryFault, UsageError
-from patchq.gate.git.faults import misconfigured
-from patchq.gate.git.reffiles import common_directory
 
 CACHE_BYTES = 32 << 20
 CACHED_TREE, CACHED_BLOB = 16 << 20, 256 << 10
@@ -36,9 +33,9 @@ _CURES = {
     "newer, and no linked work trees meanwhile)",
     "objectformat": _SHA1,
     "object format": _SHA1,
-    "partialclone": "patchq needs every object: make a full clone, without --filter",
+    "partialclone": "have git mark the clone as it does since 2.24: git config "
+    "remote.origin.promisor true; git config --unset extensions.partialClone",
 }
-_PROMISOR = re.compile(r"remote\..*\.(promisor|partialclonefilter)")
 
 
 def open_handle(path: Path) -> pygit2.Repository:
@@ -63,12 +60,6 @@ def open_handle(path: Path) -> pygit2.Repository:
         raise RepositoryFault(
             f"cannot open {found}: {error}", cure.format(path=path, root=root)
         ) from None
-    try:
-        why = _partial(handle)
-    except pygit2.GitError as error:
-        raise misconfigured(error) from None
-    if why:
-        raise RepositoryFault(f"cannot work in {found}: {why}", _CURES["partialclone"])
     return handle
 
 
@@ -78,23 +69,3 @@ def _set_limits() -> None:
     pygit2.settings.cache_object_limit(ObjectType.BLOB, CACHED_BLOB)
     pygit2.settings.mwindow_mapped_limit = MAPPED_BYTES
     pygit2.settings.mwindow_file_limit = OPEN_PACKS
-
-
-def _partial(repo: pygit2.Repository) -> str:
-    """What says that objects may be missing which a remote has promised; empty if nothing does.
-    Libgit2 knows an extension that git has not written since 2.24."""
-    for entry in repo.config:
-        named = _PROMISOR.fullmatch(entry.name)
-        if named and (named[1] != "promisor" or repo.config.get_bool(entry.name)):
-            return f"it is a partial clone: {entry.name} is set"
-    stores = [common_directory(Path(os.path.realpath(repo.path))) / "objects"]
-    for store in stores:  # and those whose objects it borrows
-        with suppress(OSError):
-            for name in os.listdir(store / "pack"):
-                if name.endswith(".promisor"):
-                    return f"it is a partial clone: {store / 'pack' / name} is there"
-        with suppress(OSError):
-            lines = os.fsdecode((store / "info/alternates").read_bytes()).split("\n")
-            others = (store / line for line in lines if line and line[0] != "#")
-            stores += [other for other in others if other not in stores]
-    return ""

@@ -54,6 +54,7 @@ from patchq.gate.git.objects import (
     nest,
 )
 from patchq.gate.git.opening import open_handle
+from patchq.gate.git.promised import Promised, promisors
 from patchq.gate.git.reffiles import common_directory, head_target, ref_value, ref_values
 from patchq.gate.git.unwritten import Unwritten
 
@@ -67,6 +68,7 @@ _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 _MOST_KNOWN = 1024
 State = tuple[str | None, ...]
+Changes = dict[str, tuple[Leaf | None, Leaf | None]]
 
 
 class Repository:
@@ -89,6 +91,9 @@ class Repository:
         self.gitdir = Path(os.path.realpath(repo.path))
         self.commondir = common_directory(self.gitdir)
         self.bare = repo.is_bare
+        remotes = promisors(repo)
+        self.promised = Promised(self, remotes) if remotes else None
+        """The remotes of a partial clone."""
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
         self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))
@@ -280,14 +285,21 @@ class Repository:
         """Have a file's bytes as an object in memory; its id."""
         return self.unwritten.keep(ObjectType.BLOB, data)
 
-    def changes(self, old: str, new: str) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+    def changes(self, old: str, new: str) -> Changes:
         """Path -> (before, after), modes and ids, between the trees of two commits."""
-        return differences(self._trees, self.tree(old).root, self.tree(new).root)
+        return self.differences(self.tree(old).root, self.tree(new).root)
+
+    def differences(self, old: str | None, new: str) -> Changes:
+        """The same between two trees; None is an empty one."""
+        return differences(self._trees, old, new)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
         """What happened to files and links between two commits; a rename is a deletion and a
         creation, and of a submodule nothing is told."""
-        return tuple(as_changes(self.changes(old, new), self.raw))
+        changes = self.changes(old, new)
+        if self.promised is not None:
+            self.promised.fetch(leaf[1] for side in changes.values() for leaf in side if leaf)
+        return tuple(as_changes(changes, self.raw))
 
     def touching(self, tip: str, hide: str | None, path: str) -> Iterator[str]:
         """The commits of `hide..tip` whose `path` is none of its parents', children first."""
@@ -309,6 +321,8 @@ class Repository:
             raise unreadable(f"cannot read the history of {tip}", error) from None
 
     def _object(self, oid: str) -> AnyObject:
+        if self.promised is not None:
+            self.promised.fetch([oid])
         try:
             return cast(AnyObject, self.raw_repository[oid])
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -327,6 +341,8 @@ class Repository:
 
     def size(self, oid: str) -> int:
         """How many bytes an object has; its content is not read."""
+        if self.promised is not None:
+            self.promised.fetch([oid])
         try:
             return int(self.raw_repository.odb.read_header(oid)[1])
         except (KeyError, ValueError, pygit2.GitError) as error:
@@ -472,6 +488,8 @@ class CommitTree(Struct, frozen=True):
         leaf = self.repo.leaf(self.root, path)
         if leaf is None:
             raise KeyError(path)
+        if self.repo.promised is not None:
+            self.repo.promised.read_ahead(self, path, leaf[1])
         return self.repo.raw(leaf[1])
 
     def names(self, directory: str) -> tuple[str, ...]:
@@ -487,8 +505,11 @@ class CommitTree(Struct, frozen=True):
 
     def filtered(self, path: str) -> str | None:
         """The `filter` attribute by this commit's `.gitattributes`, and by those outside it."""
-        places = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
-        inside = any(self.repo.leaf(self.root, f"{at}.gitattributes") for at in places)
+        above = [""] + [path[: i + 1] for i, char in enumerate(path) if char == "/"]
+        places = [f"{at}.gitattributes" for at in above]
+        inside = any(self.repo.leaf(self.root, place) for place in places)
+        if inside and self.repo.promised is not None:
+            self.repo.promised.fetch_files(self, places)
         return self.repo.filter_of(self.commit if inside else "", path)
 
 

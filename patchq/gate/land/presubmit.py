@@ -310,6 +310,8 @@ class _Check:
 
         repo = self.session.repo
         with self.lock:
+            if repo.promised is not None and self.session.hooks.parallel:
+                repo.promised.complete(candidate.tree)
             return HookInput(
                 id=decision.id,
                 target=candidate.target,

@@ -96,7 +96,7 @@ def test_no_repository_is_a_usage_error(tmp_path: Path, where: str) -> None:
     [
         ({"extensions.refstorage": "reftable"}, "no linked work trees"),
         ({"extensions.objectformat": "sha256"}, "git fast-export"),
-        ({"extensions.partialclone": "origin"}, "full clone"),
+        ({"extensions.partialclone": "origin"}, "--unset extensions.partialClone"),
     ],
     ids=["reftable", "sha256", "partial clone"],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import git, make_repo, tip, write_config
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stores import unpublish
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "lib/c.txt": "c\n", "lib/d.txt": "d\n"}
@@ -300,22 +301,66 @@ def test_doctor_bears_a_target_that_cannot_be_read(repo: Path) -> None:
 # ---------------------------------------------------------------- partial clones
 
 
-def test_partial_clone_is_refused_at_the_door(repo: Path, tmp_path: Path) -> None:
-    git("config", "uploadpack.allowFilter", "true", cwd=repo)
-    partial = tmp_path / "partial"
-    git("clone", "-q", "--filter=blob:none", f"file://{repo}", str(partial), cwd=tmp_path)
-    done = patchq("run", cwd=partial, code=3)
-    assert "partial clone" in done.err
-    assert "without --filter" in done.err
-    findings = patchq("--json", "doctor", cwd=partial, code=1).json()["findings"]
-    assert [f["level"] for f in findings if f["what"] == "repository.format"] == ["fatal"]
-    for key in ("promisor", "partialclonefilter"):
-        git("config", "--unset", f"remote.origin.{key}", cwd=partial)
-    assert ".promisor is there" in patchq("run", cwd=partial, code=3).err
-    git("clone", "-q", "--no-checkout", f"file://{repo}", "borrower", cwd=tmp_path)
-    alternates = tmp_path / "borrower/.git/objects/info/alternates"
-    alternates.write_text(f"# {repo}\n{partial}/.git/objects\n")
-    assert ".promisor is there" in patchq("run", cwd=tmp_path / "borrower", code=3).err
+@pytest.fixture
+def partial(repo: Path, tmp_path: Path) -> Path:
+    """A clone of `repo` without the contents of files, which nobody has checked out."""
+    git("checkout", "-q", "main", cwd=repo)
+    commit_files(repo, {f"d/{number}.txt": f"{number}\n" for number in range(40)})
+    for key in ("allowFilter", "allowAnySHA1InWant"):
+        git("config", f"uploadpack.{key}", "true", cwd=repo)
+    words = ("--bare", "--filter=blob:none", f"file://{repo}")
+    git("clone", "-q", *words, "partial", cwd=tmp_path)
+    return tmp_path / "partial"
+
+
+def missing(repo: Path) -> int:
+    words = ("rev-list", "--objects", "--missing=print", "--all")
+    return git(*words, cwd=repo).count("?")
+
+
+HOOK = [{"id": "h", "stage": "pre-commit", "run": "grep -q x d/7.txt"}]
+
+
+@pytest.mark.parametrize("hooks", [[], HOOK], ids=["", "hook"])
+def test_a_partial_clone_fetches_what_a_change_needs(
+    partial: Path, hooks: list[dict[str, str]]
+) -> None:
+    there = missing(partial)
+    write_config(partial, json.dumps({"hooks": hooks, "mode": "auto"}))
+    patchq("init", "--target", "main", cwd=partial)
+    drop(partial / ".patchq", {"r.md": block("d/7.txt", "7\n", "x\n")})
+    patchq("run", cwd=partial)
+    assert git("show", "main:d/7.txt", cwd=partial) == "x"
+    assert (there - missing(partial) < 5) == (not hooks), "a hook sees all files"
+    drop(partial / ".patchq", {"bad.md": block("d/8.txt", "17\n", "x\n")})
+    patchq("run", cwd=partial, code=1)
+    assert "d/17.txt" in str(report(partial / ".patchq", "bad")["problems"])
+
+
+def test_a_partial_clone_without_its_remote_holds_what_it_cannot_read(
+    partial: Path, repo: Path
+) -> None:
+    patchq("init", "--target", "main", cwd=partial)
+    repo.rename(repo.with_name("away"))
+    new = block("new.txt", "", "new\n")
+    drop(partial / ".patchq", {"r.md": block("d/7.txt", "7\n", "x\n"), "s.md": new})
+    patchq("run", cwd=partial)
+    assert report(partial / ".patchq", "s")["state"] == "proposed"
+    assert "does not appear to be a git repository" in patchq("show", "r", cwd=partial).out
+    repo.with_name("away").rename(repo)
+    patchq("run", cwd=partial)
+    assert report(partial / ".patchq", "r")["state"] == "proposed"
+
+
+def test_a_clone_without_trees_is_refused_until_they_are_there(partial: Path, repo: Path) -> None:
+    words = ("--bare", "--filter=tree:0", f"file://{repo}")
+    git("clone", "-q", *words, "bare", cwd=repo.parent)
+    bare = repo.parent / "bare"
+    done = patchq("init", "--target", "main", cwd=bare, code=3)
+    cure = "git fetch --refetch --filter=blob:none origin"
+    assert cure in done.err
+    git(*cure.split()[1:], "+refs/heads/*:refs/heads/*", cwd=bare)
+    patchq("init", "--target", "main", cwd=bare)
 
 
 def test_full_clone_is_none(repo: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_quiet_says_what_is_to_be_done(repo: Path) -> None:
     [
         (("extensions.refStorage", "reftable"), "refs migrate"),
         (("extensions.objectFormat", "sha256"), "SHA-1"),
-        (("extensions.partialClone", "origin"), "full clone"),
+        (("extensions.partialClone", "origin"), "--unset extensions.partialClone"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )

@@ -114,6 +114,15 @@ class Remote:
             *("--no-show-forced-updates", "--refmap=", "--prune", self.name, *refspecs),
         )
 
+    def fetch_objects(self, oids: Sequence[str]) -> Done:
+        """Bring objects that a partial clone lacks, as git itself does."""
+        return self._run(
+            *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
+            *("--no-write-fetch-head", "--no-recurse-submodules", "--filter=blob:none"),
+            *("--stdin", self.name),
+            stdin="".join(f"{oid}\n" for oid in oids).encode(),
+        )
+
     def push(self, moves: Mapping[str, tuple[str | None, str | None]], *options: str) -> PushAnswer:
         """Move all of these refs (full name -> old and new), or none."""
         leases = (f"--force-with-lease={ref}:{old or ''}" for ref, (old, _) in moves.items())
@@ -131,11 +140,11 @@ class Remote:
             moves,
         )
 
-    def _run(self, *words: str) -> Done:
+    def _run(self, *words: str, stdin: bytes = b"") -> Done:
         place = self._repo.workdir or self._repo.commondir
         process = _started([*_OPTIONS, "-C", str(place), *words], self._environment())
         try:
-            out, err = process.communicate(timeout=self._seconds)
+            out, err = process.communicate(stdin, timeout=self._seconds)
             code: int | None = process.returncode
         except subprocess.TimeoutExpired:
             _end(process)
@@ -171,7 +180,7 @@ def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess
         return subprocess.Popen(
             ["git", *words],
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
