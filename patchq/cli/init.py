@@ -12,7 +12,7 @@ from patchq.cli.arguments import Argument
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
-from patchq.gate.git import files, sharing
+from patchq.gate.git import files
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.report import document
@@ -41,7 +41,7 @@ def make(args: Namespace, location: places.Location, config: Config) -> list[str
     created = [str(queue.root)]
     if not path.exists():
         # It says what runs, so no group may write it that umask keeps out.
-        mode = 0o666 & ~max(sharing.childrens_umask(), 0)
+        mode = 0o666 & ~max(files.childrens_umask(), 0)
         files.write(path, config_file.sample().encode(), mode=mode)
         created += [str(path), *location.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)

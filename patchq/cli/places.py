@@ -20,7 +20,7 @@ from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import ObjectDamaged, UsageError
-from patchq.gate.git import records, sharing
+from patchq.gate.git import files, records
 from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.repository import Repository
@@ -142,8 +142,8 @@ def _group(config: Config) -> int | None:
 def find(args: Namespace) -> Location:
     """The repository that the command is called in, or for; `UsageError` if there is none."""
     repo = Repository.open(args.directory)
-    args.opened.callback(sharing.unshare)
-    sharing.share(repo.setting("core.sharedRepository"))
+    args.opened.callback(files.unshare)
+    files.share(repo.setting("core.sharedRepository"))
     linked = not repo.bare and repo.gitdir != repo.commondir
     workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
     named = getattr(args, "home", None), getattr(args, "home_remote", None)
@@ -162,8 +162,8 @@ def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueu
     root = location.home / config.queue.path
     if not (root / layout.PUBLIC[0]).is_dir():
         location.keep_out_of_status(root)
-        sharing.make_directory(root)
-    sharers = location.repo.commondir.stat().st_gid if sharing.is_on() else None
+        files.make_directory(root)
+    sharers = location.repo.commondir.stat().st_gid if files.is_on() else None
     layout.refuse_old(root)
     layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))

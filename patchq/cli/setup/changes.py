@@ -16,7 +16,7 @@ from patchq.cli.setup import writers
 from patchq.cli.setup.clients import AIDER, INSTRUCTIONS, NAME, ServerFile
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
-from patchq.gate.git import files, sharing
+from patchq.gate.git import files
 
 _MOST_BYTES = 8 << 20
 _IMPORTS = {f"@{INSTRUCTIONS}", f"@./{INSTRUCTIONS}", f"read: {INSTRUCTIONS}"}
@@ -54,7 +54,7 @@ class FileEdit(Struct, frozen=True):
                         folder.rmdir()
                 return
             # They say what runs, so no group may write them that umask keeps out.
-            allowed = ~max(sharing.childrens_umask(), 0)
+            allowed = ~max(files.childrens_umask(), 0)
             for folder in reversed(self.place.parents):
                 if not folder.is_dir():
                     folder.mkdir(0o777 & allowed)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.faults import failure
-from patchq.gate.git.sharing import childrens_umask
+from patchq.gate.git.files import childrens_umask
 
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),

@@ -1,7 +1,10 @@
 """Files as a crash leaves them: written whole or not at all, flushed at once, locked by a process.
 
-What all rooms ask of the file system beyond Python's `os`.  A path may be relative to a `folder`,
-the descriptor of a directory, so that nobody leads it astray by a link.
+A path may be relative to a `folder`, the descriptor of a directory, so no link leads it astray.
+
+The umask says who else may use a file, widened as git's `core.sharedRepository` asks.  It is the
+process's, so it is widened once, for libgit2 as well; the programs that patchq starts get back the
+one that patchq was started with.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import errno
 import fcntl
 import os
 import random
+import re
 import signal
 import stat
 import time
@@ -29,6 +33,10 @@ _LEAST_BYTES, _LEAST = 128 << 10, 8
 _MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
 """Of mallopt(3); naming a size keeps glibc from raising it."""
 _PIECE_BYTES = 1 << 16
+_NONE = {"umask", "false", "no", "off", "0", ""}
+_GROUP = {"group", "true", "yes", "on", "1"}
+_ALL = {"all", "world", "everybody", "2"}
+_started_with: int | None = None  # the umask, where it was widened
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -233,3 +241,72 @@ def keep_heap_small() -> None:
     that lives for long grows."""
     if hasattr(_LIBC, "mallopt"):
         _LIBC.mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def widened(setting: str | None, umask: int) -> int:
+    """Return the umask that `core.sharedRepository` asks for: a name, a boolean, or a mode."""
+    word = (setting or "").lower()
+    if word in _GROUP:
+        return umask & ~0o070
+    if word in _ALL:
+        return umask & ~0o075
+    mode = int(word, 8) if re.fullmatch(r"[0-7]+", word) else 0
+    if word in _NONE or mode & 0o600 != 0o600:  # git itself refuses what it does not read
+        return umask
+    return 0o777 & ~(mode & 0o666 | (mode & 0o444) >> 2)
+
+
+def share(setting: str | None) -> None:
+    """Widen this process's umask as the repository's setting asks; safe to repeat."""
+    global _started_with
+    unshare()
+    if (setting or "").lower() not in _NONE:
+        _started_with = os.umask(0)
+        os.umask(widened(setting, _started_with))
+
+
+def unshare() -> None:
+    """Set the umask again that this process was started with."""
+    global _started_with
+    if _started_with is not None:
+        os.umask(_started_with)
+        _started_with = None
+
+
+def is_on() -> bool:
+    """True if the repository is shared."""
+    return _started_with is not None
+
+
+def childrens_umask() -> int:
+    """Return the umask for `subprocess`: -1 where this process has the one to inherit."""
+    return -1 if _started_with is None else _started_with
+
+
+def umask() -> int:
+    """Return this process's umask.  Setting it is the way to read it: call before threads start."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
+
+
+def beside(made: int, directory: int) -> int:
+    """Return the permissions for a file that umask made so, in a directory of that mode.
+
+    They are no wider than the directory's, or, if that gives its group on, as wide for them."""
+    if directory & stat.S_ISGID:
+        return made | directory & 0o770
+    return made if is_on() else made & directory
+
+
+def make_directory(path: Path) -> None:
+    """Make the directory and its parents; in a shared repository they give their group on."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir()
+        made, above = (stat.S_IMODE(at.stat().st_mode) for at in (path, path.parent))
+        mode = beside(made, above) | (stat.S_ISGID if is_on() else 0)
+        if mode != made:
+            path.chmod(mode)

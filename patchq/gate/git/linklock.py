@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from patchq.gate.errors import Busy, DiskFault
-from patchq.gate.git import files, sharing
+from patchq.gate.git import files
 
 WAIT_SECONDS = 10.0
 
@@ -72,9 +72,7 @@ class LinkLock:
                 os.link(self.own, lock)
                 self.lock = lock
             except FileNotFoundError:
-                sharing.make_directory(
-                    lock.parent
-                )  # git removes directories that pack-refs emptied
+                files.make_directory(lock.parent)  # git removes directories that pack-refs emptied
             except OSError as error:
                 if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
                     raise
@@ -151,7 +149,7 @@ def file_mode(path: Path, made: int) -> int:
     try:
         return stat.S_IMODE(path.lstat().st_mode) & 0o666
     except FileNotFoundError:
-        return sharing.beside(made, path.parent.stat().st_mode) & 0o666
+        return files.beside(made, path.parent.stat().st_mode) & 0o666
 
 
 def _held_by_others(lock: Path) -> tuple[str, str]:

@@ -26,6 +26,8 @@ BLOB = 3
 _KIND_NAMES = {1: b"commit", 2: b"tree", BLOB: b"blob"}
 Leaf = tuple[int, str]
 """The mode of a tree's entry that is not a directory, and its object's id in hex."""
+Changes = dict[str, tuple[Leaf | None, Leaf | None]]
+"""Path -> (before, after), modes and ids."""
 Node = dict[str, "Node | Leaf | None"]
 """Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
 
@@ -255,9 +257,7 @@ def referred(kind: int, raw: bytes) -> list[str]:
     return [oid for _, oid in parse_tree(raw).values()] if kind == 2 else []
 
 
-def differences(
-    trees: Trees, old: str | None, new: str | None, prefix: str = ""
-) -> dict[str, tuple[Leaf | None, Leaf | None]]:
+def differences(trees: Trees, old: str | None, new: str | None, prefix: str = "") -> Changes:
     """Path -> (before, after) for every file that differs between two trees.
 
     `old` and `new` are ids of trees (None: empty).  Renames are a deletion and a creation.
@@ -267,7 +267,7 @@ def differences(
     olds, news = trees.items(old), trees.items(new)
     changed = [name for name, item in news.items() if olds.get(name) != item]
     changed += [name for name in olds if name not in news]
-    found: dict[str, tuple[Leaf | None, Leaf | None]] = {}
+    found: Changes = {}
     for name, path in sorted((_text(name), name) for name in changed):
         sides = _leaf(olds.get(path)), _leaf(news.get(path))
         was, now = (side[1] if side and side[0] == TREE else None for side in sides)

@@ -7,25 +7,28 @@ knows nothing of that.  Trees have to be here: each would cost a question to the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pygit2
 
+from patchq.core.model.listing import Listing
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.faults import misconfigured
-from patchq.gate.git.objects import is_blob
-
-if TYPE_CHECKING:
-    from patchq.gate.git.repository import CommitTree, Repository
+from patchq.gate.git.objects import Changes, Leaf, is_blob
+from patchq.gate.git.transport import Transport
 
 _MARK = re.compile(r"remote\.(.*)\.(promisor|partialclonefilter)")
 _MOST_AHEAD = 256
 _REST_SECONDS = 30.0
 """A remote that did not answer is left alone so long: each question may take its time-out."""
-_FETCH_SECONDS = 60.0
+FETCH_SECONDS = 60.0
+_FETCH = (
+    *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),
+    *("--no-write-fetch-head", "--no-recurse-submodules", "--filter=blob:none", "--stdin"),
+)  # as git itself does
 _COMMITS = 100  # whose trees are looked for
 
 
@@ -59,29 +62,34 @@ def _lacks_trees(gitdir: str) -> bool:
     return b"\n?" in git.run(*words, f"--max-count={_COMMITS}").stdout
 
 
+class Objects(Protocol):
+    """The repository's objects, here and in memory."""
+
+    def has(self, oid: str) -> bool: ...
+
+    def leaf(self, root: str, path: str) -> Leaf | None: ...
+
+    def differences(self, old: str | None, new: str) -> Changes: ...
+
+
 class Promised:
     """Fetches what is missing, with more at once the more is asked for."""
 
-    def __init__(self, repo: Repository, remotes: Iterable[str]) -> None:
-        self._repo, self._remotes = repo, tuple(remotes)
+    def __init__(self, objects: Objects, remotes: Iterable[str], git: Transport) -> None:
+        self._objects, self._remotes, self._git = objects, tuple(remotes), git
         self._ahead = 0
         self._whole: str | None = None  # the tree whose files were all here last
         self._away: tuple[float, str] = (0.0, "")
 
     def fetch(self, oids: Iterable[str]) -> None:
         """Bring the objects here.  Raises `ObjectDamaged` with the remote's words."""
-        from patchq.gate.git.branches.pushing import Remote  # few clones are partial
-
-        here, memory = self._repo.raw_repository, self._repo.unwritten
-        missing = [
-            oid for oid in dict.fromkeys(oids) if memory.content(oid) is None and oid not in here
-        ]
-        if not missing or not self._remotes:
+        missing = [oid for oid in dict.fromkeys(oids) if not self._objects.has(oid)]
+        if not missing:
             return
         until, words = self._away
         if monotonic() >= until:
             for name in self._remotes:
-                done = Remote(self._repo, name, _FETCH_SECONDS).fetch_objects(missing)
+                done = self._git.run(*_FETCH, name, stdin="\n".join(missing).encode())
                 if done.code == 0:
                     return
                 words = f"{name} does not give it: {done.words}"
@@ -91,22 +99,23 @@ class Promised:
             f"see what `git fetch {self._remotes[0]}` says",
         )
 
-    def fetch_files(self, tree: CommitTree, paths: Iterable[str]) -> None:
-        """Bring files of a commit here, together."""
-        leaves = [self._repo.leaf(tree.root, path) for path in paths]
+    def fetch_files(self, root: str, paths: Iterable[str]) -> None:
+        """Bring files of a tree here, together."""
+        leaves = [self._objects.leaf(root, path) for path in paths]
         self.fetch(leaf[1] for leaf in leaves if leaf and is_blob(leaf[0]))
 
-    def read_ahead(self, tree: CommitTree, path: str, oid: str) -> None:
+    def read_ahead(self, root: str, path: str, listing: Callable[[], Listing]) -> None:
         """Bring a file here, and of a search through many those that come next."""
-        if oid in self._repo.raw_repository:
+        leaf = self._objects.leaf(root, path)
+        if leaf is None or self._objects.has(leaf[1]):
             return
         self._ahead = min(2 * self._ahead + 1, _MOST_AHEAD)
-        paths = tree.listing().paths
+        paths = listing().paths
         at = paths.index(path) if path in paths else len(paths)
-        self.fetch_files(tree, [path, *paths[at + 1 : at + self._ahead]])
+        self.fetch_files(root, [path, *paths[at + 1 : at + self._ahead]])
 
     def complete(self, root: str) -> None:
         """Bring all files of a tree here, for a program that looks at them."""
-        changed = self._repo.differences(self._whole, root)
+        changed = self._objects.differences(self._whole, root)
         self.fetch(leaf[1] for _, leaf in changed.values() if leaf and is_blob(leaf[0]))
         self._whole = root

@@ -24,11 +24,11 @@ from msgspec import Struct
 
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
+from patchq.gate.git.files import beside, make_directory
 from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.reffiles import heads, is_ref_name, packed_refs, ref_names, ref_value
 from patchq.gate.git.repository import Repository
-from patchq.gate.git.sharing import beside, make_directory
 
 _SUFFIX = ".ref"
 _NULL = "0" * 40

@@ -39,6 +39,7 @@ from patchq.gate.git.objects import (
     LINK,
     SUBMODULE,
     TREE,
+    Changes,
     CommitInfo,
     Identity,
     Leaf,
@@ -54,8 +55,9 @@ from patchq.gate.git.objects import (
     nest,
 )
 from patchq.gate.git.opening import open_handle
-from patchq.gate.git.promised import Promised, promisors
+from patchq.gate.git.promised import FETCH_SECONDS, Promised, promisors
 from patchq.gate.git.reffiles import common_directory, head_target, ref_value, ref_values
+from patchq.gate.git.transport import Transport
 from patchq.gate.git.unwritten import Unwritten
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
@@ -68,7 +70,6 @@ _FIRST = 1000
 """The priority of objects in memory; libgit2's own backends have 1 and 2."""
 _MOST_KNOWN = 1024
 State = tuple[str | None, ...]
-Changes = dict[str, tuple[Leaf | None, Leaf | None]]
 
 
 class Repository:
@@ -92,7 +93,8 @@ class Repository:
         self.commondir = common_directory(self.gitdir)
         self.bare = repo.is_bare
         remotes = promisors(repo)
-        self.promised = Promised(self, remotes) if remotes else None
+        git = Transport(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
+        self.promised = Promised(self, remotes, git) if remotes else None
         """The remotes of a partial clone."""
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
@@ -334,6 +336,10 @@ class Repository:
             raise RepositoryFault(f"{oid} is not a commit")
         return commit
 
+    def has(self, oid: str) -> bool:
+        """True if the object is here, in a file or in memory."""
+        return self.unwritten.content(oid) is not None or oid in self.raw_repository
+
     def raw(self, oid: str) -> bytes:
         """An object's content, without its header."""
         kept = self.unwritten.content(oid)
@@ -489,7 +495,7 @@ class CommitTree(Struct, frozen=True):
         if leaf is None:
             raise KeyError(path)
         if self.repo.promised is not None:
-            self.repo.promised.read_ahead(self, path, leaf[1])
+            self.repo.promised.read_ahead(self.root, path, self.listing)
         return self.repo.raw(leaf[1])
 
     def names(self, directory: str) -> tuple[str, ...]:
@@ -509,7 +515,7 @@ class CommitTree(Struct, frozen=True):
         places = [f"{at}.gitattributes" for at in above]
         inside = any(self.repo.leaf(self.root, place) for place in places)
         if inside and self.repo.promised is not None:
-            self.repo.promised.fetch_files(self, places)
+            self.repo.promised.fetch_files(self.root, places)
         return self.repo.filter_of(self.commit if inside else "", path)
 
 

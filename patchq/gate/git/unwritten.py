@@ -24,9 +24,9 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from patchq.gate.git.command import Git, plain_environment
+from patchq.gate.git.files import make_directory
 from patchq.gate.git.linklock import LinkLock, leftovers
 from patchq.gate.git.objects import object_id, referred
-from patchq.gate.git.sharing import make_directory
 
 MOST_LOOSE = 24
 """More objects at once than these are written as a pack."""

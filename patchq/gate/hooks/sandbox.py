@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from patchq.core.text.quote import decode, visible
 from patchq.gate.errors import Cancelled, HookFault
-from patchq.gate.git.sharing import childrens_umask
+from patchq.gate.git.files import childrens_umask
 from patchq.gate.hooks import mounts, supervisor
 
 MOST_OUTPUT = 64 * 1024

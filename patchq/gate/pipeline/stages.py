@@ -203,7 +203,7 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     session, choice = response.session, response.choice
     edits, tree = choice.among(parsed.edits), session.repo.tree(base.commit)
     if session.repo.promised is not None:
-        session.repo.promised.fetch_files(tree, (edit.path for edit in edits))
+        session.repo.promised.fetch_files(tree.root, (edit.path for edit in edits))
     plan = batch.plan(edits, tree, session.rules, declared=base.how == "declared")
     if plan.refused:
         base, plan = bases.infer(session, base, edits, plan)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from patchq.gate.errors import UsageError
-from patchq.gate.git.sharing import make_directory
+from patchq.gate.git.files import make_directory
 from patchq.gate.queue import spool
 from patchq.gate.queue.spool import disk_faults
 from patchq.gate.queue.store import STORE

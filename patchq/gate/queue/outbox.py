@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from patchq.gate.git.sharing import umask
+from patchq.gate.git.files import umask
 from patchq.gate.queue import spool
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.spool import Folder, extension

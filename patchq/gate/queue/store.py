@@ -22,7 +22,7 @@ from time import time_ns
 from typing import Any
 
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
-from patchq.gate.git import files, sharing
+from patchq.gate.git import files
 
 STORE, LOCKS = "store.db", "store.lock"
 """`LOCKS` has a locked byte for each session, and a new time after each event."""
@@ -329,7 +329,7 @@ class Store:
         """Make an empty file, and let those read it who may read what was refused."""
         if not os.access(path.parent, os.W_OK):
             return
-        mode = 0o660 & ~sharing.umask() if sharing.is_on() else 0o600
+        mode = 0o660 & ~files.umask() if files.is_on() else 0o600
         active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
         if shared := bool(active.st_mode & stat.S_ISGID):
             mode |= active.st_mode & 0o060

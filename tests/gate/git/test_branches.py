@@ -13,10 +13,10 @@ from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches
-from patchq.gate.git.branches.pushing import Done, redacted
 from patchq.gate.git.branches.remote import RemoteBranches
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
+from patchq.gate.git.transport import Done, redacted
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 WHO = Identity("A", "a@example.org", 1_700_000_000)

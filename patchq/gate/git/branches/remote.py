@@ -29,9 +29,10 @@ from time import monotonic
 from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, Moved
-from patchq.gate.git.branches.pushing import Done, PushAnswer, Remote
+from patchq.gate.git.branches.pushing import PushAnswer, Remote
 from patchq.gate.git.checkout import Checkout
 from patchq.gate.git.repository import Repository
+from patchq.gate.git.transport import Done
 from patchq.gate.report.message import trailers
 
 _LOG = logging.getLogger("patchq")
