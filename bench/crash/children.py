@@ -173,17 +173,17 @@ def _shown_at_once() -> None:
     """Mark files as shown without a flush that came behind them."""
     from patchq.gate.queue.archive import StoreArchive
 
-    show = StoreArchive._show
+    finish = StoreArchive._finish
 
-    def marking(archive: StoreArchive) -> None:
-        show(archive)
+    def marking(archive: StoreArchive, *, kept: bool) -> None:
+        finish(archive, kept=kept)
         written, archive._written = archive._written, []
         archive._store.each(
             "update responses set shown = 1 where number = :number",
             [{"number": number} for number in written],
         )
 
-    _replace(StoreArchive, "_show", marking)
+    _replace(StoreArchive, "_finish", marking)
 
 
 def _no_healing() -> None:

@@ -7,18 +7,19 @@ import os
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256 as digest
 from pathlib import Path
 from typing import Any
 
-from patchq.gate.errors import Busy, DiskFault, LaneLost
 from patchq.gate.git import files
-from patchq.gate.queue import Past, events, spool, store
+from patchq.gate.queue import events, spool, store
+from patchq.gate.queue.batches import Row, storable
+from patchq.gate.queue.ledger import Ledger, verdict_columns
 from patchq.gate.queue.outbox import BatchFiles, Outbox, Published
 from patchq.gate.queue.spool import disk_faults, extension, valid
-from patchq.gate.report.schema import LANDED, Report, kind_of
+from patchq.gate.queue.store import Store
+from patchq.gate.report.schema import LANDED, Report
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
@@ -37,26 +38,29 @@ _NOTHING = 1e-9
 _ENDED = "ending is not null and ending < :last order by ending desc limit :most"
 
 
-class StoreArchive:
-    """The half of `QueueEngine` that no lock and no claim is needed for; see there.
+class StoreArchive(Ledger):
+    """The queue at `root` as its files show it, and the sums over its batches.
 
     `counted` gives what a report adds to the sums.
     """
 
-    def __init__(self, root: Path, counted: Callable[[Report], Counts]) -> None:
-        self.root = root
+    _store: Store
+
+    def __init__(
+        self, root: Path, counted: Callable[[Report], Counts], is_known: Callable[[str], bool]
+    ) -> None:
         there = root.is_dir()
-        self._store = store.opened(root) if there else store.Store(None)
+        super().__init__(store.opened(root) if there else Store(None), is_known)
+        self.root = root
         self._outbox = Outbox(root, lasting=there)
         self._counted = counted
         self._session, self._session_lock = 0, -1
-        self._depth = 0
         self._pending: list[BatchFiles] = []
         """What is to be shown once the transaction is there."""
         self._written: list[int] = []
         """Rows whose files were written, and may not be durable."""
         self._durable: list[int] = []
-        self._rings = False
+        self._marked: list[int] = []
 
     @property
     def fresh(self) -> bool:
@@ -71,6 +75,7 @@ class StoreArchive:
         self._outbox.close()
         self._store.close()
 
+    @disk_faults
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""
         if not self._session:
@@ -87,45 +92,30 @@ class StoreArchive:
                 self._session_lock = store.hold(self._store.root, self._session)
         return self._session
 
-    # Writing.
+    # Showing.
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """One transaction, whose verdicts are shown behind it."""
-        if self._depth:
-            yield
-            return
-        done, self._durable = self._durable, []
-        try:
-            with self._store.transaction():
-                self._depth = 1
-                self._mark(done)
-                yield
-        except (Busy, LaneLost):  # what came before it is there
-            self._show()
-            raise
-        except BaseException:
-            self._durable += done
-            self._pending.clear()
-            raise
-        finally:
-            self._depth = 0
-        self._show()
-
-    def _mark(self, numbers: Sequence[int]) -> None:
-        if numbers:
+    def _begin(self) -> None:
+        """Mark as shown what was written before a flush."""
+        self._marked, self._durable = self._durable, []
+        if self._marked:
             self._store.each(
                 "update responses set shown = 1,"
                 " session = case state when 'ended' then null else session end"
                 " where number = :number and shown = 0",
-                [{"number": number} for number in numbers],
+                [{"number": number} for number in self._marked],
             )
 
-    def _to_show(self, batch: BatchFiles) -> None:
+    def _show(self, batch: BatchFiles) -> None:
         self._pending.append(batch)
 
-    def _show(self) -> None:
+    def _commit(self) -> None:
+        pass
+
+    def _finish(self, *, kept: bool) -> None:
         pending, self._pending = self._pending, []
+        if not kept:
+            self._durable += self._marked
+            return
         failed = None
         for batch in pending:
             try:
@@ -134,9 +124,8 @@ class StoreArchive:
                 failed = failed or error
                 continue
             self._written.append(batch.number)
-        if self._rings and self._store.root:
+        if pending and self._store.root:
             store.ring(self._store.root)
-            self._rings = False
         if failed:
             raise spool.fault(failed) from failed
 
@@ -150,10 +139,9 @@ class StoreArchive:
         for batch in self._shown(row for row in rows if row[0] not in self._written):
             self._outbox.show(batch)
             self._written.append(batch.number)
-        gone = "select number, id, name from responses where shown = 0 and state = 'gone'"
-        self._remove(row for row in self._store.all(gone) if row[0] not in self._written)
+        self._remove()
 
-    def _shown(self, rows: Iterable[store.Row]) -> Iterator[BatchFiles]:
+    def _shown(self, rows: Iterable[Row]) -> Iterator[BatchFiles]:
         for number, token, name, problem, state in rows:
             papers = self._papers(number)
             if report := spool.report(papers.get("report")):
@@ -162,10 +150,6 @@ class StoreArchive:
                 yield BatchFiles(
                     number, token, os.fsdecode(name), report, page, body, held, again=True
                 )
-
-    def _tell(self, report: Report) -> int:
-        self._rings = True
-        return events.add(self._store, report.id, str(kind_of(report)), report)
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
@@ -183,7 +167,7 @@ class StoreArchive:
         (known,) = self._store.one("select count(*) from counts") or (0,)
         rows = []
         for key, many in counts.items():
-            row = dict(zip(names, map(_sayable, key), strict=True))
+            row = dict(zip(names, map(storable, key), strict=True))
             if known >= MOST_COUNTS and not self._store.one(
                 "select many from counts where what = :what and agent = :agent and model = :model"
                 " and form = :form and value = :value",
@@ -198,122 +182,6 @@ class StoreArchive:
             " do update set many = counts.many + excluded.many",
             rows,
         )
-
-    def _put(self, number: int, **papers: bytes) -> None:
-        self._store.each(
-            "insert into papers (number, kind, data) values (:number, :kind, :data)"
-            " on conflict (number, kind) do update set data = excluded.data",
-            [{"number": number, "kind": kind, "data": data} for kind, data in papers.items()],
-        )
-
-    def _put_report(self, number: int, data: bytes, page: bytes) -> None:
-        """Keep a verdict's report, which mostly is the intended one."""
-        if not self._store.run(
-            "update papers set kind = 'report' where number = :number and kind = 'intended'"
-            " and data = :data and not exists"
-            " (select 1 from papers p where p.number = :number and p.kind = 'report')",
-            number=number,
-            data=data,
-        ):
-            self._store.run(
-                "delete from papers where number = :number and kind = 'intended'", number=number
-            )
-            self._put(number, report=data)
-        self._put(number, page=page)
-
-    def _verdict(self, report: Report) -> dict[str, object]:
-        codes = (p.code for p in report.problems if p.severity == "error")
-        return {
-            "id": report.id,
-            "verdict": report.state,
-            "now": time.time(),
-            "other": report.duplicate_of,
-            "code": next(codes, None),
-        }
-
-    # What there is.
-
-    def load(self, id: str) -> Report | None:
-        return spool.report(self._paper(id, "report"))
-
-    def body(self, id: str) -> bytes | None:
-        """See `QueueEngine.body`; None also for what was refused unread."""
-        return self._paper(id, "body") if self._paper(id, "report") else None
-
-    def _paper(self, id: str, kind: str) -> bytes | None:
-        if not _is_sayable(id):
-            return None
-        row = self._store.one(
-            "select data from papers where kind = :kind"
-            " and number = (select number from responses where id = :id)",
-            kind=kind,
-            id=id,
-        )
-        return row[0] if row else None
-
-    def _papers(self, number: int) -> dict[str, bytes]:
-        rows = self._store.all(
-            "select kind, data from papers where number = :number", number=number
-        )
-        return dict(rows)
-
-    def by_source(self, sha256: str) -> Sequence[str]:
-        return self._store.column(
-            "select id from responses r where sha256 = :sha256 and id is not null"
-            " and (state <> 'claimed' or exists (select number from papers p"
-            " where p.number = r.number and p.kind = 'intended')) order by number",
-            sha256=sha256,
-        )
-
-    def ids(self) -> Iterator[str]:
-        return iter(
-            self._store.column(
-                "select id from responses where state in ('ended', 'held', 'ending')"
-                " order by case state when 'ended' then 0 else 1 end, ending, id"
-            )
-        )
-
-    def _held_ids(self) -> list[str]:
-        return self._store.column(
-            "select id from responses where state in ('held', 'ending') order by number desc"
-        )
-
-    def older(self, limit: float) -> Iterator[str]:
-        return iter(
-            self._store.column(
-                "select id from responses where ending < :number and state = 'ended'"
-                " and ended < :limit order by ending",
-                number=int(limit * 10**9),
-                limit=limit,
-            )
-        )
-
-    def newest(self) -> Iterator[str]:
-        yield from sorted(self._held_ids(), reverse=True)
-        last = 2**63 - 1
-        while rows := self._store.all(
-            f"select id, ending from responses where {_ENDED}", last=last, most=_PIECE
-        ):
-            yield from (row[0] for row in rows)
-            last = rows[-1][1]
-
-    def ended(self, id: str) -> float | None:
-        row = _is_sayable(id) and self._store.one(
-            "select ended from responses where id = :id and state = 'ended'", id=id
-        )
-        return row[0] if row else None
-
-    def past(self, id: str) -> Past | None:
-        row = _is_sayable(id) and self._store.one(
-            "select verdict, ended, other, code from responses where id = :id and state = 'gone'",
-            id=id,
-        )
-        return Past(row[0], int(row[1]), row[2], row[3]) if row else None
-
-    def token(self, id: str) -> str | None:
-        """Return the claim that the id was given to."""
-        row = self._store.one("select token from responses where id = :id", id=id)
-        return row[0] if row else None
 
     def counts(self) -> dict[Any, float]:
         """Return the sums over all batches that ever got a verdict, removed or not."""
@@ -371,10 +239,6 @@ class StoreArchive:
         """Return what is wrong with the store's structure."""
         return self._store.problems()
 
-    def knows(self, id: str) -> bool:
-        """Return true if the id was ever given."""
-        return _is_sayable(id) and self.token(id) is not None
-
     # A store that was lost.
 
     def is_lost(self) -> bool:
@@ -398,26 +262,29 @@ class StoreArchive:
         """Enter a batch that has its verdict, and that the store does not know."""
         source, token = report.source, f"restored-{report.id}"
         with self._writing():
+            event = self._next_event()
             row = self._store.one(
                 "insert into responses"
-                " (token, name, size, sha256, problem, state, id, verdict, ended, ending, other,"
-                " code) values (:token, :name, :size, :sha256, :problem, 'ended', :id, :verdict,"
-                " :ended, :event, :other, :code) returning number",
+                " (token, name, size, sha256, problem, state, id, verdict, ended, ending, change,"
+                " other, code, proposed) values (:token, :name, :size, :sha256, :problem, 'ended',"
+                " :id, :verdict, :ended, :event, :event, :other, :code, :proposed)"
+                " returning number",
                 token=token,
                 name=os.fsencode(source.name or ""),
                 size=source.bytes or 0,
                 sha256=None if source.sha256 in ("", EMPTY) else source.sha256,
                 problem="{}" if body is None else None,
-                event=self._tell(report),
+                event=event,
                 ended=ended or time.time(),
-                **self._verdict(report),
+                **verdict_columns(report),
             )
             assert row
             papers = {} if body is None else {"body": body}
             self._put(row[0], report=spool.encode(report), page=page, **papers)
+            events.add_verdict(self._store, report, event)
             self._count_report(None, report)
             if ended is None:
-                self._to_show(BatchFiles(row[0], token, source.name or "", report, page, body))
+                self._show(BatchFiles(row[0], token, source.name or "", report, page, body))
 
     def bury(self, landed: Iterable[tuple[str, str | None, float]]) -> None:
         """Enter batches of which commits are left, so that no other gets their ids.
@@ -438,61 +305,19 @@ class StoreArchive:
     # Later states, and the end.
 
     @disk_faults
-    def rewrite(self, report: Report, markdown: str) -> None:
-        with self._writing():
-            row = self._store.one(
-                "select number, token, name, problem from responses"
-                " where id = :id and state in ('ended', 'held', 'ending')",
-                id=report.id,
-            )
-            before = self.load(report.id)
-            if row is None or before is None:
-                raise DiskFault(f"the report of {report.id} is not there any more")
-            number, token, name, problem = row
-            page = markdown.encode("utf-8", "replace")
-            self._put(number, report=spool.encode(report), page=page)
-            held = self.ended(report.id) is None
-            if events.differs(before, report):
-                self._tell(report)
-            if not held:
-                self._count_report(before, report)
-                self._store.run(
-                    "update responses set verdict = :verdict, ended = :now, other = :other,"
-                    " code = :code, shown = 0, session = :me where id = :id",
-                    me=self._me(),
-                    **self._verdict(report),
-                )
-            body = self._papers(number).get("body", b"" if problem is None else None)
-            self._to_show(
-                BatchFiles(number, token, os.fsdecode(name), report, page, body, held, again=True)
-            )
-
-    @disk_faults
     def forget(self, *ids: str) -> None:
-        going = []
-        with self._writing():
-            for id in filter(_is_sayable, ids):
-                row = self._store.one(
-                    "select number, name, ended from responses where id = :id and state = 'ended'",
-                    id=id,
-                )
-                if row:
-                    number, name, ended = row
-                    going.append((number, id, name))
-                    events.trim(self._store, int(ended * 10**9))
-                    self._store.run("delete from papers where number = :number", number=number)
-                    self._store.run(
-                        "update responses set state = 'gone', shown = 0 where number = :number",
-                        number=number,
-                    )
+        super().forget(*ids)
         self.sync()
-        self._remove(going)
+        self._remove()
 
-    def _remove(self, batches: Iterable[tuple[int, str, bytes]]) -> None:
+    def _remove(self) -> None:
         """Remove the files of batches that were forgotten."""
-        for number, id, name in batches:
-            self._outbox.remove(id, os.fsdecode(name))
-            self._written.append(number)
+        for number, id, name in self._store.all(
+            "select number, id, name from responses where shown = 0 and state = 'gone'"
+        ):
+            if number not in self._written:
+                self._outbox.remove(id, os.fsdecode(name))
+                self._written.append(number)
 
     @disk_faults
     def sync(self, *places: Path) -> None:
@@ -508,14 +333,3 @@ class StoreArchive:
             raise
         self._durable += written
         self._store.checkpoint(idle=False)
-
-
-def _is_sayable(id: str) -> bool:
-    """Return true if there can be such an id at all."""
-    with suppress(UnicodeEncodeError):
-        return valid(id) and bool(id.encode())
-    return False
-
-
-def _sayable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

@@ -11,10 +11,10 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from time import time_ns
 from typing import Any, TypedDict
 
 from patchq.gate.queue import store
+from patchq.gate.queue.batches import Database, Row
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import EventKind, Moment, Report, kind_of, waits_for_its_agent
 
@@ -57,20 +57,25 @@ def _sign(report: Report | None) -> tuple[EventKind | None, Moment | None]:
     return kind_of(report) if report else None, asked.at if asked else None
 
 
-def add(database: Store, batch: str, kind: str, report: Report | None = None) -> int:
-    """Add an event, with what the report says of the batch; return its number."""
-    said = _said(report) if report else {}
-    row = database.one(
-        "insert into events (number, batch, kind, said)"
-        " select case when coalesce(max(number), 0) < :now then :now else max(number) + 1 end,"
-        " :batch, :kind, :said from events returning number",
-        now=time_ns(),
+def add(database: Database, batch: str, kind: str) -> None:
+    """Add an event of a batch that has no report yet."""
+    database.run(
+        "insert into events (number, batch, kind, said) values"
+        " (event_number((select coalesce(max(number), 0) from events)), :batch, :kind, '{}')",
         batch=batch,
         kind=kind,
-        said=json.dumps(said, separators=(",", ":")),
     )
-    assert row
-    return int(row[0])
+
+
+def add_verdict(database: Database, report: Report, number: int) -> None:
+    """Add the event that a report tells of, under a number from `event_number`."""
+    database.run(
+        "insert into events (number, batch, kind, said) values (:number, :batch, :kind, :said)",
+        number=number,
+        batch=report.id,
+        kind=str(kind_of(report)),
+        said=json.dumps(_said(report), separators=(",", ":")),
+    )
 
 
 def _said(report: Report) -> dict[str, Any]:
@@ -84,13 +89,13 @@ def _said(report: Report) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value}
 
 
-def trim(database: Store, number: int) -> None:
+def trim(database: Database, number: int) -> None:
     """Remove the events up to that number."""
     if database.run("delete from events where number <= :number", number=number):
         database.remember(BEFORE, str(number))
 
 
-def _event(row: store.Row) -> Event:
+def _event(row: Row) -> Event:
     number, batch, kind, text = row
     said, seconds = json.loads(text), number / 10**9
     iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

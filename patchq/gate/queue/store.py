@@ -18,15 +18,15 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
-from time import time_ns
-from typing import Any
+from time import time, time_ns
 
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
 from patchq.gate.git import files
+from patchq.gate.queue.batches import Database, Row, Taken
+from patchq.gate.queue.schema import VERSION, tables
 
 STORE, LOCKS = "store.db", "store.lock"
 """`LOCKS` has a locked byte for each session, and a new time after each event."""
-VERSION = 1
 BUSY_SECONDS = 10.0
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
 _CHANGES_IDLE, _CHANGES_MOST = 2_000, 100_000
@@ -36,69 +36,13 @@ _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
 _NO_LOG = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-Row = tuple[Any, ...]
-
-SCHEMA = """
-create table meta (key text primary key, value text not null);
-create table sessions (
-    number integer primary key autoincrement,
-    host text not null,
-    pid bigint not null,
-    began double precision not null
-);
-create table responses (
-    number integer primary key autoincrement,
-    token text not null unique,
-    name bytea not null,
-    size bigint not null,
-    sha256 text,
-    problem text,
-    state text not null,
-    session bigint,
-    adopted integer not null default 0,
-    deaths integer not null default 0,
-    held_since double precision,
-    id text unique,
-    verdict text,
-    ended double precision,
-    ending bigint,
-    other text,
-    code text,
-    shown integer not null default 1
-);
-create index responses_state on responses (state, number);
-create index responses_sha256 on responses (sha256);
-create index responses_ending on responses (ending);
-create index responses_shown on responses (number) where shown = 0;
-create table papers (
-    number bigint not null, kind text not null, data bytea not null, primary key (number, kind)
-);
-create table events (
-    number integer primary key, batch text not null, kind text not null, said text not null
-);
-create table counts (
-    what text, agent text, model text, form text, value text, many double precision not null,
-    primary key (what, agent, model, form, value)
-);
-create table troubles (
-    what text primary key,
-    message text not null,
-    cure text not null,
-    since double precision not null,
-    times integer not null
-);
-"""
-"""A response is `claimed`, `held`, `ending` (held, and a session means to end it), `ended` or
-`gone` (behind retention).  Its papers are `body`, `report`, `page`, `intended`, `parcel`, `answer`
-and `choice`.  `ending` is the number of the event of its verdict; `shown` is 0 as long as its files
-in done/ or rejected/ may not be durable."""
 
 
 class Damaged(DiskFault):
     """The store's file cannot be read as a database."""
 
 
-class Store:
+class Store(Database):
     """The store beside the queue at `root`; in memory where there is no such place."""
 
     def __init__(self, root: Path | None) -> None:
@@ -120,50 +64,19 @@ class Store:
         return self._database.total_changes
 
     def all(self, statement: str, **values: object) -> list[Row]:
-        """Return the rows of a statement."""
         with self._guarded() as database:
             return database.execute(statement, values).fetchall()
 
-    def one(self, statement: str, **values: object) -> Row | None:
-        """Return the first row of a statement."""
-        with self._guarded() as database:
-            found: Row | None = database.execute(statement, values).fetchone()
-            return found
-
-    def column(self, statement: str, **values: object) -> list[Any]:
-        """Return the first value of each row."""
-        return [row[0] for row in self.all(statement, **values)]
-
     def run(self, statement: str, **values: object) -> int:
-        """Change rows; return how many."""
         with self.transaction(), self._guarded() as database:
             return database.execute(statement, values).rowcount
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
-        """Change rows by the same statement, once for each of these values."""
         with self.transaction(), self._guarded() as database:
             database.executemany(statement, rows)
 
-    def recall(self, key: str) -> str | None:
-        """Return what was remembered under the key."""
-        row = self.one("select value from meta where key = :key", key=key)
-        return row[0] if row else None
-
-    def remember(self, key: str, value: str) -> None:
-        """Keep a small text for later processes."""
-        self.run(
-            "insert into meta (key, value) values (:key, :value)"
-            " on conflict (key) do update set value = excluded.value",
-            key=key,
-            value=value,
-        )
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit what the block changes as a whole; inside another one it is part of that.
-
-        What was done before a claim turned out to be somebody else's is kept.
-        """
         with self._lock:
             if self._depth:
                 yield
@@ -194,7 +107,6 @@ class Store:
             raise
 
     def flush(self) -> None:
-        """Make durable what was committed."""
         if self.root is not None:
             with (
                 contextlib.suppress(FileNotFoundError),
@@ -241,8 +153,8 @@ class Store:
         with self._lock:
             try:
                 yield self._database
-            except sqlite3.IntegrityError:
-                raise
+            except sqlite3.IntegrityError as error:
+                raise Taken(str(error)) from error
             except sqlite3.Error as error:
                 raise self._fault(error) from error
 
@@ -312,13 +224,14 @@ class Store:
             )
         if self._writable:
             self._prepare(database, found)
-        if (root := self.root) is not None:
+        root = self.root
+        if root is not None:
             self._file = _identity(root / STORE) or (-1, -1)
-            database.create_function(
-                "alive", 1, lambda number: bool(number and alive(root, number))
-            )
-        else:
-            database.create_function("alive", 1, lambda number: False)
+        database.create_function(
+            "alive", 1, lambda number: bool(root and number and alive(root, number))
+        )
+        database.create_function("epoch", 0, time)
+        database.create_function("event_number", 1, lambda last: max(time_ns(), last + 1))
         return database
 
     def is_current(self) -> bool:
@@ -354,7 +267,7 @@ class Store:
             return
         database.execute("begin immediate")
         if database.execute("pragma user_version").fetchone() == (0,):
-            for statement in SCHEMA.split(";"):
+            for statement in tables("integer primary key autoincrement", "integer primary key"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
             self.fresh = True

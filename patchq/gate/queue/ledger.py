@@ -1,0 +1,443 @@
+"""The queue's protocol as statements that SQLite and PostgreSQL take.
+
+    claimed -> an id -> intended | flush | the ref moves | flush | verdict and event | shown
+
+Each change of a claim asks whether it is this session's still, so that a process whose claims were
+taken over changes nothing.  What a transaction has decided counts once it is there.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from msgspec.json import decode, encode
+
+from patchq.core.model.values import Generation, Problem
+from patchq.gate.errors import Busy, DiskFault, LaneLost
+from patchq.gate.queue import Claim, Parcel, events, ids, spool
+from patchq.gate.queue.batches import OPEN, Batches, Database, Row, Taken, is_storable
+from patchq.gate.queue.inbox import Snapshot, claim_of
+from patchq.gate.queue.outbox import BatchFiles
+from patchq.gate.queue.spool import valid
+from patchq.gate.report.schema import Report
+
+COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
+_NOT_MINE = (
+    "(session is null or"
+    " session <> :me and session not in (select number from sessions where alive(number)))"
+)
+_MINE_TO_END = """(
+    state in ('claimed', 'ending') and session = :me
+    or state = 'held' and (session is null or session = :me or not alive(session))
+)"""
+"""Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
+
+
+class Ledger(Batches, ABC):
+    """The half of `QueueEngine` that both databases do alike; see there.
+
+    `is_known` tells whether the repository knows an id already, whatever the queue remembers.
+    """
+
+    def __init__(self, database: Database, is_known: Callable[[str], bool]) -> None:
+        super().__init__(database)
+        self._is_known = is_known
+        self._depth = 0
+        self._own: set[str] = set()
+        """The claims that this session took, recovered or looked at."""
+        self._encodings: dict[str, tuple[Report, bytes]] = {}
+        """Reports that were intended, as JSON, by their batches."""
+        self._numbers: dict[str, int] = {}
+        """The last number behind an id that was wanted."""
+
+    # What each database does in its own way.
+
+    @abstractmethod
+    def _me(self) -> int:
+        """Return this session's number, which it gets when it is first needed."""
+
+    @abstractmethod
+    def _show(self, batch: BatchFiles) -> None:
+        """Have the batch shown as it is now, behind the transaction."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Do what belongs to the beginning of each transaction."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Do what belongs to the end of each transaction."""
+
+    @abstractmethod
+    def _finish(self, *, kept: bool) -> None:
+        """Do what follows a transaction, which was `kept` or rolled back."""
+
+    def _serves(self, lane: str) -> bool:
+        return True
+
+    def _count_report(self, before: Report | None, report: Report) -> None:
+        """Count a report, in place of the one before it if there was one."""
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Commit what the block changes as a whole; inside another one it is part of that."""
+        if self._depth:
+            yield
+            return
+        self._me()
+        kept = False
+        try:
+            with self._store.transaction():
+                self._depth = 1
+                self._begin()
+                yield
+                self._commit()
+            kept = True
+        except (Busy, LaneLost):  # what came before it is there
+            kept = True
+            raise
+        finally:
+            self._depth = 0
+            self._finish(kept=kept)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._writing():
+            yield
+
+    # A claim's life.
+
+    def _enter(
+        self,
+        claim: Claim,
+        *,
+        state: str = "claimed",
+        adopted: bool = False,
+        lane: str = "",
+        feeder: str | None = None,
+    ) -> None:
+        row = self._store.one(
+            "insert into responses (token, lane, feeder, came, name, size, sha256, problem, state,"
+            " session, adopted) values (:token, :lane, :feeder, epoch(), :name, :size, :sha256,"
+            " :problem, :state, :me, :adopted)"
+            " on conflict (token) do update set session = :me, adopted = :adopted returning number",
+            token=claim.token,
+            lane=lane,
+            feeder=feeder,
+            name=os.fsencode(claim.source.name),
+            size=claim.source.size,
+            sha256=claim.source.sha256 if claim.data else None,
+            problem=encode(claim.problem).decode() if claim.problem else None,
+            state=state,
+            me=None if state == "waiting" else self._me(),
+            adopted=int(adopted),
+        )
+        assert row
+        papers = {"body": claim.data} if claim.problem is None else {}
+        if claim.choice is not None:
+            papers["choice"] = spool.encode(claim.choice)
+        self._put(row[0], **papers)
+        if state != "waiting":
+            self._own.add(claim.token)
+
+    def recover(self) -> list[Claim]:
+        me = self._me()
+        found = self._store.all(
+            f"select {COLUMNS} from responses where {OPEN} and {_NOT_MINE} order by number", me=me
+        )
+        rows = [row for row in found if row[1] not in self._own and self._serves(row[-1])]
+        if rows:
+            with self._writing():
+                self._store.each(
+                    "update responses set adopted = 0,"
+                    " state = case state when 'ending' then 'held' else state end,"
+                    " session = case state when 'claimed' then :me end"
+                    f" where number = :number and {_NOT_MINE}",
+                    [{"number": row[0], "me": me} for row in rows],
+                )
+        claims = [self._claim(row) for row in rows]
+        self._own.update(claim.token for claim in claims)
+        return claims
+
+    def attempt(self, claims: Sequence[Claim]) -> None:
+        self._store.each(
+            "update responses set deaths = deaths + 1 where token = :token",
+            [{"token": claim.token} for claim in claims],
+        )
+
+    def _claim(self, row: Row) -> Claim:
+        number, token, name, size, problem, state, since, id, deaths, _ = row
+        papers = self._papers(number)
+        body = Snapshot(papers.get("body", b""), size)
+        if problem:
+            body = Snapshot(b"", size, decode(problem, type=Problem))
+        report, held = spool.report(papers.get("intended")), state in ("held", "ending")
+        answer = spool.decode(papers.get("answer"))
+        return claim_of(
+            token,
+            os.fsdecode(name),
+            body,
+            id=report.id if report else id if held else None,
+            intended=report,
+            held=held,
+            held_since=since if held else None,
+            generation=Generation.from_json(answer) if answer is not None else None,
+            choice=spool.decode(papers.get("choice")),
+            deaths=deaths,
+            parcel=papers.get("parcel"),
+        )
+
+    def reserve(self, claim: Claim, wanted: str) -> str:
+        if not valid(wanted):
+            raise ValueError(f"not an id: {wanted!r}")
+        while True:
+            with suppress(Taken), self._writing():  # another process took it meanwhile
+                return self._reserved(claim, wanted)
+
+    def _reserved(self, claim: Claim, wanted: str) -> str:
+        row = self._store.one("select id from responses where token = :token", token=claim.token)
+        if row and row[0]:
+            return str(row[0])
+        id = self.next_id(wanted)
+        self._change(claim, "id = :id", id=id)
+        events.add(self._store, id, "claimed")
+        return id
+
+    def next_id(self, wanted: str) -> str:
+        """Return the id that a response which asks for `wanted` would get now."""
+
+        def is_given(id: str) -> bool:
+            row = self._store.one("select number from responses where id = :id", id=id)
+            return row is not None
+
+        def is_barred(id: str) -> bool:
+            # `x.report` with the suffix `.json` would be the name of the report of `x`.
+            return id.lower().endswith(".report") or self._is_known(id) or is_given(id)
+
+        last = self._numbers.get(wanted, 0)
+        if last and is_given(ids.numbered(wanted, last)):
+            number = last + 1
+            while is_barred(ids.numbered(wanted, number)):
+                number += 1
+        else:
+            number = ids.free(wanted, is_given, is_barred)
+        if number > 1:
+            self._numbers[wanted] = number
+        return ids.numbered(wanted, number)
+
+    def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
+        answered = claim.answered(data, generation)
+        with self._writing():
+            number = self._change(
+                claim,
+                "size = :size, sha256 = :sha256",
+                size=answered.source.size,
+                sha256=answered.source.sha256 if data else None,
+            )
+            self._put(number, body=data, answer=spool.encode(generation.to_json()))
+        self._store.flush()
+        return answered
+
+    def intend(
+        self,
+        claim: Claim,
+        report: Report,
+        markdown: str | None = None,
+        parcel: Parcel | None = None,
+    ) -> None:
+        with self._writing():
+            number = self._change(
+                claim,
+                "id = :id, session = :me,"
+                " state = case state when 'held' then 'ending' else state end",
+                id=report.id,
+            )
+            papers = {"intended": self._encoded(report)}
+            if parcel is not None:
+                papers["parcel"] = parcel()
+            self._put(number, **papers)
+
+    def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        with self._writing():
+            page, data, event = _encoded(markdown), self._encoded(report), self._next_event()
+            number = self._change(
+                claim,
+                "state = 'ended', session = :me, held_since = null, id = :id, verdict = :verdict,"
+                " ended = epoch(), ending = :event, change = :event, other = :other, code = :code,"
+                " proposed = :proposed, shown = 0",
+                event=event,
+                **verdict_columns(report),
+            )
+            self._count_report(None, report)
+            events.add_verdict(self._store, report, event)
+            self._store.run(
+                "delete from papers where number = :number"
+                " and kind in ('parcel', 'answer', 'choice')",
+                number=number,
+            )
+            self._put_report(number, data, page)
+            body = claim.data if claim.problem is None else self._papers(number).get("body")
+            name, token, again = claim.source.name, claim.token, claim.held
+            self._show(
+                BatchFiles(number, token, name, report, page, body, again=again, encoded=data)
+            )
+        self._own.discard(claim.token)
+        self._encodings.pop(report.id, None)
+
+    def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        with self._writing():
+            page, event = _encoded(markdown), self._next_event()
+            number = self._change(
+                claim,
+                "state = 'held', id = :id, shown = 0, change = :event, deaths = 0,"
+                " session = case adopted when 1 then session end,"
+                " held_since = coalesce(held_since, epoch())",
+                id=report.id,
+                event=event,
+            )
+            if events.differs(self.load(report.id), report):
+                events.add_verdict(self._store, report, event)
+            self._store.run(
+                "delete from papers where number = :number and kind in ('intended', 'parcel')",
+                number=number,
+            )
+            self._put(number, report=spool.encode(report), page=page)
+            name, data = claim.source.name, claim.data
+            self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
+
+    def held(self) -> list[Claim]:
+        rows = self._store.all(
+            f"select {COLUMNS} from responses where state in ('held', 'ending') and"
+            " (adopted = 0 or session is null or session = :me or not alive(session))"
+            " order by number",
+            me=self._me(),
+        )
+        return [self._claim(row) for row in rows]
+
+    def _change(self, claim: Claim, columns: str, **values: object) -> int:
+        """Change the row of a claim that this session may end; raise if it is another one's."""
+        row = self._store.one(
+            f"update responses set {columns} where token = :token and {_MINE_TO_END}"
+            " returning number",
+            token=claim.token,
+            me=self._me(),
+            **values,
+        )
+        if row is not None:
+            return int(row[0])
+        if claim.held:
+            raise Busy(
+                f"another process gives {claim.id} its verdict", f"see `patchq show {claim.id}`"
+            )
+        raise LaneLost(
+            f"the response {claim.source.name!r} is not in hand any more: the connection was lost,"
+            " or another process took it over",
+            "nothing to do: the process that has it gives it its verdict",
+        )
+
+    def _next_event(self) -> int:
+        row = self._store.one("select event_number((select coalesce(max(number), 0) from events))")
+        assert row
+        return int(row[0])
+
+    def _encoded(self, report: Report) -> bytes:
+        known = self._encodings.get(report.id)
+        if known is None or known[0] is not report:
+            known = self._encodings[report.id] = report, spool.encode(report)
+        return known[1]
+
+    def _put_report(self, number: int, data: bytes, page: bytes) -> None:
+        """Keep a verdict's report, which mostly is the intended one."""
+        if not self._store.run(
+            "update papers set kind = 'report' where number = :number and kind = 'intended'"
+            " and data = :data and not exists"
+            " (select 1 from papers p where p.number = :number and p.kind = 'report')",
+            number=number,
+            data=data,
+        ):
+            self._store.run(
+                "delete from papers where number = :number and kind = 'intended'", number=number
+            )
+            self._put(number, report=data)
+        self._put(number, page=page)
+
+    # Later states, and the end.
+
+    def rewrite(self, report: Report, markdown: str) -> None:
+        with self._writing():
+            row = self._store.one(
+                "select number, token, name, problem, state from responses"
+                " where id = :id and state in ('ended', 'held', 'ending')",
+                id=report.id,
+            )
+            before = self.load(report.id)
+            if row is None or before is None:
+                raise DiskFault(f"the report of {report.id} is not there any more")
+            number, token, name, problem, state = row
+            page, event, ended = _encoded(markdown), self._next_event(), state == "ended"
+            self._put(number, report=spool.encode(report), page=page)
+            if events.differs(before, report):
+                events.add_verdict(self._store, report, event)
+            if ended:
+                self._count_report(before, report)
+            columns = "change = :event, shown = 0"
+            if ended:
+                columns += (
+                    ", verdict = :verdict, ended = epoch(), other = :other, code = :code,"
+                    " session = :me, proposed = case when cast(:proposed as text) is not null"
+                    " then coalesce(proposed, :proposed) end"
+                )
+            self._store.run(
+                f"update responses set {columns} where id = :id",
+                event=event,
+                me=self._me(),
+                **verdict_columns(report),
+            )
+            body = self._papers(number).get("body", b"" if problem is None else None)
+            self._show(
+                BatchFiles(
+                    *(number, token, os.fsdecode(name), report, page, body),
+                    held=not ended,
+                    again=True,
+                )
+            )
+
+    def forget(self, *ids: str) -> None:
+        with self._writing():
+            for id in filter(is_storable, ids):
+                row = self._store.one(
+                    "select number, name, ended from responses where id = :id and state = 'ended'"
+                    " and (feeder is null or shown = 1)",
+                    id=id,
+                )
+                if row:
+                    self._forget(id, *row)
+
+    def _forget(self, id: str, number: int, name: bytes, ended: float) -> None:
+        events.trim(self._store, int(ended * 10**9))
+        self._store.run("delete from papers where number = :number", number=number)
+        self._store.run(
+            "update responses set state = 'gone', proposed = null,"
+            " shown = case when feeder is null then 0 else 1 end where number = :number",
+            number=number,
+        )
+
+
+def verdict_columns(report: Report) -> Mapping[str, Any]:
+    """Return what a row says of its verdict, by its columns."""
+    codes = (p.code for p in report.problems if p.severity == "error")
+    return {
+        "id": report.id,
+        "verdict": report.state,
+        "other": report.duplicate_of,
+        "code": next(codes, None),
+        "proposed": report.commit if report.state == "proposed" else None,
+    }
+
+
+def _encoded(markdown: str) -> bytes:
+    return markdown.encode("utf-8", "replace")

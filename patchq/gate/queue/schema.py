@@ -1,0 +1,77 @@
+"""The tables of a queue, which SQLite and PostgreSQL take alike.
+
+A response is `waiting` (in a cluster), `claimed`, `held`, `ending` (held, and a session means to
+end it), `ended` or `gone` (behind retention).  Its papers are `body`, `report`, `page`, `intended`,
+`parcel`, `answer` and `choice`.
+
+`ending` is the number of the event of its verdict, and `change` a number that grows with each
+change of its report.  `shown` is 0 as long as its files in done/ or rejected/ may not be durable,
+here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
+"""
+
+from __future__ import annotations
+
+VERSION = 4
+_TABLES = """
+create table meta (key text primary key, value text not null);
+create table sessions (
+    number {serial},
+    name text not null default '',
+    host text not null,
+    pid bigint not null,
+    began double precision not null,
+    beat double precision
+);
+create table responses (
+    number {serial},
+    token text not null unique,
+    lane text not null default '',
+    feeder text,
+    came double precision,
+    name bytea not null,
+    size bigint not null,
+    sha256 text,
+    problem text,
+    state text not null,
+    session bigint,
+    adopted integer not null default 0,
+    deaths integer not null default 0,
+    held_since double precision,
+    id text unique,
+    verdict text,
+    ended double precision,
+    ending bigint,
+    change bigint,
+    other text,
+    code text,
+    proposed text,
+    shown integer not null default 1
+);
+create index responses_state on responses (state, number);
+create index responses_sha256 on responses (sha256);
+create index responses_ending on responses (ending);
+create index responses_shown on responses (number) where shown = 0;
+create index responses_proposed on responses (lane) where proposed is not null;
+create table papers (
+    number bigint not null, kind text not null, data bytea not null, primary key (number, kind)
+);
+create table events (
+    number {number}, batch text not null, kind text not null, said text not null
+);
+create table counts (
+    what text, agent text, model text, form text, value text, many double precision not null,
+    primary key (what, agent, model, form, value)
+);
+create table troubles (
+    what text primary key,
+    message text not null,
+    cure text not null,
+    since double precision not null,
+    times integer not null
+);
+"""
+
+
+def tables(serial: str, number: str) -> list[str]:
+    """Return the statements that make the tables, with a database's words for numbered keys."""
+    return _TABLES.format(serial=serial, number=number).strip().removesuffix(";").split(";")
