@@ -157,7 +157,7 @@ class Fleet:
             self.start(feeder, "watch")
         for name in names:
             self.start(name, "worker", "--name", name, **more)
-        alive = "select name from sessions where alive(id)"
+        alive = "select name from sessions where alive(number)"
         self.soon(lambda: set(names) <= {row[0] for row in self.ask(alive)}, "workers begin", 0.05)
         return names
 

@@ -50,12 +50,16 @@ class Point:
         return Trap(re.compile(self.what.encode(), re.DOTALL), self.when)
 
 
-_CLAIM, _ID = "set state = 'claimed'", "insert into ids"
-_INTEND = "set intended = v"
-_SYNC, _PUBLISH, _RECOVER = "pg_logical_emit_message", "state = 'ended'", "with dead as"
+_CLAIM, _ID = "set state = 'claimed'", "responses set id = .1 where token"
+_INTEND = "when 'held' then 'ending'"
+_SYNC, _PUBLISH, _RECOVER = (
+    "pg_logical_emit_message",
+    "set state = 'ended'",
+    "responses set adopted = 0",
+)
 POINTS = [
     Point("before claim", _CLAIM, "before"),
-    Point("after claim", "select id from responses where number", "before"),
+    Point("after claim", "select id from responses where token", "before"),
     Point("after id", _ID, "behind"),
     Point("before intend", _INTEND, "before"),
     Point("after intend", _INTEND, "behind"),
@@ -65,10 +69,12 @@ POINTS = [
     Point("after push, unheard", "^push: .*all", "behind", "push"),
     Point("before publish", _PUBLISH, "before"),
     Point("after publish", _PUBLISH, "behind"),
+    Point("before commit", "^COMMIT", "before"),
+    Point("after commit", "^COMMIT", "behind"),
     Point("before enter", "insert into responses", "before", "feeder"),
     Point("after enter", "insert into responses", "behind", "feeder"),
-    Point("before seen", "update responses r set seen", "before", "feeder"),
-    Point("after seen", "update responses r set seen", "behind", "feeder"),
+    Point("before seen", "update responses set shown = 1", "before", "feeder"),
+    Point("after seen", "update responses set shown = 1", "behind", "feeder"),
 ]
 RECOVERED = Point("after take-over", _RECOVER, "behind")
 _BY_NAME = {point.name: point for point in [*POINTS, RECOVERED]}
@@ -145,7 +151,7 @@ class Trials:
         """What everybody said last, and what the database has."""
         lines = [f"{name}: {self.fleet.log(name)}" for name in self.fleet.gates]
         for query in (
-            "select id, name, clock_timestamp() - beat, alive(id) from sessions",
+            "select number, name, epoch() - beat, alive(number) from sessions",
             "select name, session, holder(lane_key(name)) from lanes",
             "select number, name, state, session, feeder from responses where state <> 'ended'",
         ):
@@ -157,7 +163,7 @@ class Trials:
         names = {f"w{number}" for number in range(1, _WORKERS + 1)}
         feeders = [("feeder",) for _ in self.fleet.feeders]
         alive = (
-            "select name from sessions where not gone(id, 0.9) union all select 'feeder'"
+            "select name from sessions where not gone(number, 0.9) union all select 'feeder'"
             " from pg_stat_activity where application_name = 'patchq feeder'"
         )
 

@@ -95,8 +95,9 @@ def _successor(fleet: Fleet, names: list[str], number: int) -> tuple[float, floa
 
         def owner() -> tuple[int, str] | None:
             return connection.execute(
-                "select s.id, s.name from lanes l join sessions s on s.id = l.session"
-                " where l.name = 'main' and holder(lane_key('main')) = holder(session_key(s.id))"
+                "select s.number, s.name from lanes l join sessions s on s.number = l.session"
+                " where l.name = 'main'"
+                " and holder(lane_key('main')) = holder(session_key(s.number))"
             ).fetchone()
 
         old = None

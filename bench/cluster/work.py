@@ -157,6 +157,6 @@ def _warmed(fleet: Fleet, names: Collection[str], first: int) -> list[Sent]:
 
 
 _OWNERS = """
-    select distinct s.name from lanes l join sessions s on s.id = l.session
+    select distinct s.name from lanes l join sessions s on s.number = l.session
     where l.name like 'warm%'
 """

@@ -66,10 +66,11 @@ def target_of(config: Config) -> str:
 
 
 def _migrate(args: Namespace, database: str) -> int:
-    from patchq.gate.queue.postgres.database import Database, whereabouts
-    from patchq.gate.queue.postgres.schema import VERSION, migrate
+    from patchq.gate.queue.postgres.database import Server, whereabouts
+    from patchq.gate.queue.postgres.schema import migrate
+    from patchq.gate.queue.schema import VERSION
 
-    connection = Database(database, "migrate", checks=False)
+    connection = Server(database, "migrate", checks=False)
     args.opened.callback(connection.close)
     with connection.faults():
         applied = migrate(connection.connection)

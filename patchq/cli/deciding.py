@@ -4,6 +4,7 @@ branch.  Every door (command, page, MCP, `review --next`) decides by this."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -62,18 +63,19 @@ def _asked(
     unknown: UsageError | None,
 ) -> Decided:
     """Have the owner of the lane do it; without one, that of the batch, which is `unknown` here."""
-    from patchq.gate.queue.postgres.asking import Asking
+    from patchq.gate.queue.postgres import errands as far
+    from patchq.gate.queue.postgres.database import Server
 
-    with Asking(database) as asking:
-        lane = lane or asking.lane_of(errand.id)
+    with closing(Server(database, "asks")) as server:
+        lane = lane or far.lane_of(server, errand.id)
         if lane is None:
             assert unknown
             raise unknown
         words = {**errands.words_of(errand), "feeder": feeder}
-        answer = asking.ask(lane, words, cluster.SOON_SECONDS)
+        answer = far.ask(server, lane, words, cluster.SOON_SECONDS)
         if lock_owner(root) is not None:
             # Else what is looked at next is shown as it was before this.
-            asking.follow(feeder, _FOLLOWS_SECONDS)
+            far.follow(server, feeder, _FOLLOWS_SECONDS)
     decided, verdicts = errands.answered(answer)
     for verdict in verdicts:
         tell(verdict)

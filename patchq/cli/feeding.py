@@ -26,7 +26,7 @@ def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules
     """Feed until the tenure is told to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
     database, entries = _entries(args, tenure)
-    from patchq.gate.queue.postgres.listening import Listening
+    from patchq.gate.queue.postgres.waking import Listening
 
     try:
         entries.open()

@@ -24,9 +24,8 @@ from bench.cluster.gate import Gate, Statements, Trap, When
 from bench.cluster.gated import to_socket
 from bench.cluster.ground import ClusterGround
 from bench.cluster.judge import Violation, judge, same_bytes
-from bench.cluster.points import POINTS, RECOVERED, points
+from bench.cluster.points import points
 from bench.cluster.server import ServerOnce
-from patchq.gate.queue import postgres
 from tests.helpers.gitrepo import git
 
 PATCHQ = [sys.executable, "-m", "patchq"]
@@ -91,13 +90,6 @@ def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) 
     assert [(row.times, row.wrong) for row in found] == [(1, [])] * len(found)
 
 
-def test_each_point_is_said_by_the_product() -> None:
-    said = "".join(path.read_text() for path in Path(postgres.__file__).parent.glob("*.py"))
-    points = [point for point in [*POINTS, RECOVERED] if point.where != "push"]
-    assert not [point.name for point in points if not re.search(point.what, said)]
-
-
-@pytest.mark.parametrize("when", ["before", "behind"])
 def test_a_gate_keeps_a_statement_or_its_answer(own: ServerOnce, when: When) -> None:
     gate = Gate("me", partial(to_socket, own.conninfo), Statements)
     through = f"host=127.0.0.1 port={gate.port} sslmode=disable gssencmode=disable"

@@ -19,9 +19,7 @@ from time import monotonic, sleep
 from typing import Any
 
 _MODULES = ("cli.worker", "cli.feeding", "cli.watch", "gate.service.doorbell")
-_OF_CLUSTERS = tuple(
-    f"gate.queue.postgres.{module}" for module in ("engine", "entries", "listening")
-)
+_OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "entries", "waking"))
 """What is loaded when it is needed first, and here before that; clusters are an extra."""
 
 Point = tuple[str, str, signal.Signals]

@@ -55,7 +55,7 @@ class Machines:
     def serving(self, name: str) -> None:
         """Wait until the worker of that name is at the queue."""
         with psycopg.connect(self.database, autocommit=True) as connection:
-            query = "select count(*) from sessions where name = %s and alive(id)"
+            query = "select count(*) from sessions where name = %s and alive(number)"
             self.soon(lambda: connection.execute(query, [name]).fetchone() != (0,))
 
     def log(self, name: str) -> str:

@@ -70,7 +70,7 @@ class Database(ABC):
         )
 
 
-class Batches:
+class KnownBatches:
     """The half of `QueueEngine` that no lock and no claim is needed for; see there."""
 
     def __init__(self, database: Database) -> None:

@@ -27,7 +27,7 @@ from patchq.gate.queue.inbox import OPEN, Inbox, Snapshot, claim_of, snapshot
 from patchq.gate.queue.layout import PUBLIC
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import entry_name
-from patchq.gate.queue.spool import Folder, Steady, Tokens, disk_faults, valid
+from patchq.gate.queue.spool import Folder, Steady, disk_faults, valid
 from patchq.gate.report.schema import Report
 
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
@@ -54,7 +54,6 @@ class StoreQueue(StoreArchive):
         self._limit = response_bytes
         self._incoming = Folder(root / "inbox", lasting=False)
         self._inbox = Inbox(self._incoming, settle_seconds)
-        self._tokens = Tokens()
         self._lock = Lock(root / "lock")
 
     # Who works.
@@ -157,15 +156,6 @@ class StoreQueue(StoreArchive):
             cure = (fault.hint or "").partition(", then")[0]
             fault.hint = f"{cure}, then hand the response in again: it was not taken"
             raise fault from error
-
-    @disk_faults
-    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
-        body = Snapshot(data, len(data))
-        claim = claim_of(self._tokens.next(), name, body, request=False, choice=choice)
-        with self._writing():
-            self._enter(claim, adopted=True)
-        self._store.flush()
-        return claim
 
     def leave(self, claim: Claim) -> None:
         """Leave an adopted claim to whoever holds the queue's lock."""

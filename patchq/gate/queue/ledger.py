@@ -19,10 +19,10 @@ from msgspec.json import decode, encode
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.errors import Busy, DiskFault, LaneLost
 from patchq.gate.queue import Claim, Parcel, events, ids, spool
-from patchq.gate.queue.batches import OPEN, Batches, Database, Row, Taken, is_storable
+from patchq.gate.queue.batches import OPEN, Database, KnownBatches, Row, Taken, is_storable
 from patchq.gate.queue.inbox import Snapshot, claim_of
 from patchq.gate.queue.outbox import BatchFiles
-from patchq.gate.queue.spool import valid
+from patchq.gate.queue.spool import Tokens, valid
 from patchq.gate.report.schema import Report
 
 COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
@@ -37,7 +37,7 @@ _MINE_TO_END = """(
 """Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
 
 
-class Ledger(Batches, ABC):
+class Ledger(KnownBatches, ABC):
     """The half of `QueueEngine` that both databases do alike; see there.
 
     `is_known` tells whether the repository knows an id already, whatever the queue remembers.
@@ -51,6 +51,7 @@ class Ledger(Batches, ABC):
         """The claims that this session took, recovered or looked at."""
         self._encodings: dict[str, tuple[Report, bytes]] = {}
         """Reports that were intended, as JSON, by their batches."""
+        self._tokens = Tokens()
         self._numbers: dict[str, int] = {}
         """The last number behind an id that was wanted."""
 
@@ -78,6 +79,13 @@ class Ledger(Batches, ABC):
 
     def _serves(self, lane: str) -> bool:
         return True
+
+    def _place(self, claim: Claim) -> tuple[str, str | None]:
+        """Return the lane of a new claim, and the feeder that it belongs to."""
+        return "", None
+
+    def _token(self) -> str:
+        return self._tokens.next()
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
@@ -111,15 +119,16 @@ class Ledger(Batches, ABC):
 
     # A claim's life.
 
-    def _enter(
-        self,
-        claim: Claim,
-        *,
-        state: str = "claimed",
-        adopted: bool = False,
-        lane: str = "",
-        feeder: str | None = None,
-    ) -> None:
+    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+        body = Snapshot(data, len(data))
+        claim = claim_of(self._token(), name, body, request=False, choice=choice)
+        with self._writing():
+            self._enter(claim, adopted=True)
+        self._store.flush()
+        return claim
+
+    def _enter(self, claim: Claim, *, state: str = "claimed", adopted: bool = False) -> None:
+        lane, feeder = self._place(claim)
         row = self._store.one(
             "insert into responses (token, lane, feeder, came, name, size, sha256, problem, state,"
             " session, adopted) values (:token, :lane, :feeder, epoch(), :name, :size, :sha256,"
@@ -275,8 +284,7 @@ class Ledger(Batches, ABC):
             self._count_report(None, report)
             events.add_verdict(self._store, report, event)
             self._store.run(
-                "delete from papers where number = :number"
-                " and kind in ('parcel', 'answer', 'choice')",
+                "delete from papers where number = :number and kind in ('parcel', 'choice')",
                 number=number,
             )
             self._put_report(number, data, page)

@@ -115,7 +115,7 @@ class Cluster:
                 worker.turn(replace(session, branches=cast(Branches, slow)), lambda told: None)
         with psycopg.connect(self.database, autocommit=True) as connection:
             connection.execute(
-                "select pg_terminate_backend(holder(session_key(id)), 5000) from sessions"
+                "select pg_terminate_backend(holder(session_key(number)), 5000) from sessions"
             )
         return slow
 

@@ -250,7 +250,7 @@ def test_what_hooks_say_that_are_told_is_in_the_report(machines: Machines) -> No
 def test_what_many_processes_died_of_is_held(machines: Machines) -> None:
     machines.start("feeder", "watch")
     drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
-    died = "update responses set state = 'claimed', session = 99, deaths = 4 returning number"
+    died = "update responses set state = 'claimed', session = 99, deaths = 5 returning number"
     with psycopg.connect(machines.database, autocommit=True) as connection:
         machines.soon(lambda: connection.execute(died).fetchall())
     machines.start("w1", "worker", "--name", "w1")
@@ -333,7 +333,7 @@ def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
         machines.soon(
             lambda: (
                 connection.execute(
-                    "select count(*), count(*) filter (where change > seen) from responses"
+                    "select count(*), count(*) filter (where shown = 0) from responses"
                 ).fetchall()
                 == [(2, 0)]
             )

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
-from patchq.gate.queue.postgres.database import Database
+from patchq.gate.queue.postgres.database import Server
+
+_ROOT = "repository"
 
 
-def check(database: Database, repo: Repository, tip: str | None) -> None:
+def check(database: Server, repo: Repository, tip: str | None) -> None:
     """Raise `UsageError` where the tables are another repository's; note whose they are where they
     are nobody's yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
     tell."""
@@ -21,17 +23,18 @@ def check(database: Database, repo: Repository, tip: str | None) -> None:
     root = noted(database)
     if root is None and tip is not None:
         database.run(
-            "insert into repository (root) values (%s) on conflict do nothing", repo.root(tip)
+            "insert into meta (key, value) values (:key, :root) on conflict do nothing",
+            key=_ROOT,
+            root=repo.root(tip),
         )
         root = noted(database)
     if root is not None and not repo.exists(root):
         raise UsageError(*said(root))
 
 
-def noted(database: Database) -> str | None:
-    """The commit with which the default target begins, where anybody has noted it."""
-    row = database.one("select root from repository")
-    return None if row is None else str(row[0])
+def noted(database: Server) -> str | None:
+    """Return the commit with which the default target begins, if any machine has noted it."""
+    return database.recall(_ROOT)
 
 
 def said(root: str) -> tuple[str, str]:

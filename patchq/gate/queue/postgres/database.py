@@ -8,17 +8,21 @@ which owns nothing.
 from __future__ import annotations
 
 import os
+import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, LiteralString
-from weakref import WeakSet
+from functools import cache
+from threading import RLock
+from typing import Any
 
 import psycopg
 from psycopg import Connection, Cursor, conninfo, errors
 from psycopg.rows import TupleRow
 
-from patchq.gate.errors import DatabaseFault, UsageError
+from patchq.gate.errors import Busy, DatabaseFault, Fault, LaneLost, UsageError
+from patchq.gate.queue.batches import Database, Row, Taken
+from patchq.gate.queue.postgres.schema import require
 
 _PATIENCE: Mapping[str, int] = {
     "connect_timeout": 10,
@@ -100,15 +104,17 @@ def _fault(error: psycopg.Error, what: str) -> DatabaseFault:
     return DatabaseFault(f"{what}: {message}", hint, again=lost)
 
 
-_open: WeakSet[Database] = WeakSet()
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z0-9_]*)")
 
 
-class Database:
-    """The connection of one process, made when it is needed, and a session of the queue on it.
+@cache
+def translated(statement: str) -> bytes:
+    """Return the statement with its named parameters as psycopg wants them."""
+    return _PARAMETER.sub(r"%(\1)s", statement).encode()
 
-    A child that this process forks makes a connection of its own: two who speak on one would each
-    read the other's answers.
-    """
+
+class Server(Database):
+    """The connection of one process, made when it is needed, and a session of the queue on it."""
 
     def __init__(self, database: str, name: str, *, checks: bool = True) -> None:
         self.conninfo = database
@@ -116,16 +122,8 @@ class Database:
         self._checks = checks
         self._connection: Connection[TupleRow] | None = None
         self._session: int | None = None
-        self._parents: Connection[TupleRow] | None = None
-        self.forked = False
-        """Whether this is a child's, whose parent has what it had in hand."""
-        _open.add(self)
-
-    def disown(self) -> None:
-        """Leave the connection to the process that this one was forked from.  It is kept, unused:
-        its end would be told to the server."""
-        self._parents, self._connection, self._session = self._connection, None, None
-        self.forked = True
+        self._lock = RLock()
+        self._depth = 0
 
     @property
     def lost(self) -> bool:
@@ -138,10 +136,8 @@ class Database:
             self._session = None
             self._connection = connect(self.conninfo, self.name)
             if self._checks:
-                from patchq.gate.queue.postgres.schema import check
-
                 with self.faults():
-                    check(self._connection)
+                    require(self._connection)
         return self._connection
 
     @property
@@ -153,33 +149,54 @@ class Database:
                 # One statement: a row that is seen without its lock is of a dead session.
                 number, _ = self._row(
                     connection.execute(
-                        "with new as (insert into sessions (name, host, pid) values (%s, %s, %s)"
-                        " returning id) select id, pg_advisory_lock(session_key(id)) from new",
+                        "with new as (insert into sessions (name, host, pid, began)"
+                        " values (%s, %s, %s, epoch()) returning number)"
+                        " select number, pg_advisory_lock(session_key(number)) from new",
                         (self.name, socket.gethostname(), os.getpid()),
                     )
                 )
             self._session = number
         return self._session
 
-    def run(self, query: LiteralString, *values: object, **named: object) -> Cursor[TupleRow]:
-        """One statement, which is a transaction by itself."""
-        with self.faults():
-            return self.connection.execute(query, named or values)
+    def _execute(self, statement: str, values: Mapping[str, object]) -> Cursor[TupleRow]:
+        return self.connection.execute(translated(statement), values)
 
-    def all(self, query: LiteralString, *values: object, **named: object) -> list[TupleRow]:
-        with self.faults():
-            return self.connection.execute(query, named or values).fetchall()
+    def all(self, statement: str, **values: object) -> list[Row]:
+        with self._lock, self.faults():
+            return self._execute(statement, values).fetchall()
 
-    def one(self, query: LiteralString, *values: object, **named: object) -> TupleRow | None:
-        with self.faults():
-            return self.connection.execute(query, named or values).fetchone()
+    def run(self, statement: str, **values: object) -> int:
+        with self._lock, self.faults():
+            return self._execute(statement, values).rowcount
 
-    def column(self, query: LiteralString, *values: object, **named: object) -> list[Any]:
-        return [row[0] for row in self.all(query, *values, **named)]
+    def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
+        with self.transaction(), self.faults():
+            self.connection.cursor().executemany(translated(statement), list(rows))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            self._depth = 1
+            lost: Fault | None = None
+            try:
+                with self.faults(), self.connection.transaction():
+                    try:
+                        yield
+                    except (Busy, LaneLost) as fault:
+                        lost = fault
+            finally:
+                self._depth = 0
+            if lost:
+                raise lost
 
     def flush(self) -> None:
-        """Wait until everything that was committed before is on the server's disk, whoever did it:
-        a transaction that waits for that, with something to write."""
+        """Wait until all that was committed, by anyone, is on the server's disk.
+
+        This is a transaction that waits for that, with something to write.
+        """
         self.run(
             "select set_config('synchronous_commit', 'on', true),"
             " pg_logical_emit_message(true, 'patchq', '')"
@@ -192,16 +209,12 @@ class Database:
                 pass
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Statements that come true together."""
-        with self.faults(), self.connection.transaction():
-            yield
-
-    @contextmanager
     def faults(self) -> Iterator[None]:
-        """What the driver raises inside the block is told as the fault that it is."""
+        """Raise what the driver raises in the block as the fault that it is."""
         try:
             yield
+        except errors.UniqueViolation as error:
+            raise Taken(str(error)) from error
         except psycopg.Error as error:
             if isinstance(error, _LOST):
                 self.close()
@@ -217,11 +230,3 @@ class Database:
         if self._connection is not None:
             self._connection.close()
         self._connection = self._session = None
-
-
-def _disown() -> None:
-    for database in list(_open):
-        database.disown()
-
-
-os.register_at_fork(after_in_child=_disown)

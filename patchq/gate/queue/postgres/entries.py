@@ -2,27 +2,26 @@
 
 A feeder keeps each claim until it has published the verdict itself.  So it may enter what it holds
 as often as it likes: a token is entered once.  What a worker made since somebody on this machine
-asked for it (a revert's batch) has such a token as well.  What is told of is a change of a row's
-report that the feeder has not seen; it asks the database to flush before it believes one (`sync`),
-since the worker that wrote it may not have waited for that.
+asked for it (a revert's batch) has such a token as well.  A change of a report that the feeder has
+not shown is flushed before it believes it, since the worker that wrote it may not have waited.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.json import encode
 
-from patchq.core.model.values import Generation, Problem
+from patchq.core.model.values import Generation
 from patchq.gate.queue import Claim, spool
-from patchq.gate.queue.postgres.database import Database
+from patchq.gate.queue.batches import KnownBatches
+from patchq.gate.queue.postgres.database import Server
 from patchq.gate.report.schema import Report
 
 _MOST = 256
 _IDS = 1000
-_BYTES = 4 * 1024 * 1024
 
 
 class RowChange(Struct, frozen=True):
@@ -43,133 +42,131 @@ class RowResponse(Struct, frozen=True):
     generation: Generation | None
 
 
-class Entries:
+class Entries(KnownBatches):
     """The rows of the feeder with this name, on a connection of its own."""
+
+    _store: Server
 
     def __init__(
         self,
         database: str,
         feeder: str,
-        belongs: Callable[[Database], None] = lambda database: None,
+        belongs: Callable[[Server], None] = lambda database: None,
     ) -> None:
-        self._database = Database(database, "feeder")
+        super().__init__(Server(database, "feeder"))
         self._feeder = feeder
         self._belongs = belongs
 
     def enter(self, claims: Iterable[tuple[Claim, str]]) -> None:
         """Enter the claims, each with its lane, durably; those that are there stay as they are."""
-        for some in _portions(claims):
-            self._database.run(
-                """
-                with flushed as materialized (
-                    select set_config('synchronous_commit', 'on', true) as value
-                ), v as materialized (
-                    select * from unnest(
-                        %(lanes)b::text[], %(names)b::bytea[], %(data)b::bytea[],
-                        %(sizes)b::bigint[], %(choices)b::bytea[], %(problems)b::bytea[],
-                        %(ids)b::text[], %(tokens)b::text[]
-                    ) with ordinality
-                        u (lane, name, data, size, choice, problem, id, token, place)
-                ), known as (
-                    insert into lanes (name) select distinct lane from v on conflict do nothing
-                ), new as (
-                    insert into responses
-                        (lane, name, data, size, choice, problem, id, feeder, token)
-                    select lane, name, data, size, choice, problem, id, %(feeder)s, token
-                    from v order by place on conflict (feeder, token) do nothing returning lane
-                ), told as (
-                    select tell('came', lane)
-                    from (select distinct lane from new) lanes
-                ) select value, (select count(*) from told) from flushed
-                """,
-                lanes=[lane for _, lane in some],
-                names=[os.fsencode(claim.source.name) for claim, _ in some],
-                data=[claim.data for claim, _ in some],
-                sizes=[claim.source.size for claim, _ in some],
-                choices=[_coded(claim.choice) for claim, _ in some],
-                problems=[_coded(_said(claim.problem)) for claim, _ in some],
-                ids=[claim.id for claim, _ in some],
-                tokens=[claim.token for claim, _ in some],
-                feeder=self._feeder,
+        entered = [(self._token(claim), claim, lane) for claim, lane in claims]
+        lanes = [{"lane": lane} for lane in sorted({lane for *_, lane in entered})]
+        with self._store.transaction():
+            self._store.each(
+                "insert into lanes (name) values (:lane) on conflict do nothing", lanes
             )
+            self._store.each(
+                "delete from responses where token = :token",
+                [{"token": f"known-{claim.id}"} for _, claim, _ in entered if claim.id],
+            )
+            self._store.each(
+                "insert into responses"
+                " (token, lane, feeder, came, name, size, sha256, problem, state, id)"
+                " values (:token, :lane, :feeder, epoch(), :name, :size, :sha256, :problem,"
+                " 'waiting', (select cast(:id as text)"
+                " where not exists (select from responses r where r.id = :id)))"
+                " on conflict (token) do nothing",
+                [
+                    {
+                        "token": token,
+                        "lane": lane,
+                        "feeder": self._feeder,
+                        "name": os.fsencode(claim.source.name),
+                        "size": claim.source.size,
+                        "sha256": claim.source.sha256 if claim.data else None,
+                        "problem": encode(claim.problem).decode() if claim.problem else None,
+                        "id": claim.id,
+                    }
+                    for token, claim, lane in entered
+                ],
+            )
+            self._store.each(
+                "insert into papers (number, kind, data) select number, :kind, :data from responses"
+                " where token = :token and state = 'waiting' on conflict do nothing",
+                [
+                    {"token": token, "kind": kind, "data": data}
+                    for token, claim, _ in entered
+                    for kind, data in _papers(claim).items()
+                ],
+            )
+            self._store.each("select tell('came', :lane)", lanes)
+        self._store.flush()
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
-        self._belongs(self._database)
+        self._belongs(self._store)
         for start in range(0, len(ids), _IDS):
-            self._database.run(
-                "insert into ids (id) select unnest(%s::text[]) on conflict do nothing",
-                list(ids[start : start + _IDS]),
+            self._store.run(
+                "insert into responses (token, name, size, state, id)"
+                " select 'known-' || id, '', 0, 'gone', id"
+                " from unnest(cast(:ids as text[])) id on conflict do nothing",
+                ids=list(ids[start : start + _IDS]),
             )
 
     def open(self) -> None:
-        """Connect now, so that what keeps it from that, or from entering, is told at once."""
-        self._database.run("update responses set seen = seen where false")
-        self._belongs(self._database)
+        """Connect now, so that a fault which keeps it from entering is raised at once."""
+        self._store.run("update responses set shown = shown where false")
+        self._belongs(self._store)
 
     def changes(self) -> list[RowChange]:
-        """What the feeder has not seen, in its order, some of it; all of it is durable."""
-        rows = self._database.all(
-            """
-            select number, token, report, page, change from responses
-            where feeder = %s and change > seen order by change limit %s
-            """,
-            self._feeder,
-            _MOST,
+        """Return the oldest changes that the feeder has not shown; all of them are durable."""
+        rows = self._store.all(
+            "select number, token, change from responses where shown = 0 and feeder = :feeder"
+            " and state in ('ended', 'held', 'ending') order by change limit :most",
+            feeder=self._feeder,
+            most=_MOST,
         )
         if rows:
-            self._database.flush()
+            self._store.flush()
         changes = []
-        for number, token, report, page, change in rows:
-            told = spool.report(report)
-            if told is not None:
-                changes.append(RowChange(number, token, told, page.decode(), change))
+        for number, token, change in rows:
+            papers = self._papers(number)
+            report = spool.report(papers.get("report"))
+            if report is not None:
+                page = papers.get("page", b"").decode()
+                changes.append(RowChange(number, self._own_token(token), report, page, change))
         return changes
 
     def response(self, change: RowChange) -> RowResponse:
-        """What the row has for its response now."""
-        [(name, data, answer)] = self._database.all(
-            "select name, data, answer from responses where number = %s", change.number
+        """Return what the row has for its response now."""
+        [name] = self._store.column(
+            "select name from responses where number = :number", number=change.number
         )
-        asked = spool.decode(answer)
-        return RowResponse(os.fsdecode(name), data, Generation.from_json(asked) if asked else None)
+        papers = self._papers(change.number)
+        answer = spool.decode(papers.get("answer"))
+        generation = Generation.from_json(answer) if answer else None
+        return RowResponse(os.fsdecode(name), papers.get("body", b""), generation)
 
     def seen(self, changes: Sequence[RowChange]) -> None:
-        """The feeder has published these."""
-        self._database.run(
-            """
-            update responses r set seen = s.change
-            from unnest(%s::bigint[], %s::bigint[]) s (number, change)
-            where r.number = s.number and r.seen < s.change
-            """,
-            [change.number for change in changes],
-            [change.change for change in changes],
+        """Mark these changes as shown."""
+        self._store.each(
+            "update responses set shown = 1 where number = :number and change = :change",
+            [{"number": change.number, "change": change.change} for change in changes],
         )
 
     def close(self) -> None:
-        self._database.close()
+        self._store.close()
+
+    def _token(self, claim: Claim) -> str:
+        """Return the token in the database, where other feeders have theirs."""
+        return f"{claim.token}.{self._feeder}"
+
+    def _own_token(self, token: str) -> str:
+        return token.removesuffix(f".{self._feeder}")
 
 
-def _portions(claims: Iterable[tuple[Claim, str]]) -> Iterator[list[tuple[Claim, str]]]:
-    """As many at once as one statement carries well."""
-    some: list[tuple[Claim, str]] = []
-    size = 0
-    for claim, lane in claims:
-        if some and size + len(claim.data) > _BYTES:
-            yield some
-            some, size = [], 0
-        some.append((claim, lane))
-        size += len(claim.data)
-    if some:
-        yield some
-
-
-def _coded(words: Mapping[str, Any] | None) -> bytes | None:
-    return None if words is None else spool.encode(words)
-
-
-def _said(problem: Problem | None) -> dict[str, str | None] | None:
-    """Of what keeps a file from being read there is no more to say."""
-    if problem is None:
-        return None
-    return {"code": problem.code, "message": problem.message, "hint": problem.hint}
+def _papers(claim: Claim) -> dict[str, bytes]:
+    papers = {} if claim.problem else {"body": claim.data}
+    if claim.choice is not None:
+        papers["choice"] = spool.encode(claim.choice)
+    return papers

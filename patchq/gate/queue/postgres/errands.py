@@ -1,28 +1,34 @@
-"""What people asked the owner of a lane to do, as its owner finds it (see `asking`); and what the
-owner of another lane passes on, for whose answer nobody waits."""
+"""Commands of people for the owner of a lane, and its answers.
+
+The owner of another lane passes commands on as well, and nobody waits for their answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any
 
+from patchq.gate.errors import Busy
 from patchq.gate.queue import spool
-from patchq.gate.queue.postgres.database import Database
+from patchq.gate.queue.postgres.database import Server
+
+_LOOK_SECONDS = 1.0
+_PAUSE_SECONDS = 0.03
 
 
 def asked(
-    database: Database, me: int, lanes: Sequence[str]
+    server: Server, me: int, lanes: Sequence[str]
 ) -> list[tuple[int, Mapping[str, Any], bool]]:
-    """What is asked of the owner of these lanes, the session `me`: its number, its words, and
-    whether somebody has begun it before."""
-    rows = database.all(
+    """Take the open commands for these lanes: numbers, words, and true if one was begun before."""
+    rows = server.all(
         """
         with free as (
             select number, session is not null as again from errands
-            where lane = any(%(lanes)s) and answer is null
-              and session is distinct from %(me)s and not coalesce(alive(session), false)
+            where lane = any(:lanes) and answer is null
+              and session is distinct from :me and not coalesce(alive(session), false)
         ), taken as (
-            update errands d set session = %(me)s from free where d.number = free.number
+            update errands d set session = :me from free where d.number = free.number
             returning d.number, d.words, free.again
         ) select number, words, again from taken order by number
         """,
@@ -32,27 +38,28 @@ def asked(
     return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
 
 
-def answer(database: Database, me: int, number: int, words: Mapping[str, Any]) -> None:
-    """Give the answer to what `me` took, and tell that it is there."""
-    database.run(
+def answer(server: Server, me: int, number: int, words: Mapping[str, Any]) -> None:
+    """Answer a command that the session `me` took."""
+    server.run(
         """
         with done as (
-            update errands set answer = %s where number = %s and session = %s returning lane
+            update errands set answer = :answer where number = :number and session = :me
+            returning lane
         ) select tell('answer', lane) from done
         """,
-        spool.encode(words),
-        number,
-        me,
+        answer=spool.encode(words),
+        number=number,
+        me=me,
     )
 
 
-def pass_on(database: Database, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
-    """Ask it of the owner of the batch's lane, unless that is one of the `own` lanes."""
-    row = database.one(
+def pass_on(server: Server, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
+    """Give a command to the owner of the batch's lane, unless that is one of the `own` lanes."""
+    row = server.one(
         """
         with new as (
-            insert into errands (lane, words)
-            select lane, %(words)s from responses where id = %(id)s and lane <> all(%(own)s)
+            insert into errands (lane, words, asked)
+            select lane, :words, epoch() from responses where id = :id and lane <> all(:own)
             returning lane
         ) select tell('asked', lane) from new
         """,
@@ -61,3 +68,61 @@ def pass_on(database: Database, own: Sequence[str], id: str, words: Mapping[str,
         own=list(own),
     )
     return row is not None
+
+
+def lane_of(server: Server, id: str) -> str | None:
+    """Return the lane of a batch, which another machine may have entered."""
+    return next(iter(server.column("select lane from responses where id = :id", id=id)), None)
+
+
+def ask(server: Server, lane: str, words: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
+    """Give a command and return its answer.
+
+    Raises `errors.Busy` if nobody takes it up for `patience` seconds; then nobody will.
+    """
+    server.run("select listen()")
+    server.run("delete from errands where answer is not null and asked < epoch() - 86400")
+    with server.transaction():
+        server.run("set local synchronous_commit = on")
+        server.run("insert into lanes (name) values (:lane) on conflict do nothing", lane=lane)
+        [number] = server.column(
+            "insert into errands (lane, words, asked) values (:lane, :words, epoch())"
+            " returning number",
+            lane=lane,
+            words=spool.encode(words),
+        )
+        server.run("select tell('asked', :lane)", lane=lane)
+    return _answer(server, number, lane, patience)
+
+
+def _answer(server: Server, number: int, lane: str, patience: float) -> Mapping[str, Any]:
+    until = monotonic() + patience
+    while True:
+        row = server.one(
+            "select answer, alive(session) from errands where number = :number", number=number
+        )
+        if row and row[0] is not None:
+            return spool.decode(row[0]) or {}
+        if row and row[1]:
+            until = monotonic() + patience
+        elif monotonic() > until and server.column(
+            "delete from errands where number = :number and answer is null"
+            " and not coalesce(alive(session), false) returning number",
+            number=number,
+        ):
+            raise Busy(
+                f"no worker serves the branch {lane!r}, so nobody does it",
+                "see `patchq cluster status`, start a worker, then say it again",
+            )
+        server.hear(_LOOK_SECONDS)
+
+
+def follow(server: Server, feeder: str, seconds: float) -> None:
+    """Wait until that feeder has published the changes of now, for so many seconds at most."""
+    until = monotonic() + seconds
+    unseen = "from responses where shown = 0 and feeder = :feeder"
+    last = server.column(f"select max(change) {unseen}", feeder=feeder)[0]
+    while monotonic() < until and server.column(
+        f"select number {unseen} and change <= :last limit 1", feeder=feeder, last=last
+    ):
+        server.hear(_PAUSE_SECONDS)

@@ -18,27 +18,19 @@ from threading import Event, Thread
 import psycopg
 
 from patchq.gate.errors import Fault
-from patchq.gate.queue.postgres.database import Database, connect
+from patchq.gate.queue.postgres.database import Server, connect, translated
 
 _LOG = logging.getLogger("patchq")
 _BEATS = 4
 """So many in the time after which somebody counts as frozen."""
-
-
-def drop_claims(database: Database, session: int) -> None:
-    """Leave what the session has in hand to whoever comes first, and count no death for it."""
-    database.run(
-        "update responses set session = null"
-        " where session = %s and state in ('claimed', 'ending') and not adopted",
-        session,
-    )
+_BEAT = "update sessions set beat = epoch() where number = :session"
 
 
 class Lanes:
     """The lanes of one session, all of which match one of the `patterns`."""
 
-    def __init__(self, database: Database, patterns: Sequence[str], takeover: float) -> None:
-        self._database = database
+    def __init__(self, server: Server, patterns: Sequence[str], takeover: float) -> None:
+        self._server = server
         self._patterns = patterns
         self._takeover = takeover
         self._session: int | None = None
@@ -47,7 +39,7 @@ class Lanes:
     @property
     def own(self) -> list[str]:
         """The lanes that this session owns now."""
-        if self._database.lost or self._session != self._database.session:
+        if self._server.lost or self._session != self._server.session:
             self._own.clear()
         return sorted(self._own)
 
@@ -61,22 +53,32 @@ class Lanes:
 
     def enter(self, lane: str) -> None:
         """Let others know that there is such a lane."""
-        self._database.run("insert into lanes (name) values (%s) on conflict do nothing", lane)
+        self._server.run(
+            "insert into lanes (name) values (:lane) on conflict do nothing", lane=lane
+        )
+
+    def drop_claims(self, session: int) -> None:
+        """Leave what the session has in hand to whoever comes first."""
+        self._server.run(
+            "update responses set session = null"
+            " where session = :session and state in ('claimed', 'ending') and adopted = 0",
+            session=session,
+        )
 
     def take(self, lane: str) -> bool:
         """Own the lane, unless somebody does who lives."""
         if lane in self.own:
             return True
-        session = self._database.session
+        session = self._server.session
         if not self._locked(lane) and not (self._end_frozen(lane) and self._locked(lane)):
             return False
         self._session = session
         self._own.add(lane)
-        self._database.run(
-            "insert into lanes (name, session, since) values (%s, %s, clock_timestamp())"
+        self._server.run(
+            "insert into lanes (name, session, since) values (:lane, :session, epoch())"
             " on conflict (name) do update set session = excluded.session, since = excluded.since",
-            lane,
-            session,
+            lane=lane,
+            session=session,
         )
         return True
 
@@ -89,7 +91,7 @@ class Lanes:
             found = self._first_free([lane])
         if found is None:
             return False
-        self._session = self._database.session
+        self._session = self._server.session
         self._own.add(lane)
         if found[1]:
             self.leave([lane])
@@ -99,11 +101,10 @@ class Lanes:
         """Own the lane in which something waits the longest, of those that nobody owns, if there is
         one.  One that somebody left with claims is recovered first."""
         own = self.own
-        rows = self._database.all(
+        rows = self._server.all(
             """
             select l.name, exists (
-                select from sessions
-                where beat < clock_timestamp() - make_interval(secs => %(takeover)s) and alive(id)
+                select from sessions where beat < epoch() - :takeover and alive(number)
             ) from lanes l, lateral (
                 (select came from responses
                 where lane = l.name and state = 'waiting' order by number limit 1)
@@ -111,7 +112,7 @@ class Lanes:
                 (select asked from errands
                 where lane = l.name and answer is null order by number limit 1)
             ) first (since)
-            where l.name <> all(%(own)s)
+            where l.name <> all(:own)
             group by l.name order by min(first.since)
             """,
             own=own,
@@ -123,7 +124,7 @@ class Lanes:
                 self._end_frozen(lane)
         while lanes and (found := self._first_free(lanes)):
             lane, left = found
-            self._session = self._database.session
+            self._session = self._server.session
             self._own.add(lane)
             if not left:
                 return
@@ -133,25 +134,25 @@ class Lanes:
     def _first_free(self, lanes: Sequence[str]) -> tuple[str, bool] | None:
         """The first lane of which the lock was to be had, and whether somebody left claims there.
         The locks are tried one by one, as far as the limit needs."""
-        row = self._database.one(
+        row = self._server.one(
             """
             with locked as materialized (
-                select name from unnest(%(lanes)s::text[]) name
+                select name from unnest(cast(:lanes as text[])) name
                 where pg_try_advisory_lock(lane_key(name)) limit 1
             ), behind as materialized (
                 select from (
                     select distinct r.session from responses r, locked
                     where r.lane = locked.name and r.state in ('claimed', 'ending')
-                      and r.session is distinct from %(me)s
+                      and r.session is distinct from :me
                     offset 0
-                ) others where gone(session, %(takeover)s)
+                ) others where gone(session, :takeover)
             ), noted as (
-                update lanes l set session = %(me)s, since = clock_timestamp() from locked
+                update lanes l set session = :me, since = epoch() from locked
                 where l.name = locked.name and not exists (select from behind)
             ) select name, exists (select from behind) from locked
             """,
             lanes=lanes,
-            me=self._database.session,
+            me=self._server.session,
             takeover=self._takeover,
         )
         return None if row is None else (row[0], row[1])
@@ -159,49 +160,49 @@ class Lanes:
     def orphaned(self) -> bool:
         """Whether somebody left claims in a lane that this session may own, or held ones alone in
         one that nobody looks at any more."""
-        lanes = self._database.column(
+        lanes = self._server.column(
             """
             select lane from (
                 select distinct lane, session from responses
-                where state in ('claimed', 'ending') and session is distinct from %(me)s
+                where state in ('claimed', 'ending') and session is distinct from :me
                 offset 0
-            ) others where gone(session, %(takeover)s)
+            ) others where gone(session, :takeover)
             union
             select l.name from lanes l
             where exists (select from responses where lane = l.name and state = 'held')
-              and (holder(lane_key(l.name)) is null or gone(l.session, %(takeover)s))
+              and (holder(lane_key(l.name)) is null or gone(l.session, :takeover))
             """,
-            me=self._database.session,
+            me=self._server.session,
             takeover=self._takeover,
         )
         own = self.own
         return any(lane in own for lane in lanes) or bool(self.wanted(lanes))
 
     def _locked(self, lane: str) -> bool:
-        row = self._database.one("select pg_try_advisory_lock(lane_key(%s))", lane)
+        row = self._server.one("select pg_try_advisory_lock(lane_key(:lane))", lane=lane)
         return bool(row and row[0])
 
     def _end_frozen(self, lane: str) -> bool:
         """Have the server end whoever holds the lock, if that one does not beat any more.  What it
         had in hand was not what froze it, so this is no death of its claims."""
-        row = self._database.one(
+        row = self._server.one(
             """
-            select s.id, s.name, s.host from sessions s
-            where s.beat < clock_timestamp() - make_interval(secs => %s)
-              and holder(session_key(s.id)) = holder(lane_key(%s))
+            select s.number, s.name, s.host from sessions s
+            where s.beat < epoch() - :takeover
+              and holder(session_key(s.number)) = holder(lane_key(:lane))
             """,
-            self._takeover,
-            lane,
+            takeover=self._takeover,
+            lane=lane,
         )
         if row is None:
             return False
-        drop_claims(self._database, row[0])
-        self._database.run(
-            "select pg_terminate_backend(holder(lane_key(%(lane)s)), 2000)"
-            " where holder(session_key(%(id)s)) = holder(lane_key(%(lane)s))",
-            id=row[0],
+        self._server.run(  # first, as it may be frozen inside a transaction that locks rows
+            "select pg_terminate_backend(holder(lane_key(:lane)), 2000)"
+            " where holder(session_key(:session)) = holder(lane_key(:lane))",
+            session=row[0],
             lane=lane,
         )
+        self.drop_claims(row[0])
         _LOG.warning(
             "worker %s on %s did not beat for %g s, so its connection was ended: lane %s",
             row[1],
@@ -214,7 +215,7 @@ class Lanes:
     def leave(self, lanes: Iterable[str]) -> None:
         """Let others own these."""
         for lane in set(lanes).intersection(self.own):
-            self._database.run("select pg_advisory_unlock(lane_key(%s))", lane)
+            self._server.run("select pg_advisory_unlock(lane_key(:lane))", lane=lane)
             self._own.discard(lane)
 
     def leave_idle(self, kept: Container[str]) -> None:
@@ -222,16 +223,16 @@ class Lanes:
         own = [lane for lane in self.own if lane not in kept]
         if own:
             self._own.difference_update(
-                self._database.column(
+                self._server.column(
                     """
                     with idle as materialized (
-                        select lane from unnest(%s::text[]) lane where not exists (
+                        select lane from unnest(cast(:own as text[])) lane where not exists (
                             select from responses r
                             where r.lane = lane.lane and state in ('claimed', 'held', 'ending')
                         )
                     ) select lane from idle where pg_advisory_unlock(lane_key(lane))
                     """,
-                    own,
+                    own=own,
                 )
             )
 
@@ -239,12 +240,12 @@ class Lanes:
 class Beat:
     """Says, on a connection and a thread of its own, that this process is not frozen."""
 
-    def __init__(self, database: Database, takeover: float) -> None:
-        self._conninfo, self._name = database.conninfo, database.name
+    def __init__(self, server: Server, takeover: float) -> None:
+        self._conninfo, self._name = server.conninfo, server.name
         self._pause = takeover / _BEATS
         self._stop = Event()
-        self._session = database.session
-        database.run("update sessions set beat = clock_timestamp() where id = %s", self._session)
+        self._session = server.session
+        server.run(_BEAT, session=self._session)
         self._thread = Thread(target=self._run, name="patchq-beat", daemon=True)
         self._thread.start()
 
@@ -255,10 +256,7 @@ class Beat:
                 connect(self._conninfo, f"{self._name} beat") as connection,
             ):
                 while not self._stop.wait(self._pause):
-                    connection.execute(
-                        "update sessions set beat = clock_timestamp() where id = %s",
-                        (self._session,),
-                    )
+                    connection.execute(translated(_BEAT), {"session": self._session})
             self._stop.wait(self._pause)
 
     def stop(self) -> None:

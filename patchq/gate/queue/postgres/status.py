@@ -9,26 +9,24 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from patchq.gate.queue.postgres.belonging import noted
-from patchq.gate.queue.postgres.database import Database, whereabouts
-from patchq.gate.queue.postgres.schema import VERSION
+from patchq.gate.queue.postgres.database import Server, whereabouts
+from patchq.gate.queue.schema import VERSION
 
 _LANES = """
-    select l.name, s.name, s.host, s.pid,
-        extract(epoch from clock_timestamp() - s.beat)::float8,
+    select l.name, s.name, s.host, s.pid, epoch() - s.beat,
         count(r) filter (where r.state = 'waiting'),
         count(r) filter (where r.state in ('claimed', 'ending')),
         count(r) filter (where r.state = 'held'),
-        extract(epoch from clock_timestamp()
-            - min(r.came) filter (where r.state = 'waiting'))::float8
+        epoch() - min(r.came) filter (where r.state = 'waiting')
     from lanes l
-    left join sessions s on holder(session_key(s.id)) = holder(lane_key(l.name))
-    left join responses r on r.lane = l.name and r.state <> 'ended'
-    group by l.name, s.id order by l.name
+    left join sessions s on holder(session_key(s.number)) = holder(lane_key(l.name))
+    left join responses r
+        on r.lane = l.name and r.state in ('waiting', 'claimed', 'held', 'ending')
+    group by l.name, s.number order by l.name
 """
 _WORKERS = """
-    select id, name, host, pid, extract(epoch from clock_timestamp() - began)::float8,
-        extract(epoch from clock_timestamp() - beat)::float8
-    from sessions where beat is not null and alive(id) order by host, name, id
+    select number, name, host, pid, epoch() - began, epoch() - beat
+    from sessions where beat is not null and alive(number) order by host, name, number
 """
 
 
@@ -81,9 +79,9 @@ class ClusterState(Struct, frozen=True):
 
 def check_rights(database: str) -> None:
     """Raise the fault that would keep a worker or a feeder from writing."""
-    connection = Database(database, "status")
+    connection = Server(database, "status")
     try:
-        connection.run("update responses set seen = seen where false")
+        connection.run("update responses set shown = shown where false")
         connection.run("update sessions set beat = beat where false")
     finally:
         connection.close()
@@ -91,7 +89,7 @@ def check_rights(database: str) -> None:
 
 def look(database: str) -> ClusterState:
     """Ask the database; raises the fault that keeps it from answering."""
-    connection = Database(database, "status")
+    connection = Server(database, "status")
     try:
         lanes = [
             LaneState(
@@ -114,8 +112,8 @@ def look(database: str) -> ClusterState:
         connection.close()
 
 
-def _ahead(database: Database) -> float:
+def _ahead(database: Server) -> float:
     """By how many seconds this machine's clock is ahead of the database's."""
     before = time()
-    [there] = database.column("select extract(epoch from clock_timestamp())::float8")
+    [there] = database.column("select epoch()")
     return float((before + time()) / 2 - there)

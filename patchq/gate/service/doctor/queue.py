@@ -17,6 +17,7 @@ from patchq.gate.git.faults import FSCK
 from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.land.worker import MOST_DEATHS, waits_for_mending
 from patchq.gate.queue import spool, store
+from patchq.gate.queue.batches import Row
 from patchq.gate.queue.layout import PUBLIC
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.spool import claimed
@@ -270,7 +271,7 @@ def _daemon(root: Path) -> Iterator[Finding]:
         yield Finding("queue.held", "ok", f"{held} batches are held; `patchq status` says why")
 
 
-def _report(found: Store, row: store.Row) -> Report | None:
+def _report(found: Store, row: Row) -> Report | None:
     paper = "select data from papers where number = :number and kind = 'report'"
     data = found.one(paper, number=row[0])
     return spool.report(data[0]) if data else None
