@@ -66,11 +66,11 @@ def target_of(config: Config) -> str:
 
 
 def _migrate(args: Namespace, database: str) -> int:
-    from patchq.gate.queue.postgres.database import Server, whereabouts
+    from patchq.gate.queue.postgres.database import DatabaseServer, whereabouts
     from patchq.gate.queue.postgres.schema import migrate
     from patchq.gate.queue.schema import VERSION
 
-    connection = Server(database, "migrate", checks=False)
+    connection = DatabaseServer(database, "migrate", checks=False)
     args.opened.callback(connection.close)
     with connection.faults():
         applied = migrate(connection.connection)

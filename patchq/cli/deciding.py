@@ -64,9 +64,9 @@ def _asked(
 ) -> Decided:
     """Have the owner of the lane do it; without one, that of the batch, which is `unknown` here."""
     from patchq.gate.queue.postgres import errands as far
-    from patchq.gate.queue.postgres.database import Server
+    from patchq.gate.queue.postgres.database import DatabaseServer
 
-    with closing(Server(database, "asks")) as server:
+    with closing(DatabaseServer(database, "asks")) as server:
         lane = lane or far.lane_of(server, errand.id)
         if lane is None:
             assert unknown

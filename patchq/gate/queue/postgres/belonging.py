@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
-from patchq.gate.queue.postgres.database import Server
+from patchq.gate.queue.postgres.database import DatabaseServer
 
 _ROOT = "repository"
 
 
-def check(database: Server, repo: Repository, tip: str | None) -> None:
+def check(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
     """Raise `UsageError` where the tables are another repository's; note whose they are where they
     are nobody's yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
     tell."""
@@ -32,7 +32,7 @@ def check(database: Server, repo: Repository, tip: str | None) -> None:
         raise UsageError(*said(root))
 
 
-def noted(database: Server) -> str | None:
+def noted(database: DatabaseServer) -> str | None:
     """Return the commit with which the default target begins, if any machine has noted it."""
     return database.recall(_ROOT)
 

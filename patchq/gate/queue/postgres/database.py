@@ -113,7 +113,7 @@ def translated(statement: str) -> bytes:
     return _PARAMETER.sub(r"%(\1)s", statement).encode()
 
 
-class Server(Database):
+class DatabaseServer(Database):
     """The connection of one process, made when it is needed, and a session of the queue on it."""
 
     def __init__(self, database: str, name: str, *, checks: bool = True) -> None:

@@ -27,7 +27,7 @@ from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
 from patchq.gate.queue.ledger import COLUMNS, Ledger
 from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.postgres import errands
-from patchq.gate.queue.postgres.database import Server
+from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
 
@@ -44,7 +44,7 @@ class PostgresQueue(Ledger):
     repository's.  The others are those of `StoreQueue`.
     """
 
-    _store: Server
+    _store: DatabaseServer
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class PostgresQueue(Ledger):
         beats: bool = False,
         response_bytes: int = 2 * 1024 * 1024,
         is_known: Callable[[str], bool] = lambda id: False,
-        belongs: Callable[[Server], None] = lambda database: None,
+        belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
-        super().__init__(Server(database, name), is_known)
+        super().__init__(DatabaseServer(database, name), is_known)
         self._lanes = Lanes(self._store, lanes, takeover_seconds)
         self._lane_of = lane_of
         self._takeover = takeover_seconds

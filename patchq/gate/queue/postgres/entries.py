@@ -17,7 +17,7 @@ from msgspec.json import encode
 from patchq.core.model.values import Generation
 from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.batches import KnownBatches
-from patchq.gate.queue.postgres.database import Server
+from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.report.schema import Report
 
 _MOST = 256
@@ -45,15 +45,15 @@ class RowResponse(Struct, frozen=True):
 class Entries(KnownBatches):
     """The rows of the feeder with this name, on a connection of its own."""
 
-    _store: Server
+    _store: DatabaseServer
 
     def __init__(
         self,
         database: str,
         feeder: str,
-        belongs: Callable[[Server], None] = lambda database: None,
+        belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
-        super().__init__(Server(database, "feeder"))
+        super().__init__(DatabaseServer(database, "feeder"))
         self._feeder = feeder
         self._belongs = belongs
 

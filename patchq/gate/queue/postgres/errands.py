@@ -11,14 +11,14 @@ from typing import Any
 
 from patchq.gate.errors import Busy
 from patchq.gate.queue import spool
-from patchq.gate.queue.postgres.database import Server
+from patchq.gate.queue.postgres.database import DatabaseServer
 
 _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 0.03
 
 
 def asked(
-    server: Server, me: int, lanes: Sequence[str]
+    server: DatabaseServer, me: int, lanes: Sequence[str]
 ) -> list[tuple[int, Mapping[str, Any], bool]]:
     """Take the open commands for these lanes: numbers, words, and true if one was begun before."""
     rows = server.all(
@@ -38,7 +38,7 @@ def asked(
     return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
 
 
-def answer(server: Server, me: int, number: int, words: Mapping[str, Any]) -> None:
+def answer(server: DatabaseServer, me: int, number: int, words: Mapping[str, Any]) -> None:
     """Answer a command that the session `me` took."""
     server.run(
         """
@@ -53,7 +53,7 @@ def answer(server: Server, me: int, number: int, words: Mapping[str, Any]) -> No
     )
 
 
-def pass_on(server: Server, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
+def pass_on(server: DatabaseServer, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
     """Give a command to the owner of the batch's lane, unless that is one of the `own` lanes."""
     row = server.one(
         """
@@ -70,12 +70,14 @@ def pass_on(server: Server, own: Sequence[str], id: str, words: Mapping[str, Any
     return row is not None
 
 
-def lane_of(server: Server, id: str) -> str | None:
+def lane_of(server: DatabaseServer, id: str) -> str | None:
     """Return the lane of a batch, which another machine may have entered."""
     return next(iter(server.column("select lane from responses where id = :id", id=id)), None)
 
 
-def ask(server: Server, lane: str, words: Mapping[str, Any], patience: float) -> Mapping[str, Any]:
+def ask(
+    server: DatabaseServer, lane: str, words: Mapping[str, Any], patience: float
+) -> Mapping[str, Any]:
     """Give a command and return its answer.
 
     Raises `errors.Busy` if nobody takes it up for `patience` seconds; then nobody will.
@@ -95,7 +97,7 @@ def ask(server: Server, lane: str, words: Mapping[str, Any], patience: float) ->
     return _answer(server, number, lane, patience)
 
 
-def _answer(server: Server, number: int, lane: str, patience: float) -> Mapping[str, Any]:
+def _answer(server: DatabaseServer, number: int, lane: str, patience: float) -> Mapping[str, Any]:
     until = monotonic() + patience
     while True:
         row = server.one(
@@ -117,7 +119,7 @@ def _answer(server: Server, number: int, lane: str, patience: float) -> Mapping[
         server.hear(_LOOK_SECONDS)
 
 
-def follow(server: Server, feeder: str, seconds: float) -> None:
+def follow(server: DatabaseServer, feeder: str, seconds: float) -> None:
     """Wait until that feeder has published the changes of now, for so many seconds at most."""
     until = monotonic() + seconds
     unseen = "from responses where shown = 0 and feeder = :feeder"

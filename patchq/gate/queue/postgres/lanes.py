@@ -18,7 +18,7 @@ from threading import Event, Thread
 import psycopg
 
 from patchq.gate.errors import Fault
-from patchq.gate.queue.postgres.database import Server, connect, translated
+from patchq.gate.queue.postgres.database import DatabaseServer, connect, translated
 
 _LOG = logging.getLogger("patchq")
 _BEATS = 4
@@ -29,7 +29,7 @@ _BEAT = "update sessions set beat = epoch() where number = :session"
 class Lanes:
     """The lanes of one session, all of which match one of the `patterns`."""
 
-    def __init__(self, server: Server, patterns: Sequence[str], takeover: float) -> None:
+    def __init__(self, server: DatabaseServer, patterns: Sequence[str], takeover: float) -> None:
         self._server = server
         self._patterns = patterns
         self._takeover = takeover
@@ -240,7 +240,7 @@ class Lanes:
 class Beat:
     """Says, on a connection and a thread of its own, that this process is not frozen."""
 
-    def __init__(self, server: Server, takeover: float) -> None:
+    def __init__(self, server: DatabaseServer, takeover: float) -> None:
         self._conninfo, self._name = server.conninfo, server.name
         self._pause = takeover / _BEATS
         self._stop = Event()

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from patchq.gate.queue.postgres.belonging import noted
-from patchq.gate.queue.postgres.database import Server, whereabouts
+from patchq.gate.queue.postgres.database import DatabaseServer, whereabouts
 from patchq.gate.queue.schema import VERSION
 
 _LANES = """
@@ -79,7 +79,7 @@ class ClusterState(Struct, frozen=True):
 
 def check_rights(database: str) -> None:
     """Raise the fault that would keep a worker or a feeder from writing."""
-    connection = Server(database, "status")
+    connection = DatabaseServer(database, "status")
     try:
         connection.run("update responses set shown = shown where false")
         connection.run("update sessions set beat = beat where false")
@@ -89,7 +89,7 @@ def check_rights(database: str) -> None:
 
 def look(database: str) -> ClusterState:
     """Ask the database; raises the fault that keeps it from answering."""
-    connection = Server(database, "status")
+    connection = DatabaseServer(database, "status")
     try:
         lanes = [
             LaneState(
@@ -112,7 +112,7 @@ def look(database: str) -> ClusterState:
         connection.close()
 
 
-def _ahead(database: Server) -> float:
+def _ahead(database: DatabaseServer) -> float:
     """By how many seconds this machine's clock is ahead of the database's."""
     before = time()
     [there] = database.column("select epoch()")

@@ -17,7 +17,7 @@ from time import monotonic
 import psycopg
 
 from patchq.gate.errors import Fault
-from patchq.gate.queue.postgres.database import Server, connect
+from patchq.gate.queue.postgres.database import DatabaseServer, connect
 
 Concerns = Callable[[str, str], bool]
 """Returns true for a word and a lane that are to wake this process."""
@@ -27,7 +27,7 @@ _PAUSE_SECONDS = 1.0
 class Waking:
     """The notices on a server's connection; `close` ends it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: DatabaseServer) -> None:
         self._server = server
         self._listens: int | None = None
         self._news: deque[str] = deque()
