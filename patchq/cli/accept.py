@@ -12,7 +12,7 @@ from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Fault
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept
 
@@ -29,7 +29,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
     session = opening.open_session(args, targeted=False)
-    ids = several.chosen(args, session, traces.waiting)
+    ids = several.chosen(args, session, history.waiting)
     only = None if args.only is None else tuple(sorted(args.only))
     without = tuple(sorted(args.without or ()))
 

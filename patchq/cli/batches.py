@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from patchq.gate.errors import ObjectDamaged
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.traces import Sighting
+from patchq.gate.pipeline.history import Sighting
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
@@ -25,7 +25,7 @@ def find(context: RepoContext, id: str) -> tuple[Report, str]:
         return report, ""
     if known := from_git.gone(context, [id]):
         return known[id]
-    raise traces.unknown(context, id)
+    raise history.unknown(context, id)
 
 
 def pending(context: RepoContext, id: str) -> Pending | None:
@@ -36,7 +36,7 @@ def pending(context: RepoContext, id: str) -> Pending | None:
 
 def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
     """The report with the state that the repository shows now, and how it came to it."""
-    now = traces.observe(context, report)
+    now = history.observe(context, report)
     return as_it_stands(context, report, now), "; ".join(filter(None, (now.note, *notes)))
 
 
@@ -46,7 +46,7 @@ def as_it_stands(context: RepoContext, report: Report, now: Sighting) -> Report:
     changes: dict[str, Any] = {}
     if now.commit and now.commit != report.commit and has_commit(report):
         with suppress(ObjectDamaged):  # the note says so
-            changes = traces.as_changed(context, report, now.commit)
+            changes = history.as_changed(context, report, now.commit)
     if not changes:
         return replace(report, state=now.state)
     made = document.with_state(report, report.state, **changes)  # as much as a report holds

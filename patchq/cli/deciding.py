@@ -11,7 +11,7 @@ from pathlib import Path
 from patchq.cli import cluster
 from patchq.gate.errors import UsageError
 from patchq.gate.land import worker
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.review import errands
@@ -48,7 +48,7 @@ def begun(
         root=session.queue_root,
         feeder=feeder_name(session.queue_root),
         lane=report.target or session.target if report else None,
-        unknown=None if report else traces.unknown(session, errand.id),
+        unknown=None if report else history.unknown(session, errand.id),
     )
 
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import accept, arguments, deciding, opening, several
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
 from patchq.gate.review.errands import Discard
@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
 
 
 def _eligible(context: RepoContext) -> Iterator[Report]:
-    yield from traces.waiting(context)
+    yield from history.waiting(context)
     for claim in context.queue.held():
         if claim.id and (report := context.queue.load(claim.id)):
             yield report

@@ -8,8 +8,8 @@ from time import monotonic
 
 from patchq.cli import cluster
 from patchq.gate.errors import Busy, UsageError
-from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.session import Choice, Session
+from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report

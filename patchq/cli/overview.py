@@ -8,7 +8,7 @@ from patchq.cli import output, parsing, places
 from patchq.cli.verbs import VERBS
 from patchq.gate.errors import Fault
 from patchq.gate.git import records
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.queue.lock import lock_owner
 
 
@@ -27,7 +27,7 @@ def _next(args: Namespace) -> str:
         if not context.queue_root.is_dir():
             return "`patchq init` makes the queue of this repository"
         works, waits = lock_owner(context.queue_root) is not None, context.queue.depth()
-        proposed = len(traces.ids(context.repo, records.WAITING))
+        proposed = len(history.ids(context.repo, records.WAITING))
     except Fault as fault:
         return "; ".join(filter(None, (fault.message, fault.hint)))
     if waits and not works:

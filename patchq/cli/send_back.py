@@ -8,7 +8,7 @@ from patchq.cli import arguments, deciding, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
     several.only_one(args, "comments")
     said = tuple(drafts(args))
     session = opening.open_session(args, targeted=False)
-    ids = several.chosen(args, session, traces.waiting)
+    ids = several.chosen(args, session, history.waiting)
 
     def send(id: str) -> int:
         errand = SendBack(id, said, session.identity().name)

@@ -12,7 +12,7 @@ from patchq.cli.telling import tell
 from patchq.core.model.names import nearest
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
 
@@ -41,8 +41,8 @@ def chosen(
             )
         ids = list(dict.fromkeys(args.ids))
         for id in ids if len(ids) > 1 else ():
-            if not traces.is_known(context, id):
-                raise traces.unknown(context, id)
+            if not history.is_known(context, id):
+                raise history.unknown(context, id)
         return ids
     if args.ids:
         raise UsageError("--all-from names the batches already", "leave the ids out, or --all-from")

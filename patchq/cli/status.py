@@ -16,11 +16,11 @@ from patchq.cli.screen import Line, Styled
 from patchq.core.text.quote import visible
 from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.git import records
-from patchq.gate.pipeline import stacks, traces
+from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.rebase.lines import in_words
+from patchq.gate.pipeline.history import Sighting
+from patchq.gate.pipeline.lines import in_words
 from patchq.gate.pipeline.rules import difference
-from patchq.gate.pipeline.traces import Sighting
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.hand import activities, stem_id, told
 from patchq.gate.queue.lock import lock_owner
@@ -99,7 +99,7 @@ def overview(
     review those of this state that are wanted, at most `limit` of each, and how many there are."""
     owner = lock_owner(context.queue_root)
     doing = context.branches.busy(context.target) if context.target else None
-    needs = stacks.held(context)
+    needs = depends.held(context)
     held = [claim.id for claim in context.queue.held() if claim.id]
     if wanted.reads_all:
         reports = [it for id in held if (it := context.queue.load(id)) and wanted.fits(it)]
@@ -156,7 +156,7 @@ class _Proposals:
 
     def __init__(self, context: RepoContext, wanted: Filter) -> None:
         self._ground = context
-        self._marks = traces.ids(context.repo, records.WAITING)
+        self._marks = history.ids(context.repo, records.WAITING)
         self._wanted = wanted
 
     def some(
@@ -176,7 +176,7 @@ class _Proposals:
         for report, git_alone in known:
             seen = Sighting("proposed", from_git.SAYS_SO)
             if not git_alone:
-                seen = traces.observe(self._ground, report)
+                seen = history.observe(self._ground, report)
             if state in (None, seen.state):
                 found.append((batches.as_it_stands(self._ground, report, seen), seen))
             else:
@@ -203,7 +203,7 @@ class _Proposals:
         if id not in self._marks:
             return False
         report = self._ground.queue.load(id)
-        return report is None or traces.observe(self._ground, report).state == "proposed"
+        return report is None or history.observe(self._ground, report).state == "proposed"
 
 
 def _branches(context: RepoContext) -> list[dict[str, str | None]]:
@@ -257,7 +257,7 @@ def _all_waiting(
         if on := _on(report):
             carries.setdefault(on, []).append(report.id)
     found = []
-    for report in stacks.in_order(report for report, _ in waiting):
+    for report in depends.in_order(report for report, _ in waiting):
         id, risk = report.id, comparison.risk_of(context, report)
         found.append(_waiting(report, sightings[id], there, needs, risk, carries.get(id, [])))
     return sorted(found, key=lambda one: one["waits_for"] == "agent")

@@ -18,7 +18,7 @@ from patchq.cli.arguments import edit_ids
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
-from patchq.gate.pipeline import stacks, traces
+from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, waits_for_its_agent
 from patchq.gate.review import comment_file, comparison, decide
@@ -77,13 +77,13 @@ class Walk(Struct, frozen=True, dict=True):
     def _waiting(self) -> list[str]:
         found = [
             report
-            for report in traces.waiting(self.session)
-            if traces.observe(self.session, report).state == "proposed"
+            for report in history.waiting(self.session)
+            if history.observe(self.session, report).state == "proposed"
             and not waits_for_its_agent(report)
         ]
         order = {it.id: comparison.risk_of(self.session, it).order for it in found}
         found.sort(key=lambda it: (*(-number for number in order[it.id]), it.id))
-        return [report.id for report in stacks.in_order(found)]
+        return [report.id for report in depends.in_order(found)]
 
     def _one(self, id: str) -> bool:
         """Show a proposal and ask; whether it is to be shown again."""

@@ -8,7 +8,7 @@ from typing import Any
 from patchq.cli import batches
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
-from patchq.gate.pipeline import stacks
+from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import CommentEntry, Report
@@ -31,7 +31,7 @@ def view(session: Session, asked: Mapping[str, str], result: FormResult | None =
     report, note = batches.seen(session, *batches.find(session, asked["id"]))
     found = comparison.compare(session, report)
     choice = result.choice if result else None
-    stack = stacks.under(session, report) if report.state == "proposed" else stacks.Stack()
+    stack = depends.under(session, report) if report.state == "proposed" else depends.Stack()
     values = {
         "report": report,
         "below": list(reversed(stack.ids)),

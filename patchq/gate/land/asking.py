@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Header
-from patchq.gate.pipeline.lane import lane_named
 from patchq.gate.pipeline.session import Choice, Session, recorded
+from patchq.gate.pipeline.stages import lane_named
 from patchq.gate.queue import Claim
 
 _ID = re.compile(r"[0-9a-fA-F]{40}")

@@ -22,8 +22,8 @@ from patchq.gate.git import records
 from patchq.gate.git.merges import line_hunks, touching
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.lines import Lines, image, inclusive
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.rebase.lines import Lines, image, inclusive
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, has_commit
 
 Blobs = tuple[str | None, str | None]

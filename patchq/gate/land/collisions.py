@@ -29,9 +29,9 @@ from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import board
 from patchq.gate.land.board import Board, Named, Proposal, ProposedChange, text
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import depends
+from patchq.gate.pipeline.lines import Lines, image, in_words
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.rebase.lines import Lines, image, in_words
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report
@@ -112,7 +112,7 @@ def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
 
 def _warned(decisions: Sequence[Decision], session: Session, waits: Board) -> list[Decision]:
     proposed = [d for d in decisions if d.state == "proposed" and d.candidate]
-    gone = {id for d in proposed for id in traces.replaced(session, d.id, d.header)}
+    gone = {id for d in proposed for id in depends.replaced(session, d.id, d.header)}
     group = {d.id: board.decided(d, d.candidate, session.repo) for d in proposed if d.candidate}
     made = []
     for decision in decisions:

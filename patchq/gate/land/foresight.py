@@ -15,7 +15,7 @@ from patchq.gate.errors import ObjectDamaged
 from patchq.gate.land import board, collisions
 from patchq.gate.land.board import Proposal
 from patchq.gate.land.collisions import MOST_BATCHES
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
@@ -27,7 +27,7 @@ def foreseen(decision: Decision, session: Session) -> Decision:
     if decision.state == "rejected" or not decision.changes:
         return decision
     repo = session.repo
-    gone = {decision.id, *traces.replaced(session, decision.id, decision.header)}
+    gone = {decision.id, *depends.replaced(session, decision.id, decision.header)}
     with repo.unwritten.tentative():
         own = board.tried(decision, repo)
         waits = board.beside(session, own)

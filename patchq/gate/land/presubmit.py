@@ -233,7 +233,7 @@ class _Check:
         except Cancelled:
             return before
         except CannotSign as fault:
-            decision = decision.unsigned(fault)
+            decision = decision.held(fault.message, fault.hint, fault.code)
         except ObjectDamaged as damage:
             decision = decision.damaged(damage)
         except Fault:

@@ -2,7 +2,7 @@
 
 What counts is whether the ref of the verdict moved.  A batch is never applied twice and never
 forgotten, whatever a person did to the branch meanwhile: what git remembers of the intended commit
-(`traces`) decides.
+decides.
 
 On a remote the push of that commit may be on its way still, and arrive when nobody expects it any
 more.  So it is pushed again, the very same commit, by whoever recovers the claim, in whatever clone
@@ -13,8 +13,10 @@ moved without it, and neither can land any more.  Only what cannot is decided an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -23,8 +25,10 @@ from patchq.core.model.values import Envelope
 from patchq.gate.errors import ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove, parcels
+from patchq.gate.git.reffiles import heads
+from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim
@@ -71,7 +75,7 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
     for claim in claims:
         report = claim.intended
         try:
-            commit = traces.moved_to(report, session) if report else None
+            commit = _moved_to(report, session) if report else None
         except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
             _doubt(report, damage, session)
             continue
@@ -163,3 +167,66 @@ def _recorded(intended: Report, commit: str, session: Session) -> Report:
         log, mark = f"patchq: {intended.id}: recovered", records.WAITING + intended.id
         refs.move(session.repo, mark, None, commit, log, session.identity())
     return replace(intended, commit=commit, tree=session.repo.tree(commit).root)
+
+
+def _moved_to(report: Report, session: Session) -> str | None:
+    """Return the commit as which an intended verdict landed or was proposed; else None.
+
+    The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
+    shows that one had it, and did not if nothing does.
+    """
+    if report.state not in COMMITTED or not has_commit(report):
+        return None
+    commit, own = report.commit, records.branch(report.id)
+    proposed, repo = report.state == "proposed", session.repo
+    tip = session.branches.tip(report.target)
+    branch = session.branches.tip(own) if proposed else None
+    if branch and repo.is_ancestor(commit, branch):
+        return commit
+    found = history.landing(report, repo, tip) if tip else None
+    if found and not proposed:
+        return found  # rebased or amended, perhaps
+    waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
+    return commit if found or waits or _in_a_reflog(repo, own, commit) else None
+
+
+def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
+    """Return True if a ref was moved away from the commit, or a renamed one still has it."""
+    for log, value in _reflogs(repo, own):
+        text = log.read_bytes()
+        if commit.encode() not in text:
+            continue
+        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
+            return True
+    return False
+
+
+def _was_at(text: bytes, value: str, commit: str) -> bool:
+    """Return True if a reflog shows that its ref, now at `value`, left the commit.
+
+    Lines are written before the ref moves, and several for a group of batches.  So one proves
+    something by its old value only, and if all behind it lead from there to where the ref is.
+    """
+    for line in reversed(text.decode("utf-8", "replace").splitlines()):
+        old, new = line[:40], line[41:81]
+        if new != value:
+            return False
+        if old == commit:
+            return True
+        value = old
+    return False
+
+
+def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
+    """Yield log and value of each work tree's HEAD and of all refs, of proposals only `own`."""
+    for gitdir, ref in heads(repo.commondir):
+        if (log := gitdir / "logs/HEAD").is_file():
+            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
+    logs = repo.commondir / "logs"
+    for where, folders, names in os.walk(logs / "refs"):
+        if Path(where) == logs / "refs/heads":
+            folders[:] = [name for name in folders if name != "patchq"]
+        for log in (Path(where, name) for name in names):
+            yield log, repo.ref_target(str(log.relative_to(logs)))
+    if (log := logs / "refs/heads" / own).is_file():
+        yield log, repo.branch_tip(own)

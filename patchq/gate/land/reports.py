@@ -6,7 +6,7 @@ earlier one.  The kernel drops the lock with its process.
 
 A new batch takes the place of one that waits because it says so, or is its agent's next try.  What
 a person did to a proposal by plain git (merged, rebased, deleted or changed its branch) is seen
-wherever a batch is looked at (`traces.observe`); `reconcile` puts it down.
+wherever a batch is looked at (`history.observe`); `reconcile` puts it down.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.linklock import WAIT_SECONDS
 from patchq.gate.land import board
-from patchq.gate.pipeline import comments, notes, stacks, traces
+from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, page, secrecy
@@ -132,7 +132,7 @@ def supersede(new: str, header: Header, session: Session) -> None:
     It comes before the report on `new`, so that no crash leaves both waiting.  What waits on a
     branch that another process serves, that one supersedes.
     """
-    for id in traces.replaced(session, new, header):
+    for id in depends.replaced(session, new, header):
         if not session.queue.pass_on(id, {"verb": "supersede", "id": id, "by": new}):
             supersede_one(id, new, session)
 
@@ -140,7 +140,7 @@ def supersede(new: str, header: Header, session: Session) -> None:
 def answer(decision: Decision, session: Session) -> ReviewEntry | None:
     """What a batch that lands, or waits from now on, makes of the changes that people asked for of
     the one that it takes the place of; None where nobody did."""
-    before = traces.sent_back(session, decision.id, decision.header)
+    before = depends.sent_back(session, decision.id, decision.header)
     if before is None or decision.candidate is None:
         return None
     return comments.answered(session.repo, before, decision.candidate.commit)
@@ -197,8 +197,8 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
     """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
     returns the ones that changed."""
     changed = []
-    for report in list(traces.waiting(session, ids)):
-        sighting, id = traces.observe(session, report), report.id
+    for report in list(history.waiting(session, ids)):
+        sighting, id = history.observe(session, report), report.id
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
                 notes.add(session, report)
@@ -210,7 +210,7 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
         tip = session.branches.tip(records.branch(id))
         changes: dict[str, Any] = {"commit": commit, "tree": session.repo.tree(commit).root}
         if commit != report.commit:
-            changes = traces.as_changed(session, report, commit)
+            changes = history.as_changed(session, report, commit)
         if sighting.state in LANDED and report.stands_on:
             changed += _squashed_below(session, report, commit)
         changed.append(close(session, report, sighting.state, tip, sighting.note, **changes))
@@ -224,9 +224,9 @@ def _squashed_below(session: Session, report: CommittedReport, landed: str) -> I
     own = session.branches.tip(records.branch(report.id)) or report.commit
     if target is None or repo.is_ancestor(own, target):
         return  # each is in the history itself
-    if not traces.holds_all(repo, own, landed, target):
+    if not history.holds_all(repo, own, landed, target):
         return
-    for one in stacks.under(session, report).below:
+    for one in depends.under(session, report).below:
         note = f"landed by hand with {report.id}, as another commit"
         yield close(
             session,
@@ -272,7 +272,7 @@ def close(
     id, repo = report.id, session.repo
     with locked(session):
         now = session.queue.load(id) or report
-        stands = traces.observe(session, now).state if state == "discarded" else state
+        stands = history.observe(session, now).state if state == "discarded" else state
         if stands not in ("proposed", state):
             raise UsageError(f"batch {id} does not wait for review: it is {stands}")
         if session.branches.remote:

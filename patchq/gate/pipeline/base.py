@@ -19,13 +19,14 @@ from msgspec.structs import replace
 from patchq.core.model.ops import Rename, Write
 from patchq.core.model.values import Base, Edit, FileChange, Plan, Problem
 from patchq.core.plan import batch
-from patchq.gate.git import merges
+from patchq.gate.git import merges, records
 from patchq.gate.git.repository import Repository, State
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import carry as carrying
+from patchq.gate.pipeline import history
+from patchq.gate.pipeline.carry import Move
 from patchq.gate.pipeline.progress import EndedEarly, Resolved, Response, Target
-from patchq.gate.pipeline.rebase import files, history
-from patchq.gate.pipeline.rebase.files import Move
 from patchq.gate.pipeline.session import Session
+from patchq.gate.report.schema import STANDING
 
 _MOST_COMMITS = 300
 _MOST_STATES = 30
@@ -44,31 +45,19 @@ def choose(response: Response, target: Target) -> Base:
         return response.choice.base
     if declared is None:
         return Base(target.tip, "tip")
-    if commit := _named(session, declared):
+    # A clone's own branch is as old as the clone, and another on each machine.
+    remote = session.branches.remote
+    shared = session.branches.tip(declared) if remote else None
+    if commit := shared or session.repo.resolve_commit(declared):
         return Base(commit, "declared")
+    where = f"on {remote}, as far as it is fetched here" if remote else "in this repository"
     problem = Problem(
         "frontmatter.base",
-        f"there is no commit {declared!r} {_where(session)}",
+        f"there is no commit {declared!r} {where}",
         "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
         "or leave `base` out",
     )
     raise EndedEarly("rejected", problem)
-
-
-def _named(session: Session, text: str) -> str | None:
-    """Return the commit that an agent means.
-
-    A branch is the shared remote's, where there is one: what a clone has under that name is as old
-    as the clone, and another on each machine.
-    """
-    shared = session.branches.tip(text) if session.branches.remote else None
-    return shared or session.repo.resolve_commit(text)
-
-
-def _where(session: Session) -> str:
-    if remote := session.branches.remote:
-        return f"on {remote}, as far as it is fetched here"
-    return "in this repository"
 
 
 def infer(session: Session, base: Base, edits: Sequence[Edit], on_tip: Plan) -> tuple[Base, Plan]:
@@ -127,7 +116,7 @@ def carry(response: Response, target: Target, resolved: Resolved) -> Resolved:
         taken = response.choice.among(resolved.parsed.edits)
         tree = session.repo.tree(tip)
         on_tip = batch.plan(taken, tree, session.rules, diagnosed=False)
-        carried, beside = files.carry(taken, plan, on_tip, move)
+        carried, beside = carrying.carry(taken, plan, on_tip, move)
         now, changes = {edit.id: edit for edit in carried.edits}, carried.changes
         edits = tuple(now.get(edit.id, edit) for edit in edits)
         if carried.refused:
@@ -144,14 +133,28 @@ def refuse_known(session: Session, target: Target, id: str, sha256: str) -> None
 
     `sha256` (hex) is of the bytes that the batch was made of.
     """
-    report = session.queue.load(id) or traces.landed(session, id, sha256, target.branch, target.tip)
+    repo, tip = session.repo, target.tip
+    report = session.queue.load(id) or history.landed(session, id, sha256, target.branch, tip)
     if report is None or report.target != target.branch:
         return
-    earlier = history.standing(report, session, target.tip)
-    if earlier == "touched":
-        raise EndedEarly("rejected", history.touched_since(report, session.repo, target.tip))
-    if earlier != "gone":
+    proposed = report.state == "proposed" and session.branches.tip(records.branch(report.id))
+    if report.state == "held" or proposed:
         raise EndedEarly("duplicate", duplicate_of=report.id)
+    commit = history.landing(report, repo, tip) if report.state in STANDING else None
+    if commit is None:
+        return
+    if touched := history.touched_paths(repo, commit, tip):
+        collision = history.collides_with(repo, commit, tip, touched[0])
+        problem = Problem(
+            "conflict.base",
+            f"these edits landed as batch {report.id}, and what they wrote into {touched[0]} was "
+            f"changed since by {history.named(collision)}",
+            "read the file again and send a new response, if it is still to change",
+            path=touched[0],
+            conflicts_with=collision,
+        )
+        raise EndedEarly("rejected", problem)
+    raise EndedEarly("duplicate", duplicate_of=report.id)
 
 
 def _refuse_delivered(response: Response, target: Target, resolved: Resolved) -> None:
@@ -161,7 +164,7 @@ def _refuse_delivered(response: Response, target: Target, resolved: Resolved) ->
     commit = history.delivery(session.repo, changes, base, target.tip)
     if commit is None:
         return
-    named = traces.trailers(session.repo, commit)
+    named = history.trailers(session.repo, commit)
     sources = named.get("Patchq-Source", ())
     for id, source in zip(named.get("Patchq-Batch", ()), sources, strict=False):
         if id != response.id:

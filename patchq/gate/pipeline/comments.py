@@ -22,7 +22,7 @@ from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.rebase.lines import Lines, image
+from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import comments as page
 from patchq.gate.report import document
 from patchq.gate.report.comments import CommentedLines, ShownLines

@@ -24,8 +24,7 @@ from patchq.gate.report import secrecy
 
 
 class Judgement(Struct, frozen=True):
-    """What is wrong with changes, errors or else warnings; their diff, and how long their syntax
-    took (ms)."""
+    """Problems of changes, errors or else warnings, with their diff; the syntax check's ms."""
 
     problems: tuple[Problem, ...]
     diff: str = ""
@@ -37,8 +36,13 @@ class Judgement(Struct, frozen=True):
 
 
 def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judgement:
-    """What is wrong with changes of a tree; the first kind that is found decides."""
-    if flaws := (*_too_much(changes, session), *_misplaced(changes, before, session)):
+    """Return what speaks against changes of a tree; the first kind that is found decides."""
+    sizes = ((change.path, len(change.after)) for change in changes if change.after is not None)
+    if flaws := (
+        *too_much(len(changes), sizes, session.config.limits),
+        *targets.misplaced(changes, before, session.rules),
+        *links.flaws(changes, before, session.rules),
+    ):
         return Judgement(flaws)
     diff = unified.unified(changes)
     if secrets := (
@@ -55,13 +59,8 @@ def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judg
     return Judgement(broken, diff, round((perf_counter() - began) * 1000, 3))
 
 
-def _too_much(changes: Sequence[FileChange], session: Session) -> Iterator[Problem]:
-    sizes = ((it.path, len(it.after)) for it in changes if it.after is not None)
-    yield from too_much(len(changes), sizes, session.config.limits)
-
-
 def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
-    """What is against so many files, and against the first that would have too many bytes."""
+    """Yield problems with so many files, and with the first that has too many bytes."""
     if count > limits.files:
         yield Problem(
             "response.too_large",
@@ -72,14 +71,8 @@ def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> It
         yield problem
 
 
-def _misplaced(changes: Sequence[FileChange], before: Tree, session: Session) -> Iterator[Problem]:
-    """The paths on which nothing may change."""
-    yield from targets.misplaced(changes, before, session.rules)
-    yield from links.flaws(changes, before, session.rules)
-
-
 def words(text: str, author: str) -> tuple[Problem, ...]:
-    """What is wrong with a commit's message and author."""
+    """Return the secrets in a commit's message and author."""
     in_message = secrecy.in_text(text, "the commit message")
     return (*in_message, *secrecy.in_text(author, "the author"))
 
@@ -87,8 +80,10 @@ def words(text: str, author: str) -> tuple[Problem, ...]:
 def judge_commit(
     session: Session, parent: str, commit: str, among: Collection[str] | None = None
 ) -> Judgement:
-    """What is wrong with a commit that patchq did not make, seen as a change of its parent; of its
-    changes only those of the paths `among` count, if any are given."""
+    """Return the judgement on a commit that patchq did not make, as a change of its parent.
+
+    Of its changes only those of the paths `among` count, if any are given.
+    """
     repo = session.repo
     changes = repo.file_changes(parent, commit)
     chosen = tuple(change for change in changes if among is None or change.path in among)

@@ -17,9 +17,8 @@ from patchq.core.text.languages import SOURCE, suffix
 from patchq.core.text.quote import visible
 from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import CHANGES
 
@@ -145,7 +144,7 @@ def _reasons(
         count = f"{len(deleted)} file{'' if len(deleted) == 1 else 's'}"
         yield _to_review(decision, "path.review", f"{count} would be deleted, {rest}", min(deleted))
     auto = decision.mode == "auto"
-    if auto and (asked := traces.sent_back(session, decision.id, decision.header)):
+    if auto and (asked := depends.sent_back(session, decision.id, decision.header)):
         message = f"a person asked for changes of {asked.id}, and has not seen this answer"
         yield _to_review(decision, CHANGES, message)
     if decision.base is None or decision.base.how != "declared":

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import Base, Parsed, Problem, State
 from patchq.gate.errors import Fault, ObjectDamaged, disk_fault
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import dependencies, stages
+from patchq.gate.pipeline import depends, stages
 from patchq.gate.pipeline.progress import (
     Decision,
     EndedEarly,
@@ -26,11 +26,10 @@ from patchq.gate.pipeline.progress import (
     Response,
     Target,
     crashed,
-    decide,
 )
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
-from patchq.gate.report import logs
+from patchq.gate.report import logs, message
 
 
 @contextmanager
@@ -56,7 +55,26 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
     decision: Decision | None = None
 
     def decided(state: State, *problems: Problem, **known: Any) -> Decision:
-        found = decide(response, state, problems, target, base, parsed, resolved)
+        """Return the verdict, with all that is known of the response so far."""
+        found = Decision(
+            id=response.id or claim.id or session.queue.reserve(claim, "response"),
+            state=state,
+            source=claim.source,
+            mode=response.mode,
+            target=target.branch if target else None,
+            base=resolved.base if resolved else base,
+            edits=resolved.edits if resolved else (),
+            problems=(*response.warnings, *problems),
+            timings=dict(response.timings),
+            corrections=resolved.corrections if resolved else (),
+            rules=session.judged_by.origin(),
+            claim=claim,
+            choice=choice,
+            header=response.header,
+            tip=target.tip if target else None,
+            on=target.on if target else None,
+            subject=message.headline(response.header, parsed.summary if parsed else None),
+        )
         return replace(found, **known)
 
     with logs.about(claim.id or claim.source.name):
@@ -65,15 +83,14 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             stages.check_envelope(response)
             target = stages.choose_target(response, tips)
             stages.refuse_duplicate(response, target)
-            target = dependencies.wait(response, target)
+            target = depends.wait(response, target)
             base = bases.choose(response, target)
             parsed = stages.parse(response, base)
-            stages.check_size(parsed, session.config.limits)
             resolved = stages.resolve(response, target, base, parsed)
-            stages.refuse_unresolved(resolved)
-            stages.warn_of_code_beside(response, resolved)
+            stages.check_resolved(response, resolved)
             resolved = bases.carry(response, target, resolved)
-            decision = stages.check_results(decided("applied"), response, target, resolved)
+            changes = resolved.plan.changes
+            decision = stages.checked(decided("applied"), changes, target.tip, session)
             if decision.lands:
                 decision = stages.choose_mode(decision, response, target, resolved, tips)
             if decision.lands:

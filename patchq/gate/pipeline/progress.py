@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter
@@ -36,11 +35,11 @@ from patchq.core.model.values import (  # fmt: skip
     State,
 )
 from patchq.core.text.quote import visible
-from patchq.gate.errors import CannotFollow, CannotSign, Declined, ObjectDamaged
+from patchq.gate.errors import CannotFollow, Declined, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session
 from patchq.gate.queue import Claim, spool
-from patchq.gate.report import message, secrecy
+from patchq.gate.report import secrecy
 from patchq.gate.report.schema import COMMITTED, ReviewEntry
 
 
@@ -88,21 +87,16 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
         return self.candidate.commit if self.candidate else None
 
     def with_verdict(self, state: State, *problems: Problem) -> Decision:
-        """The same batch with a verdict under which nothing lands."""
+        """Return the same batch with a verdict under which nothing lands."""
         problems = (*self.problems, *problems)
         return replace(self, state=state, candidate=None, follows=False, problems=problems)
 
-    def held(self, message: str, hint: str) -> Decision:
-        """The same batch, which waits until nobody's hands are on its branch."""
-        return self.with_verdict("held", Problem("target.busy", message, hint, severity="warning"))
-
-    def unsigned(self, fault: CannotSign) -> Decision:
-        """The same batch, which waits until its commit can be signed."""
-        problem = Problem(fault.code, fault.message, fault.hint, severity="warning")
-        return self.with_verdict("held", problem)
+    def held(self, message: str, hint: str | None, code: str = "target.busy") -> Decision:
+        """Return the same batch, waiting until the cause is gone."""
+        return self.with_verdict("held", Problem(code, message, hint, severity="warning"))
 
     def declined(self, fault: Declined) -> Decision:
-        """The same batch, which a hook of the remote refused."""
+        """Return the same batch, refused by a hook of the remote."""
         words = secrecy.without(visible(fault.message))
         problem = Problem(
             "hook.refused",
@@ -112,20 +106,17 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
         return self.with_verdict("rejected", problem)
 
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
-        """The same batch, which waits until somebody restores what it needs."""
+        """Return the same batch, held until what it needs is restored."""
         what = "the batch needs what the repository cannot give"
         if isinstance(damage, CannotFollow):
             what = "a work tree cannot follow"
         message = f"{what}: {damage.message}"
-        again = f", and at once by `patchq retry {self.id}`"
-        hint = (
-            f"nothing to send: {damage.hint}; the batch is tried again by itself"
-            f"{again * (not self.choice.dry_run)}"
-        )
-        return self.with_verdict("held", Problem(damage.code, message, hint, severity="warning"))
+        again = "" if self.choice.dry_run else f", and at once by `patchq retry {self.id}`"
+        hint = f"nothing to send: {damage.hint}; the batch is tried again by itself{again}"
+        return self.held(message, hint, damage.code)
 
     def outcome(self) -> Outcome:
-        """The report's view of it."""
+        """Return the report's view of it."""
         generation = self.claim.generation or Generation()
         waits = self.state == "proposed" and not self.choice.dry_run
         # What did not come to be is good as it is, and not applied.
@@ -154,7 +145,6 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
 
 
 _LOG = logging.getLogger("patchq")
-_NOBODY_ASKED = Generation()
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -181,7 +171,7 @@ class Response(Struct, frozen=True, kw_only=True):
     @property
     def generation(self) -> Generation:
         """The result of asking a model, empty if none was asked."""
-        return self.claim.generation or _NOBODY_ASKED
+        return self.claim.generation or Generation()
 
     @property
     def mode(self) -> Mode:
@@ -224,38 +214,6 @@ class EndedEarly(Exception):
     def __init__(self, state: State, *problems: Problem, **known: Any) -> None:
         super().__init__(state)
         self.state, self.problems, self.known = state, problems, known
-
-
-def decide(
-    response: Response,
-    state: State,
-    problems: Iterable[Problem],
-    target: Target | None,
-    base: Base | None,
-    parsed: Parsed | None,
-    resolved: Resolved | None,
-) -> Decision:
-    """Return the verdict on a response, with all that is known of it."""
-    claim = response.claim
-    return Decision(
-        id=response.id or claim.id or response.session.queue.reserve(claim, "response"),
-        state=state,
-        source=claim.source,
-        mode=response.mode,
-        target=target.branch if target else None,
-        base=resolved.base if resolved else base,
-        edits=resolved.edits if resolved else (),
-        problems=(*response.warnings, *problems),
-        timings=dict(response.timings),
-        corrections=resolved.corrections if resolved else (),
-        rules=response.session.judged_by.origin(),
-        claim=claim,
-        choice=response.choice,
-        header=response.header,
-        tip=target.tip if target else None,
-        on=target.on if target else None,
-        subject=message.headline(response.header, parsed.summary if parsed else None),
-    )
 
 
 def milliseconds(since: float) -> float:

@@ -20,7 +20,7 @@ from threading import Event
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from patchq.core.model.values import Base, Edit, HookRun
@@ -68,11 +68,11 @@ class Choice(Struct, frozen=True):
     """The batch that is tried again."""
 
     def among(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """Those of the edits that are to be taken."""
+        """Return those of the edits that are to be taken."""
         return tuple(edit for edit in edits if self.edits is None or edit.id in self.edits)
 
     def to_json(self) -> Mapping[str, Any]:
-        """What `recorded` makes the choice of again; its base and dry runs are not kept."""
+        """Return what `recorded` makes the choice of again; without its base and dry runs."""
         return {
             "edits": None if self.edits is None else sorted(self.edits),
             "left": dict(self.left),
@@ -87,11 +87,8 @@ AS_SENT = Choice()
 
 
 def recorded(claim: Claim) -> Choice | None:
-    """The choice that was recorded with the claim, if one was."""
-    if claim.choice is None:
-        return None
-    edits = claim.choice["edits"]
-    return Choice(**{**claim.choice, "edits": None if edits is None else frozenset(edits)})
+    """Return the choice that was recorded with the claim, if one was."""
+    return None if claim.choice is None else convert(claim.choice, Choice)
 
 
 class Session(RepoContext, frozen=True, dict=True, kw_only=True):

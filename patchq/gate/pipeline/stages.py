@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from time import perf_counter
 from typing import Literal
 
@@ -15,7 +16,9 @@ from msgspec.structs import replace
 
 from patchq.core import formats
 from patchq.core.formats import account
+from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.marks.paths import BasePaths
 from patchq.core.model.names import nearest
 from patchq.core.model.ops import Anchored, halves
 from patchq.core.model.values import (
@@ -28,17 +31,18 @@ from patchq.core.model.values import (
     Header,
     Parsed,
     Problem,
+    Tree,
 )
 from patchq.core.plan import batch, guards
 from patchq.core.resolve.readings import unescape
 from patchq.core.text.quote import HIDDEN
+from patchq.gate.config.policy import ignored_by
 from patchq.gate.config.schema import Limits
-from patchq.gate.errors import CannotSign, Fault
+from patchq.gate.errors import CannotSign
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import gate, mode, selection, traces
-from patchq.gate.pipeline.known import known_paths
+from patchq.gate.pipeline import gate, history, mode, selection
 from patchq.gate.pipeline.progress import (
     CandidateCommit,
     Decision,
@@ -48,7 +52,6 @@ from patchq.gate.pipeline.progress import (
     Target,
     milliseconds,
 )
-from patchq.gate.pipeline.rebase import history
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.report import logs, message, secrecy
 
@@ -94,7 +97,7 @@ def _without_effect(response: Response) -> Iterator[Problem]:
             severity="warning",
         )
     retried = header.retries
-    if retried and not traces.is_known(session, retried):
+    if retried and not history.is_known(session, retried):
         yield Problem(
             "frontmatter.value",
             f"the front matter's `retries` has no effect: no batch {retried!r} is known",
@@ -111,7 +114,10 @@ def choose_target(response: Response, tips: Tips) -> Target:
     if problem := not_a_target(branch, [default, *session.config.targets]):
         raise EndedEarly("rejected", problem)
     if away := session.branches.away:
-        raise EndedEarly("held", _away(away), target=branch)
+        cure = f" ({away.hint})" if away.hint else ""
+        hint = f"nothing to send: the batch goes on by itself once that is mended{cure}"
+        problem = Problem("target.busy", away.message, hint, severity="warning")
+        raise EndedEarly("held", problem, target=branch)
     tip = tips.of(branch)
     if tip is None:
         problem = Problem(
@@ -132,12 +138,6 @@ def refuse_duplicate(response: Response, target: Target) -> None:
         bases.refuse_known(session, target, id, sha256)
 
 
-def _away(fault: Fault) -> Problem:
-    cure = f" ({fault.hint})" if fault.hint else ""
-    hint = f"nothing to send: the batch goes on by itself once that is mended{cure}"
-    return Problem("target.busy", fault.message, hint, severity="warning")
-
-
 def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
     """Return the problem with a branch that is none of the `allowed` names and patterns."""
     if any(target == name or fnmatchcase(target, name) for name in allowed):
@@ -150,23 +150,59 @@ def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
     )
 
 
+def lane_of(data: bytes, default: str, targets: Sequence[str]) -> str:
+    """Return the branch that a response is for; `targets` are patterns of those allowed."""
+    opened = open_response(data)
+    return lane_named(opened.header if isinstance(opened, Envelope) else None, default, targets)
+
+
+def lane_named(header: Header | None, default: str, targets: Sequence[str]) -> str:
+    """Return the branch that a header names; the default, where it is refused, for any other."""
+    named = header.target if header else None
+    if named is None or not_a_target(named, [default, *targets]):
+        return default
+    return named
+
+
+def _known_paths(tree: Tree, work_trees: WorkTrees) -> BasePaths:
+    """Return the names by which a response may call the files of the tree."""
+
+    def below(path: str) -> str | None:
+        found = work_trees.find(path)
+        seen = found.path is not None and (not found.reason or paths.has(found.path))
+        return found.path if seen else None
+
+    @cache
+    def patterns(directory: str) -> Sequence[str]:
+        return (paths.text(f"{directory}.gitignore") or "").splitlines()
+
+    def ignores(path: str) -> bool:
+        names = path.split("/")
+        above = ("".join(f"{name}/" for name in names[:n]) for n in range(len(names)))
+        own = any(ignored_by(patterns(top), path.removeprefix(top)) for top in above)
+        return own or work_trees.ignore(path)
+
+    paths = base_paths(tree, below, ignores)
+    return paths
+
+
 def parse(response: Response, base: Base) -> Parsed:
     """Return the edits of the text; lines are counted from the response's first."""
     began = perf_counter()
     session, envelope = response.session, response.envelope
-    paths = known_paths(session.repo.tree(base.commit), WorkTrees(session.repo))
+    paths = _known_paths(session.repo.tree(base.commit), WorkTrees(session.repo))
     parsed = formats.parse(envelope.text, paths, response.header, envelope.first_line)
     response.timings["parse_ms"] = milliseconds(began)
     if any(problem.severity == "error" for problem in parsed.problems):
         raise EndedEarly("rejected", *parsed.problems)
     response.warnings.extend(parsed.problems)
+    _check_size(parsed, session.config.limits)
     if candidates := response.generation.candidates:
         parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
     return parsed
 
 
-def check_size(parsed: Parsed, limits: Limits) -> None:
-    """Refuse a response without an edit, or with more edits or files than the limits allow."""
+def _check_size(parsed: Parsed, limits: Limits) -> None:
     if not parsed.edits:
         problem = Problem(
             "response.no_edits",
@@ -188,7 +224,7 @@ def check_size(parsed: Parsed, limits: Limits) -> None:
 
 
 def _offered(edit: Edit, candidates: Mapping[str, tuple[str, ...]]) -> Edit:
-    """Return the edit with the anchors that its prompt offered, whatever it says of them."""
+    """Return the edit with the anchors that its prompt offered, not its own."""
     if edit.path not in candidates or not isinstance(edit.op, Anchored):
         return edit
     return replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
@@ -217,15 +253,11 @@ def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> R
     return replace(resolved, plan=plan, edits=outcomes, on_base=plan.changes)
 
 
-def refuse_unresolved(resolved: Resolved) -> None:
-    """Refuse a response with an edit that has no certain place."""
-    if resolved.plan.refused:
-        raise EndedEarly("rejected", *resolved.plan.problems)
-
-
-def warn_of_code_beside(response: Response, resolved: Resolved) -> None:
-    """Add the plan's warnings, and one for each code that went nowhere."""
+def check_resolved(response: Response, resolved: Resolved) -> None:
+    """Refuse a response with an edit without a certain place; warn of code that went nowhere."""
     plan, parsed = resolved.plan, resolved.parsed
+    if plan.refused:
+        raise EndedEarly("rejected", *plan.problems)
     tree = response.session.repo.tree(resolved.base.commit)
     beside = account.beside(parsed.shown, parsed.named, parsed.edits, plan, tree)
     response.warnings.extend((*plan.problems, *beside))
@@ -277,24 +309,10 @@ def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Itera
                     yield Correction(outcome.id, what, "program")
 
 
-def check_results(
-    decision: Decision, response: Response, target: Target, resolved: Resolved
-) -> Decision:
-    """Return the decision, ended where nothing changes or the results are not to be."""
-    changes = resolved.plan.changes
-    decision = checked(decision, changes, target.tip, response.session)
-    if response.choice.dry_run and decision.lands:
-        return replace(decision, changes=tuple(changes))
-    return decision
-
-
 def checked(
     decision: Decision, changes: Sequence[FileChange], tip: str, session: Session
 ) -> Decision:
-    """Return the decision with the changes' diff, ended where the results are not to be.
-
-    `tip` is the commit that they change.
-    """
+    """Return the decision with the diff of the changes of `tip`, ended where these are refused."""
     if not changes:
         return decision.with_verdict("duplicate")
     judgement = gate.judge(changes, session.repo.tree(tip), session)
@@ -305,7 +323,9 @@ def checked(
         problems=(*decision.problems, *judgement.problems),
         timings=decision.timings if ms is None else {**decision.timings, "syntax_ms": ms},
     )
-    return decision.with_verdict("rejected") if judgement.refused else decision
+    if judgement.refused:
+        return decision.with_verdict("rejected")
+    return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision
 
 
 def choose_mode(
@@ -348,7 +368,7 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
     try:
         oid, tree = session.repo.write_commit(target.tip, changes, text, author, committer, sign)
     except CannotSign as fault:
-        return decision.unsigned(fault)
+        return decision.held(fault.message, fault.hint, fault.code)
     candidate = CandidateCommit(
         target=target.branch,
         parent=target.tip,

@@ -28,7 +28,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import board, collisions
 from patchq.gate.land.board import Blobs, Proposal, ProposedChange
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.rebase.lines import Lines
+from patchq.gate.pipeline.lines import Lines
 from patchq.gate.review import branches
 
 MOST = 100

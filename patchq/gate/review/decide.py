@@ -22,7 +22,7 @@ from patchq.gate.git.checkout import dirty
 from patchq.gate.git.signing import is_signed
 from patchq.gate.land import board, collisions, landing, presubmit, reports, worker
 from patchq.gate.land.marks import catch_up
-from patchq.gate.pipeline import mode, selection, stacks, traces
+from patchq.gate.pipeline import depends, history, mode, selection
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
@@ -65,7 +65,7 @@ def accept(
         tip, branch = tips(session, report)
         if seen not in (None, branch):
             return Decided(report, (unseen(id),))
-        if problem := stacks.alone(session, report):
+        if problem := depends.alone(session, report):
             return Decided(report, (problem,))
         if doing := session.branches.busy(target):
             return Decided(report, (is_busy(target, doing),))
@@ -160,7 +160,7 @@ def changes_of(
     landed: dict[str, Any] = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
     if candidate.commit == branch:
         own = branch == before.commit
-        return landed if own else {**landed, **traces.as_changed(session, before, branch)}
+        return landed if own else {**landed, **history.as_changed(session, before, branch)}
     if branch != before.commit:
         return landed
     made = document.to_json(decision.outcome())
@@ -353,8 +353,8 @@ def _waits(session: Session, id: str) -> CommittedReport:
     if report is None and (past := session.queue.past(id)):
         raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
     if report is None:
-        raise traces.unknown(session, id)
-    sighting = traces.observe(session, report)
+        raise history.unknown(session, id)
+    sighting = history.observe(session, report)
     if sighting.state != "proposed" or not has_commit(report):
         raise decided_already(id, sighting.state)
     return report
@@ -376,7 +376,7 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     """
     report = session.queue.load(id)
     if report is None and not from_git.gone(session, [id]):
-        raise traces.unknown(session, id)
+        raise history.unknown(session, id)
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")
     state = report.state

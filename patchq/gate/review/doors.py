@@ -27,7 +27,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.land import presubmit
-from patchq.gate.pipeline import gate, traces
+from patchq.gate.pipeline import gate, history
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
@@ -131,7 +131,7 @@ def judge_push(
 
 def _landed(session: Session, commit: str) -> bool:
     """True if a report says that a batch landed by this very commit."""
-    named = traces.trailers(session.repo, commit).get("Patchq-Batch", [])
+    named = history.trailers(session.repo, commit).get("Patchq-Batch", [])
     reports = filter(None, map(session.queue.load, named))
     return any(it.state in LANDED and it.commit == commit for it in reports)
 

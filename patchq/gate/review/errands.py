@@ -15,7 +15,7 @@ from msgspec import Struct, convert, to_builtins
 from patchq.core.model.values import HookRun, Problem
 from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain, problem_entry
 from patchq.gate.report.schema import Report
@@ -111,7 +111,7 @@ class KeepTold(Struct, frozen=True):
 def _known(session: Session, id: str) -> Report:
     report = session.queue.load(id)
     if report is None:
-        raise traces.unknown(session, id)
+        raise history.unknown(session, id)
     return report
 
 

@@ -19,10 +19,10 @@ from patchq.core.model.values import Base, EditOutcome, Outcome, Problem, Source
 from patchq.core.text import unified
 from patchq.gate.git import records
 from patchq.gate.git.objects import Leaf, as_changes
-from patchq.gate.pipeline import comments, traces
+from patchq.gate.pipeline import comments, history
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.history import Trace
 from patchq.gate.pipeline.notes import Note
-from patchq.gate.pipeline.traces import Trace
 from patchq.gate.queue import Past
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.report import document
@@ -34,7 +34,7 @@ SAYS_SO = "from git alone: its report is not in the queue"
 
 def load(context: RepoContext, id: str) -> Report | None:
     """The report of a batch as far as git can tell it; None if git does not know the batch."""
-    found = traces.find(context, {id})
+    found = history.find(context, {id})
     return _reports(context, found)[0] if found else None
 
 
@@ -42,7 +42,7 @@ def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, st
     """What is left of those batches whose reports are not in the queue: by their ids a report, and
     a note on where it is from.  Git tells the more, the register of ids the rest."""
     names = set(ids)
-    found = {it.id: (it, SAYS_SO) for it in _reports(context, traces.find(context, names))}
+    found = {it.id: (it, SAYS_SO) for it in _reports(context, history.find(context, names))}
     for id in names - found.keys():
         if past := context.queue.past(id):
             found[id] = _remains(context, id, past)
@@ -70,14 +70,14 @@ def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
 
 def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The reports of the batches that git knows beside the `known` ones, the newest first."""
-    names = (traces.ids(context.repo) | traces.landed_commits(context).keys()) - set(known)
-    return _reports(context, _newest_first(context, traces.find(context, names))) if names else []
+    names = (history.ids(context.repo) | history.landed_commits(context).keys()) - set(known)
+    return _reports(context, _newest_first(context, history.find(context, names))) if names else []
 
 
 def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
     """The proposals beside the `known` ones, by their ids."""
-    names = traces.ids(context.repo, records.WAITING) - set(known)
-    return _reports(context, traces.find(context, names))
+    names = history.ids(context.repo, records.WAITING) - set(known)
+    return _reports(context, history.find(context, names))
 
 
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
@@ -89,7 +89,7 @@ def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
 
 
 def _source(context: RepoContext, commit: str) -> str | None:
-    sources = traces.trailers(context.repo, commit).get("Patchq-Source", [])
+    sources = history.trailers(context.repo, commit).get("Patchq-Source", [])
     return next((each.removeprefix("sha256:") for each in sources), None)
 
 
@@ -111,7 +111,7 @@ def _reports(context: RepoContext, batches: list[Trace]) -> list[Report]:
 
 def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
     repo, commit, note = context.repo, batch.commit, batch.note
-    trailers = traces.trailers(repo, commit)
+    trailers = history.trailers(repo, commit)
     parent = next(iter(repo.parents(commit)), None)
     changes = repo.changes(parent, commit) if parent else {}
     agent, _, model = _first(trailers, "Assisted-by").partition(":")
@@ -169,7 +169,7 @@ def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> 
     tip = context.branches.tip(target) if target else None
     if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
         return None
-    below = _first(traces.trailers(context.repo, parent), "Patchq-Batch")
+    below = _first(history.trailers(context.repo, parent), "Patchq-Batch")
     return StandsOn(below, parent) if below else None
 
 
@@ -189,8 +189,8 @@ def _op(before: Leaf | None, after: Leaf | None) -> str:
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
-    names = sorted(traces.targets(context), key=lambda name: name != context.target)
-    for name, commit in traces.commits(context, names) if commits else ():
+    names = sorted(history.targets(context), key=lambda name: name != context.target)
+    for name, commit in history.commits(context, names) if commits else ():
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
             if len(found) == len(commits):

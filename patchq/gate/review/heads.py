@@ -22,7 +22,7 @@ from msgspec.structs import asdict, replace
 from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline import traces
+from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import store
 from patchq.gate.queue.troubles import Troubles
@@ -221,7 +221,7 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = traces.successors(session, report.id)
+        *_, stands = depends.successors(session, report.id)
         now = session.queue.load(stands)
         if now and now.state in WAITING:
             return stands

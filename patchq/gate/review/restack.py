@@ -38,12 +38,12 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import board, collisions, presubmit, reports
 from patchq.gate.land.board import Board
 from patchq.gate.land.marks import catch_up
-from patchq.gate.pipeline import comments, notes, stacks, traces
+from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
+from patchq.gate.pipeline.depends import Footing
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session, Tips
-from patchq.gate.pipeline.stacks import Footing
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
@@ -190,7 +190,7 @@ def _touched(
         paths = {*moved, *(str(above) for path in moved for above in PurePosixPath(path).parents)}
         near = waits.near(target, paths)
         for commit in repo.commits(new, old):
-            near |= {*traces.batches(commit), *filter(None, (own.get(commit.oid),))}
+            near |= {*history.batches(commit), *filter(None, (own.get(commit.oid),))}
     except ObjectDamaged:  # the commit where it was may be gone
         return set(waits)
     return near
@@ -210,7 +210,7 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
     """Make these proposals (all) again on the tips of their targets, or say why that fails; the
     commits of those that were made again."""
     steps = []
-    for report in list(traces.waiting(session, ids)):
+    for report in list(history.waiting(session, ids)):
         try:
             step = _step(report, session)
         except ObjectDamaged as damage:  # it stays as it is, and is looked at again
@@ -229,7 +229,7 @@ def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, st
 def _step(report: CommittedReport, session: Session) -> _Step | None:
     """None where nothing is to do, or a person has to do it."""
     repo, id = session.repo, report.id
-    sighting = traces.observe(session, report)
+    sighting = history.observe(session, report)
     tip, branch = (session.branches.tip(name) for name in (report.target, records.branch(id)))
     waits = repo.ref_target(records.WAITING + id)
     if report.state != "proposed" or sighting.state != "proposed" or sighting.commit:
@@ -238,7 +238,7 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
         return None
     # On top of the tip, or of what it stands on, and of nothing else: a commit that was taken back
     # must not land with it.
-    footing = stacks.footing(session, report)
+    footing = depends.footing(session, report)
     follows = repo.parents(branch) == (footing.commit,)
     agree = report.commit == branch == waits
     if agree and not follows and stuck.knows(report, footing):

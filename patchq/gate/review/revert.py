@@ -18,7 +18,7 @@ from patchq.core.model.names import batch_id
 from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import CannotFollow, UsageError
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline import notes, traces
+from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.mode import HAND_IN
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips
@@ -74,8 +74,8 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     if report is None and (known := from_git.gone(session, [id])):
         report, _ = known[id]
     if report is None:
-        raise traces.unknown(session, id)
-    sighting = traces.observe(session, report)
+        raise history.unknown(session, id)
+    sighting = history.observe(session, report)
     if sighting.state == "duplicate" and report.duplicate_of:
         other = report.duplicate_of
         raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
@@ -102,12 +102,12 @@ def _on_target(session: Session, report: CommittedReport) -> str:
     tip = session.branches.tip(target)
     if tip is None:
         raise UsageError(f"the branch {target} is gone")
-    commit = traces.landing(report, repo, tip)
+    commit = history.landing(report, repo, tip)
     if commit is None:
         raise UsageError(f"batch {id} is not in the history of {target} any more")
     undone = _undone_by(session, commit, tip)
     if undone is not None:
-        by = next(iter(traces.trailers(repo, undone).get("Patchq-Batch", [])), None)
+        by = next(iter(history.trailers(repo, undone).get("Patchq-Batch", [])), None)
         _mark(session, report, by, undone)
         raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
     return commit
@@ -146,7 +146,7 @@ def _start(session: Session, id: str, commit: str) -> str | Problem:
     before it landed."""
     repo, start = session.repo, commit
     for _ in range(_MOST_COMMITS):
-        named, parents = traces.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
+        named, parents = history.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
         if len(parents) != 1 or len(named) > 1:
             break
         start = parents[0]

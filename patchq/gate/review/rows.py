@@ -19,7 +19,7 @@ from patchq.core.model.values import EditOutcome, FileChange, LineHunk
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import clip, decode, visible
-from patchq.gate.pipeline.rebase.lines import Lines, image
+from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report.schema import IDLE, Report
 
 CONTEXT = 3

@@ -19,7 +19,7 @@ from patchq.core.model.values import Problem
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports
-from patchq.gate.pipeline import stacks
+from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
@@ -45,9 +45,9 @@ def accept(session: Session, id: str, seen: str | None = None) -> Decided:
     that the person has looked at, if that is said."""
     report = decide.proposal(session, id)
     for _ in range(decide.TRIES):
-        stack = stacks.under(session, report)
+        stack = depends.under(session, report)
         if stack.why:
-            problem = stacks.alone(session, report)
+            problem = depends.alone(session, report)
             return Decided(report, (problem,) if problem else ())
         if not stack.below:
             return decide.accept(session, id, seen=seen)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
+from patchq.gate.pipeline.depends import Footing
 from patchq.gate.pipeline.progress import Decision
-from patchq.gate.pipeline.stacks import Footing
 from patchq.gate.report.schema import Report
 
 MOVED = "target.moved"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault
 from patchq.gate.land import marks, worker
-from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.troubles import Troubles

@@ -23,10 +23,10 @@ from patchq.gate.git.files import keep_heap_small
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports, worker
-from patchq.gate.pipeline.lane import lane_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import QueueEngine
 from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.review import errands

@@ -13,7 +13,7 @@ from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
 from patchq.gate.land.board import Proposal
 from patchq.gate.land.collisions import collisions
-from patchq.gate.pipeline.rebase.lines import carry_lines
+from patchq.gate.pipeline.lines import carry_lines
 
 LINES = st.sampled_from(["a\n", "b\n", "c\n", "\n", "}\n", "    }\n"])
 TEXTS = st.lists(LINES, max_size=12).map("".join)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patchq.gate.git.merges import line_hunks
-from patchq.gate.pipeline.rebase.lines import Touch, carry_lines, image
+from patchq.gate.pipeline.lines import Touch, carry_lines, image
 from tests.helpers.line_hunks import assert_lead
 
 TEN = "".join(f"{number}\n" for number in range(10)).encode()

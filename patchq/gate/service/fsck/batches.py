@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from patchq.gate.errors import Unreachable
 from patchq.gate.git import records
 from patchq.gate.land import reports
-from patchq.gate.pipeline import notes, traces
+from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool
 from patchq.gate.queue.archive import LOST, UNREAD
@@ -172,7 +172,7 @@ def _commits(session: Session, there: Batches) -> Iterator[Damage]:
         missing = [*_missing(session, there)]
     for id, report in missing:
         tip = session.branches.tip(report.target)
-        other = traces.successor(report, session.repo, tip) if tip else None
+        other = history.successor(report, session.repo, tip) if tip else None
         yield Damage(
             "commit.missing",
             id,
@@ -225,8 +225,8 @@ def _unreported(session: Session, there: Batches) -> Iterator[Damage]:
                 "the batch waits for review, and its report is not in the queue",
                 mend=partial(_restore, there.queue, known),
             )
-    for report in traces.waiting(session):
-        now = traces.observe(session, report)
+    for report in history.waiting(session):
+        now = history.observe(session, report)
         if now.state != "proposed":
             note = f" ({now.note})" if now.note else ""
             yield Damage(
@@ -239,7 +239,7 @@ def _unreported(session: Session, there: Batches) -> Iterator[Damage]:
 
 def _landed(session: Session, there: Batches) -> Iterator[Damage]:
     """Every batch in the history of the targets is known here, so no other gets its id."""
-    landed = traces.landed_commits(session)
+    landed = history.landed_commits(session)
     for id in sorted(landed):
         if spool.valid(id) and not there.queue.knows(id):
             yield Damage(
@@ -255,7 +255,7 @@ def enter_history(session: Session, queue: StoreQueue) -> None:
 
     Beside a new queue, the landed ones are entered by their ids alone.
     """
-    landed, waiting = traces.landed_commits(session), _under(session, records.WAITING)
+    landed, waiting = history.landed_commits(session), _under(session, records.WAITING)
     for id in (*landed, *waiting) if queue.recall(UNREAD) == LOST else waiting:
         if not queue.knows(id) and (report := from_git.load(session, id)):
             _restore(queue, report)

@@ -39,8 +39,8 @@ from patchq.core.model.values import (
 from patchq.core.text.lines import content, split_lines
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.rebase import history
-from patchq.gate.pipeline.rebase.lines import (
+from patchq.gate.pipeline import history
+from patchq.gate.pipeline.lines import (
     Carried,
     Lines,
     Touch,

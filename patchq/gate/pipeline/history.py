@@ -1,56 +1,53 @@
-"""What git remembers of a batch: the trailers of its commit, its refs, the notes on it, reflogs.
+"""What git remembers of a batch: the trailers of its commit, its refs, the notes on it.
 
 The report tells of a batch as long as it is there, and up to what a person then did by plain git.
-Whoever needs to know more asks here: recovery after a crash, what reconciles reports with branches,
-fsck, the log without the queue, and those who meet a batch whose report the queue gave up.  Nothing
-here writes.
+Whoever needs to know more asks here: what reconciles reports with branches, fsck, the log without
+the queue, and those who meet a batch whose report the queue gave up, or an earlier delivery of its
+edits.  Nothing here writes.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
+from hashlib import sha256
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from patchq.core.model.names import batch_id, nearest
-from patchq.core.model.values import Base, Header, State
+from patchq.core.model.names import nearest
+from patchq.core.model.values import Base, Collision, FileChange, State
 from patchq.core.text import unified
 from patchq.core.text.quote import clip, visible
 from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import records
-from patchq.gate.git.merges import fork_of
-from patchq.gate.git.objects import CommitInfo, Leaf
-from patchq.gate.git.reffiles import heads, ref_names
+from patchq.gate.git.merges import fork_of, line_hunks
+from patchq.gate.git.objects import BLOB, CommitInfo, Leaf, mode_of, object_id
+from patchq.gate.git.reffiles import ref_names
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.pipeline.notes import Note
 from patchq.gate.report import diff_size, message, secrecy
 from patchq.gate.report.schema import (
-    COMMITTED,
     LANDED,
     NOTED,
-    WAITING,
     CommittedReport,
     Delivery,
     Report,
     SourceEntry,
     has_commit,
-    waits_for_its_agent,
 )
 
 _MOST_COMMITS = 1000
-_MOST_SHOWN = 200
-"""Characters of an id that nobody knows."""
 _MOST_BASES = 64
-_MOST_CHANGED, _MOST_PATHS = 1024, 500
-"""Commits whose changes are remembered, and the files of each; a batch changes fewer."""
+_MOST_PATHS = 500  # of a commit whose changes are remembered; a batch changes fewer
+_MOST_TOUCHING = 300
+_LONGEST_UNKNOWN_ID = 200
 Changes = Mapping[str, tuple[Leaf | None, Leaf | None]]
 # Where a batch is found first, that tells its state; one that landed may have left such a ref.
 _STATES: Mapping[str, State] = {
@@ -70,7 +67,7 @@ class Trace(Struct, frozen=True):
 
 
 class Sighting(Struct, frozen=True):
-    """The state of a batch as the repository shows it, and how it came to it, for people."""
+    """State of a batch as the repository shows it, with an explanation for people."""
 
     state: State
     note: str = ""
@@ -81,17 +78,17 @@ class Sighting(Struct, frozen=True):
 
 
 def trailers(repo: Repository, commit: str) -> dict[str, list[str]]:
-    """The trailers of a commit's message by their keys."""
+    """Return the trailers of a commit's message by their keys."""
     return message.trailers(repo.message(commit))
 
 
 def batches(commit: CommitInfo) -> list[str]:
-    """The batches that a commit's trailers name."""
+    """Return the batches that a commit's trailers name."""
     return message.trailers(commit.message).get("Patchq-Batch", [])
 
 
 def ids(repo: Repository, *prefixes: str) -> set[str]:
-    """The ids of the batches that have a ref below one of the prefixes; without any, below all."""
+    """Return the ids of batches with a ref below one of the prefixes, by default below all."""
     return {
         name.removeprefix(prefix)
         for prefix in prefixes or _STATES
@@ -100,14 +97,14 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
 
 
 def unknown(context: RepoContext, id: str) -> UsageError:
-    """What to say of an id that neither the queue nor git knows."""
+    """Return the error for an id that neither the queue nor git knows."""
     near = nearest(id.removeprefix(records.branch("")), context.queue.ids())
     cure = f"did you mean `{near}`?" if near else "see `patchq log`"
-    return UsageError(f"there is no batch {clip(visible(id), _MOST_SHOWN)}", cure)
+    return UsageError(f"there is no batch {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)
 
 
 def find(context: RepoContext, ids: Collection[str]) -> list[Trace]:
-    """The batches among these that git knows, by their ids."""
+    """Return the batches among these that git knows, by their ids."""
     noted = {note.batch: note for note in notes.each(context)} if ids else {}
     landed = landed_commits(context) if ids else {}
     traces = (_trace(context.repo, id, landed.get(id), noted.get(id)) for id in sorted(ids))
@@ -129,8 +126,8 @@ def _trace(repo: Repository, id: str, landed: str | None, note: Note | None) -> 
     return None
 
 
+# The tips of the targets up to which the history was read, and what was found.
 _landed: WeakKeyDictionary[Repository, tuple[dict[str, str], dict[str, str]]] = WeakKeyDictionary()
-"""The tips of the targets up to which the history was read, and what was found."""
 
 
 def landed_commits(context: RepoContext) -> Mapping[str, str]:
@@ -154,30 +151,27 @@ def landed_commits(context: RepoContext) -> Mapping[str, str]:
 
 
 def last_state(context: RepoContext, id: str) -> State | None:
-    """The state of a batch that landed once, or waited and was discarded; None for any other."""
+    """Return the state of a batch that landed once, or was discarded; else None."""
     past = context.queue.past(id)
     ended = past.state if past and past.state in LANDED | NOTED else None
     if not ended and not context.repo.ref_target(records.DISCARDED + id):
         return None
-    of = (note.state for note in notes.each(context) if note.batch == id)
-    noted = (state for state in of if state in NOTED)
+    noted = (n.state for n in notes.each(context) if n.batch == id and n.state in NOTED)
     state = next(noted, ended or "discarded")
     return "discarded" if state == "superseded" else state
 
 
 def is_known(context: RepoContext, id: str) -> bool:
-    """Whether a batch with this id got a verdict, or waits for it, or is known to git alone."""
+    """Return True if the queue or git knows a batch with this id."""
     return bool(context.queue.load(id) or context.queue.past(id) or find(context, {id}))
 
 
 def landed(
     context: RepoContext, id: str, sha256: str, target: str | None, tip: str
 ) -> Delivery | None:
-    """What a report on the batch would say now, as far as `history.standing` asks, if these bytes
-    landed as the batch and are in the history of `tip`; else None.
+    """Return the delivery of these bytes as the batch, if it is in the history of `tip`.
 
-    A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again then,
-    which is what their agent asked for.
+    A refused or discarded batch leaves nothing to judge by, so the same bytes are tried again.
     """
     commit = tip and (_carrier(context.repo, id, sha256, tip) or landed_commits(context).get(id))
     named = trailers(context.repo, commit) if commit else {}
@@ -196,7 +190,7 @@ def landed(
 
 
 def targets(context: RepoContext) -> list[str]:
-    """The branches that batches may be for: the configured target, and those allowed beside it."""
+    """Return the branches that batches may be for: the target, and those allowed beside it."""
     allowed = (context.target, *context.config.targets)
     return [
         name for name in context.branches.tips("") if any(fnmatchcase(name, a) for a in allowed)
@@ -204,8 +198,10 @@ def targets(context: RepoContext) -> list[str]:
 
 
 def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str, CommitInfo]]:
-    """The commits of these branches, each with the branch, the newest first; those that the branch
-    before has as well come once."""
+    """Yield the commits of these branches, each with the branch, the newest first.
+
+    Commits of the branch before come once.
+    """
     before = None
     for name in branches:
         tip = context.branches.tip(name)
@@ -219,91 +215,86 @@ def commits(context: RepoContext, branches: Iterable[str]) -> Iterator[tuple[str
 
 
 def landing(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
-    """The commit by which a batch is in the history of `tip`: its own, or the one that a person
-    made of it by a rebase."""
+    """Return the commit by which a batch is in the history of `tip`.
+
+    That is its own, or the one that a person made of it by a rebase.
+    """
     own = report.commit
     return own if own and repo.is_ancestor(own, tip) else successor(report, repo, tip)
 
 
 def successor(report: Report | Delivery, repo: Repository, tip: str) -> str | None:
-    """The commit between the batch's base and `tip` that carries the batch's trailers: a person
-    rebased or squashed its branch."""
-    base = report.base
-    start = repo.resolve_commit(base.commit) if base else None
+    """Return the commit since the batch's base that has its trailers: a rebase, or a squash."""
+    start = repo.resolve_commit(report.base.commit) if report.base else None
     return _carrier(repo, report.id, report.source.sha256 or "", tip, start)
 
 
 def _carrier(
     repo: Repository, id: str, sha256: str, tip: str, start: str | None = None
 ) -> str | None:
-    """The newest commit between `start` and `tip` whose trailers name the batch and its source."""
+    """Return the newest commit since `start` whose trailers name the batch and its source."""
     named = _walk(repo, tip, start).carriers.get(id, ())
     return next((commit for commit, sources in named if f"sha256:{sha256}" in sources), None)
 
 
 def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
-    """The commit since `own` left the branch of `tip` that makes of it the same tree, or the same
-    files of the same files: a person squashed it, and wrote another message; of one that stands
-    on the commit `below`, what that has with it or alone.
+    """Return the commit since `own` left the branch of `tip` that makes the same of its files.
 
-    What names batches in its trailers is these batches'.
+    A person squashed the batch then, and wrote another message.  Of a batch that stands on the
+    commit `below`, what that has with it or alone counts.  A commit whose trailers name batches is
+    theirs.
     """
     start = fork_of(repo, own, tip)
-    if start in (None, own, tip):
+    if start is None or start in (own, tip):
         return None
-    assert start is not None
-    plain = _walk(repo, tip, start).plain
-    if not plain or not (wanted := repo.changes(start, own)):
+    since = _walk(repo, tip, start)
+    if not since.plain or not (wanted := repo.changes(start, own)):
         return None
     root, made = repo.tree(own).root, [wanted]
     if below and repo.is_ancestor(below, own):
         made.append(repo.changes(below, own))
-    for commit in plain:
+    for commit in since.plain:
         parents = repo.parents(commit)
         if len(parents) == 1 and (
-            repo.tree(commit).root == root or _changes(repo, parents[0], commit) in made
+            repo.tree(commit).root == root or since.changes(repo, parents[0], commit) in made
         ):
             return commit
     return None
 
 
 def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
-    """Whether the commit `landed` makes all that `own` does since it left the branch of `tip`: with
-    a proposal, what that stands on was squashed into it."""
+    """Return True if the commit `landed` makes all that `own` does since it left `tip`'s branch.
+
+    With a proposal, what that stands on was squashed into it.
+    """
     start, parents = fork_of(repo, own, tip), repo.parents(landed)
     if start is None or len(parents) != 1:
         return False
     same = repo.tree(landed).root == repo.tree(own).root
-    return same or _changes(repo, parents[0], landed) == repo.changes(start, own)
+    return same or repo.changes(parents[0], landed) == repo.changes(start, own)
 
 
-_changed: WeakKeyDictionary[Repository, dict[str, Changes]] = WeakKeyDictionary()
-"""What commits did that were asked for lately."""
-
-
-def _changes(repo: Repository, parent: str, commit: str) -> Changes:
-    known = _changed.setdefault(repo, {})
-    if commit not in known:
-        if len(known) >= _MOST_CHANGED:
-            known.clear()
-        found = repo.changes(parent, commit)
-        known[commit] = found if len(found) <= _MOST_PATHS else {}
-    return known[commit]
-
-
-class History(Struct, frozen=True):
-    """The commits between two: those that name batches in their trailers, by these batches' ids,
-    each with the sources that it names; and the others."""
+class Since(Struct, frozen=True):
+    """The commits between two: `carriers` by the batches that their trailers name, each with its
+    sources; the `plain` ones name none, and `made` has what some of these change."""
 
     carriers: Mapping[str, Sequence[tuple[str, Sequence[str]]]]
     plain: Sequence[str]
+    made: dict[str, Changes]
+
+    def changes(self, repo: Repository, parent: str, commit: str) -> Changes:
+        """Return what a plain commit changes; nothing for one of very many files."""
+        if commit not in self.made:
+            found = repo.changes(parent, commit)
+            self.made[commit] = found if len(found) <= _MOST_PATHS else {}
+        return self.made[commit]
 
 
-_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, History]]] = WeakKeyDictionary()
-"""What was found between a tip and the bases that were asked for: very many batches may wait."""
+# What was found between a tip and the bases that were asked for: very many batches may wait.
+_walked: WeakKeyDictionary[Repository, tuple[str, dict[str | None, Since]]] = WeakKeyDictionary()
 
 
-def _walk(repo: Repository, tip: str, start: str | None) -> History:
+def _walk(repo: Repository, tip: str, start: str | None) -> Since:
     of, found = _walked.get(repo, ("", {}))
     if of != tip or len(found) >= _MOST_BASES:
         found = {}
@@ -317,13 +308,12 @@ def _walk(repo: Repository, tip: str, start: str | None) -> History:
                 carriers[id].append((commit.oid, named.get("Patchq-Source", [])))
             if "Patchq-Batch" not in named:
                 plain.append(commit.oid)
-        found[start] = History(dict(carriers), plain)
+        found[start] = Since(carriers, plain, {})
     return found[start]
 
 
 def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
-    """The reports of all proposals that nobody has decided through patchq, or of those of `ids`
-    that wait."""
+    """Yield the reports of the proposals, of all or of `ids`, that nobody decided by patchq."""
     marks = [records.WAITING + id for id in ids or ()]
     names = context.repo.refs(records.WAITING) if ids is None else marks
     for name in names:
@@ -335,8 +325,10 @@ def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[
 
 
 def observe(context: RepoContext, report: Report) -> Sighting:
-    """The batch's state now; another one than the report's where a person used plain git, and the
-    report's where the repository cannot tell."""
+    """Return the batch's state now, another one than the report's where a person used plain git.
+
+    It is the report's where the repository cannot tell.
+    """
     if report.state != "proposed" or not has_commit(report):
         return Sighting(report.state)
     try:
@@ -362,53 +354,8 @@ def _observed(context: RepoContext, report: CommittedReport) -> Sighting:
     return Sighting("proposed")
 
 
-# ---------------------------------------------------------------- who stands for whom
-
-
-def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
-    """The batches that wait and whose place a response takes as batch `new`.
-
-    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
-    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
-    """
-    found = []
-    retried = context.queue.load(header.retries) if header.retries else None
-    if header.retries and retried and retried.state in WAITING:
-        found.append(header.retries)
-    if header.id and header.agent:
-        *_, last = successors(context, batch_id(header.id))
-        report = context.queue.load(last)
-        if report and report.state in WAITING and report.agent == header.agent:
-            found.append(last)
-    return [id for id in dict.fromkeys(found) if id != new]
-
-
-def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
-    """The report of the proposal that the batch `new` answers: one whose place it takes, and of
-    which a person asked for changes."""
-    reports = filter(None, map(context.queue.load, replaced(context, new, header)))
-    return next(filter(waits_for_its_agent, reports), None)
-
-
-def successors(context: RepoContext, id: str) -> Iterator[str]:
-    """The batch, the one that superseded it, and so on; the last one still stands for them."""
-    seen: set[str] = set()
-    next: str | None = id
-    while next is not None and next not in seen:
-        yield next
-        seen.add(next)
-        if report := context.queue.load(next):
-            state, other = report.state, report.duplicate_of
-        elif past := context.queue.past(next):
-            state, other = past.state, past.other
-        else:
-            return
-        next = other if state == "superseded" else None
-
-
 def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> dict[str, Any]:
-    """What a report says otherwise of a batch that a person has changed: its commit, with the tree,
-    the diff and the size that go together with that."""
+    """Return the report's fields of a batch whose `commit` a person has changed."""
     repo, own = context.repo, report.commit
     on_top = repo.resolve_commit(own) is not None and repo.is_ancestor(own, commit)
     parents = repo.parents(own if on_top else commit)
@@ -422,67 +369,124 @@ def as_changed(context: RepoContext, report: CommittedReport, commit: str) -> di
     }
 
 
-# ---------------------------------------------------------------- by the intended report
+# ---------------------------------------------------------------- deliveries and collisions
 
 
-def moved_to(report: Report, context: RepoContext) -> str | None:
-    """The commit as which an intended verdict landed or was proposed, or None if it was not.
+def digest_of(changes: Iterable[FileChange]) -> str:
+    """Return the sha256 (hex) of the paths of changes, the blobs before, and the leaves after."""
+    sides: dict[str, tuple[str | None, Leaf | None]] = {}
+    for change in changes:
+        before = None if change.before is None else object_id(BLOB, change.before)
+        if change.renamed_from is not None:
+            sides[change.renamed_from], before = (before, None), None
+        after = change.after
+        leaf = None if after is None else (mode_of(change), object_id(BLOB, after))
+        sides[change.path] = before, leaf
+    return _digest(sides)
 
-    The commit is known to the daemon alone until a ref has it; so a ref moved if anything at all
-    shows that one had it, and did not if nothing does.
+
+def _digest(sides: Mapping[str, tuple[str | None, Leaf | None]]) -> str:
+    lines = (
+        f"{path}\0{was}\0{now and f'{now[0]:o} {now[1]}'}\n"
+        for path, (was, now) in sorted(sides.items())
+    )
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def delivery(repo: Repository, changes: Sequence[FileChange], base: str, tip: str) -> str | None:
+    """Return the newest commit since the base that makes the same of the same files.
+
+    A batch's trailer says what its edits made on its own base, wherever it landed.
     """
-    if report.state not in COMMITTED or not has_commit(report):
-        return None
-    commit, own = report.commit, records.branch(report.id)
-    proposed, repo = report.state == "proposed", context.repo
-    tip = context.branches.tip(report.target)
-    branch = context.branches.tip(own) if proposed else None
-    if branch and repo.is_ancestor(commit, branch):
-        return commit
-    found = landing(report, repo, tip) if tip else None
-    if found and not proposed:
-        return found  # rebased or amended, perhaps
-    waits = proposed and repo.ref_target(records.WAITING + report.id) == commit
-    return commit if found or waits or _in_a_reflog(repo, own, commit) else None
+    wanted = digest_of(changes)
+    for commit in islice(repo.touching(tip, base, changes[0].path), _MOST_TOUCHING):
+        parents = repo.parents(commit)
+        if f"sha256:{wanted}" in trailers(repo, commit).get("Patchq-Edits", ()):
+            return commit
+        made = repo.changes(parents[0], commit) if len(parents) == 1 else {}
+        sides = {path: (was and was[1], now) for path, (was, now) in made.items()}
+        if sides.keys() == {path for change in changes for path in change.paths} and (
+            _digest(sides) == wanted
+        ):
+            return commit
+    return None
 
 
-def _in_a_reflog(repo: Repository, own: str, commit: str) -> bool:
-    """Whether a ref was moved away from the commit, or a renamed or pushed one still has it."""
-    for log, value in _reflogs(repo, own):
-        text = log.read_bytes()
-        if commit.encode() not in text:
-            continue
-        if value and (_was_at(text, value, commit) or repo.is_ancestor(commit, value)):
-            return True
-    return False
+def touched_paths(repo: Repository, commit: str, tip: str) -> list[str]:
+    """Return the paths of a commit whose changed lines have changed again on the tip."""
+    parents = repo.parents(commit)
+    if not parents:
+        return []
+    return sorted(
+        path
+        for path in set(repo.changes(parents[0], commit)) & set(repo.changes(commit, tip))
+        if _meet(*(_text(repo, oid, path) for oid in (parents[0], commit, tip)))
+    )
 
 
-def _was_at(text: bytes, value: str, commit: str) -> bool:
-    """Whether a reflog shows that its ref, now at `value`, was moved away from the commit.
+def _text(repo: Repository, commit: str, path: str) -> bytes | None:
+    tree = repo.tree(commit)
+    entry = tree.entry(path)
+    return tree.read(path) if entry and entry.kind == "file" else None
 
-    Lines are written before the ref moves, and several for a group of batches.  So one proves
-    something by its old value only, and if all behind it lead from there to where the ref is.
+
+def _meet(before: bytes | None, landed: bytes | None, now: bytes | None) -> bool:
+    if before is None or landed is None or now is None:
+        return landed != now
+    ours = [(b0, b1) for _, _, b0, b1 in line_hunks(before, landed)]
+    theirs = [(a0, a1) for a0, a1, _, _ in line_hunks(landed, now)]
+    return any(
+        (a0 < b1 and b0 < a1) or (a0, a1) == (b0, b1) for a0, a1 in theirs for b0, b1 in ours
+    )
+
+
+def collides_with(
+    repo: Repository, base: str, tip: str, path: str, lines: Lines | None = None
+) -> Collision:
+    """Return the newest commit between two that changed the path, with its batch and agent.
+
+    With `lines` of the tip, the newest that changed these.
     """
-    for line in reversed(text.decode("utf-8", "replace").splitlines()):
-        old, new = line[:40], line[41:81]
-        if new != value:
-            return False
-        if old == commit:
-            return True
-        value = old
-    return False
+    commit = _toucher(repo, base, tip, path, lines) if lines else None
+    commit = commit or next(repo.touching(tip, base, path), None)
+    if commit is None:
+        return Collision(path=path)
+    named = trailers(repo, commit)
+    agents = named.get("Assisted-by", [])
+    return Collision(
+        batch=next(iter(named.get("Patchq-Batch", [])), None),
+        commit=commit,
+        agent=agents[0].partition(":")[0] if agents else None,
+        path=path,
+    )
 
 
-def _reflogs(repo: Repository, own: str) -> Iterator[tuple[Path, str | None]]:
-    """Log and value of each work tree's HEAD and of all refs, of the proposals only `own`."""
-    for gitdir, ref in heads(repo.commondir):
-        if (log := gitdir / "logs/HEAD").is_file():
-            yield log, repo.ref_target(ref) if ref else (gitdir / "HEAD").read_text().strip()
-    logs = repo.commondir / "logs"
-    for where, folders, names in os.walk(logs / "refs"):
-        if Path(where) == logs / "refs/heads":
-            folders[:] = [name for name in folders if name != "patchq"]
-        for log in (Path(where, name) for name in names):
-            yield log, repo.ref_target(str(log.relative_to(logs)))
-    if (log := logs / "refs/heads" / own).is_file():
-        yield log, repo.branch_tip(own)
+def _toucher(repo: Repository, base: str, tip: str, path: str, lines: Lines) -> str | None:
+    for commit in repo.touching(tip, base, path):
+        parents = repo.parents(commit)
+        before = _text(repo, parents[0], path) if parents else None
+        landed = _text(repo, commit, path)
+        if before is None or landed is None:
+            return commit
+        hunks = line_hunks(before, landed)
+        if any(b0 <= lines[1] and lines[0] <= b1 for _, _, b0, b1 in hunks):
+            return commit
+        lines = image(lines, [(b0, b1, a0, a1) for a0, a1, b0, b1 in hunks])
+    return None
+
+
+def named(collision: Collision) -> str:
+    """Return the commit of a collision, for people."""
+    if collision.commit is None:
+        return "another line of history"
+    by = f" by {collision.agent}" if collision.agent else ""
+    batch = f" (batch {collision.batch}{by})" if collision.batch else ""
+    return f"commit {collision.commit[:12]}{batch}"
+
+
+def lately(repo: Repository, tip: str, path: str) -> str:
+    """Return the newest commit that touched the path, as the end of a sentence."""
+    commit = next(repo.touching(tip, None, path), None)
+    if commit is None:
+        return ""
+    return f"; it was last touched by {commit[:12]} ({message.subject(repo.message(commit))[:60]})"

@@ -1,0 +1,396 @@
+"""`depends_on`, and the stacks that it makes: proposals that are built on each other.
+
+A batch comes after others, and is refused when one of them never lands.  In review mode it is
+proposed on top of those that wait for review, where these stand on each other: one branch can begin
+at the end of one.  Else it is held until they have landed: in auto mode, and where one of them is
+held itself, is for another target, or waits beside the others.
+
+What a proposal stands on is noted in its report (`stands_on`), and looked at anew whenever that
+matters: the batch below may have landed, been replaced, changed by a person or taken away, by
+patchq or by plain git.  A batch that superseded another one stands for it, and so does the first
+delivery for its duplicates.  A reverted batch is on the target no more, so what depends on it is
+refused like what depends on a discarded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.names import batch_id
+from patchq.core.model.values import Collision, Envelope, Header, Problem, State
+from patchq.gate.git import records
+from patchq.gate.pipeline import history
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.progress import EndedEarly, Response, Target
+from patchq.gate.report.schema import (
+    LANDED,
+    OVER,
+    REPLACED,
+    WAITING,
+    CommittedReport,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
+
+# ---------------------------------------------------------------- who stands for whom
+
+
+def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
+    """Return a batch's state, and the batch that stands for it; people's decisions included."""
+    if report := context.queue.load(id):
+        return report.state, report.duplicate_of
+    past = context.queue.past(id)
+    if past and past.state in REPLACED:
+        return past.state, past.other
+    return history.last_state(context, id) or (past.state if past else None), None
+
+
+def successors(context: RepoContext, id: str) -> Iterator[str]:
+    """Yield the batch, the one that superseded it, and so on."""
+    seen: set[str] = set()
+    following: str | None = id
+    while following is not None and following not in seen:
+        yield following
+        seen.add(following)
+        state, other = _state_of(context, following)
+        following = other if state == "superseded" else None
+
+
+def standing(context: RepoContext, id: str) -> tuple[str, State | None]:
+    """Return the batch that stands for this one now, and its state, if that is known."""
+    seen: set[str] = set()
+    while id not in seen:
+        seen.add(id)
+        state, other = _state_of(context, id)
+        if state not in REPLACED:
+            return id, state
+        if other is None:  # everything was there already
+            return id, "applied" if state == "duplicate" else "discarded"
+        id = other
+    return id, "discarded"
+
+
+def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
+    """Return the waiting batches whose place a response takes as batch `new`.
+
+    Only `retries: ID`, or the front matter's own `id` of a waiting batch by the same `agent`, does.
+    An agent that sends the same `id` a third time means its second try, which goes by `<id>-2`.
+    """
+    found = []
+    retried = context.queue.load(header.retries) if header.retries else None
+    if header.retries and retried and retried.state in WAITING:
+        found.append(header.retries)
+    if header.id and header.agent:
+        *_, last = successors(context, batch_id(header.id))
+        report = context.queue.load(last)
+        if report and report.state in WAITING and report.agent == header.agent:
+            found.append(last)
+    return [id for id in dict.fromkeys(found) if id != new]
+
+
+def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
+    """Return the report of the proposal, sent back by a person, that the batch `new` answers."""
+    reports = filter(None, map(context.queue.load, replaced(context, new, header)))
+    return next(filter(waits_for_its_agent, reports), None)
+
+
+# ---------------------------------------------------------------- stacks
+
+
+class Below(Struct, frozen=True):
+    """A proposal that another one stands on, or may, and the tip (hex) of its branch."""
+
+    report: CommittedReport
+    tip: str
+
+    @property
+    def id(self) -> str:
+        return self.report.id
+
+
+class Stack(Struct, frozen=True):
+    """The proposals that one stands on, the nearest first, down to its target; `why` says what
+    became of the next one, where there is nothing to stand on any more."""
+
+    below: tuple[Below, ...] = ()
+    why: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(one.id for one in self.below)
+
+
+class Footing(Struct, frozen=True):
+    """Where a proposal is to stand now: on a commit (hex) of the batch `on`, or of its target.
+    Without a commit there is nothing that it could stand on, and `why` says so."""
+
+    on: str | None
+    commit: str | None
+    why: str = ""
+
+
+def depends_on(data: bytes) -> tuple[str, ...]:
+    """Return the batches that a response's front matter says it comes after."""
+    opened = open_response(data)
+    return opened.header.depends_on if isinstance(opened, Envelope) else ()
+
+
+def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
+    """Return the batches that are held for others: id -> each open one, with its state."""
+    found = {}
+    for claim in context.queue.held():
+        named = depends_on(claim.data)
+        if claim.id and named:
+            states = {other: standing(context, other)[1] for other in named}
+            found[claim.id] = {id: state for id, state in states.items() if state not in LANDED}
+    return found
+
+
+def named(id: str, last: str) -> str:
+    """A batch, and the one that stands for it now, for people."""
+    return id if last == id else f"{id}, whose place {last} took,"
+
+
+def look(context: RepoContext, id: str, target: str) -> Below | str | None:
+    """The proposal that stands for the batch now; why there is none to stand on, or None where it
+    is on the target already."""
+    last, state = standing(context, id)
+    report = context.queue.load(last)
+    if report is not None and state == "proposed":
+        state = history.observe(context, report).state
+    if state in LANDED:
+        return None
+    name, tip = named(id, last), context.branches.tip(records.branch(last))
+    if report is None or state != "proposed" or tip is None or not has_commit(report):
+        return f"{name} is {state}" if state else f"no batch {last} is known"
+    if report.target != target:
+        return f"{name} waits for review on {report.target}, and this batch is for {target}"
+    return Below(report, tip)
+
+
+def under(context: RepoContext, report: Report) -> Stack:
+    """What a proposal stands on, as the repository shows it now."""
+    found: list[Below] = []
+    seen = {report.id}
+    while (on := report.stands_on) is not None:
+        below = look(context, on.batch, report.target or "")
+        if below is None:
+            break
+        if not isinstance(below, Below):
+            return Stack(tuple(found), below)
+        if below.id in seen:
+            return Stack(tuple(found), f"{below.id} stands on {report.id} in turn")
+        seen.add(below.id)
+        found.append(below)
+        report = below.report
+    return Stack(tuple(found))
+
+
+def footing(context: RepoContext, report: CommittedReport) -> Footing:
+    """Where a proposal is to stand now."""
+    on = report.stands_on
+    stack = under(context, report) if on else Stack()
+    first = stack.below[0] if stack.below else None
+    if on and stack.why:
+        through = "" if first is None else f"{first.id}, on which it stands, lost its own place: "
+        return Footing(first.id if first else on.batch, None, through + stack.why)
+    if first is not None:
+        return Footing(first.id, first.tip)
+    return Footing(None, context.branches.tip(report.target))
+
+
+def in_order(reports: Iterable[Report]) -> list[Report]:
+    """The reports in their order, but that those of a stack come together where the first of them
+    was, each behind what it stands on."""
+    by_id = {report.id: report for report in reports}
+    above: dict[str, list[str]] = {}
+    for id, report in by_id.items():
+        if report.stands_on:
+            above.setdefault(report.stands_on.batch, []).append(id)
+    found: dict[str, Report] = {}
+    for id in by_id:
+        way = [id]
+        while (on := by_id[way[-1]].stands_on) and on.batch in by_id.keys() - way:
+            way.append(on.batch)
+        front = way[-1:]
+        while front:
+            one = front.pop()
+            if one not in found:
+                found[one] = by_id[one]
+                front += reversed(above.get(one, []))
+    return list(found.values())
+
+
+def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
+    """Why a proposal cannot land by itself: it stands on others, or on what is gone."""
+    if report.stands_on is None:
+        return None
+    id, place, stack = report.id, footing(context, report), under(context, report)
+    if place.commit is None:
+        return Problem(
+            "depends.failed",
+            f"{id} cannot land where it stands: {place.why}",
+            f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone",
+        )
+    if place.on is None:
+        return None
+    order = ", ".join((*reversed(stack.ids), id))
+    return Problem(
+        "depends.failed",
+        f"{id} stands on {place.on}, which waits for review",
+        f"`patchq accept --stack {id}` lands {order}, in this order; or accept {stack.ids[-1]} "
+        "by itself first",
+    )
+
+
+# ---------------------------------------------------------------- waiting
+
+
+def wait(response: Response, target: Target) -> Target:
+    """Return the target, with the proposal that the batch is to stand on.
+
+    A batch is held until what it depends on has landed, and refused if that never will.
+    """
+    found = None if response.choice.ahead else _waits(response, target)
+    if found is None:
+        return target
+    if isinstance(found, Below):
+        return replace(target, tip=found.tip, on=found.id)
+    raise EndedEarly("held" if found.severity == "warning" else "rejected", found)
+
+
+def _waits(response: Response, target: Target) -> Below | Problem | None:
+    """Return the proposal to stand on, or why the batch waits (a warning) or waits in vain.
+
+    What it waits for in vain counts first, and there is no sense in waiting any longer.
+    """
+    header, session = response.header, response.session
+    open = [id for id in header.depends_on if standing(session, id)[1] not in LANDED]
+    if not open:
+        return None
+    if header.retries in open:
+        return _takes_its_place(header.retries or "")
+    circle = _circle(response)
+    if circle:
+        round = " -> ".join(circle)
+        return _failed(circle[1], f"these batches wait for each other: {round}")
+    waits = [_look_at(response, id) for id in open]
+    error = next((problem for problem in waits if problem.severity == "error"), None)
+    if error is None and _may_stand(response):
+        return _footing(response, target, open)
+    return error or waits[0]
+
+
+def _may_stand(response: Response) -> bool:
+    """Return true if the batch is to be proposed, whatever comes of what it depends on."""
+    choice = response.choice
+    return not choice.accepted and (response.mode == "review" or choice.stands)
+
+
+def _footing(response: Response, target: Target, open: Sequence[str]) -> Below | Problem | None:
+    """Return the proposal on top of all that the batch depends on; else why it waits."""
+    session = response.session
+    found: list[Below] = []
+    above: dict[str, set[str]] = {}
+    for id in open:
+        below = look(session, id, target.branch)
+        if below is None:  # a person has just merged it
+            continue
+        if not isinstance(below, Below):
+            return _held(id, below)
+        stack = under(session, below.report)
+        if stack.why:
+            return _held(id, f"{below.id} has lost what it stood on: {stack.why}")
+        found.append(below)
+        above[below.id] = {below.id, *stack.ids}
+    for id in replaced(session, response.id, response.header):
+        if on := next((below for below, ids in above.items() if id in ids), None):
+            return _takes_its_place(id, on)
+    top = next((below for below in found if above[below.id] >= above.keys()), None)
+    if top is None and found:
+        names = ", ".join(below.id for below in found)
+        return _held(found[0].id, f"{names} wait side by side, and a branch can stand on one")
+    lacking = top and _not_there(response, top)
+    return _held(lacking, f"{top.id} is not on top of it yet") if top and lacking else top
+
+
+def _not_there(response: Response, below: Below) -> str | None:
+    """Return a batch that it depends on, which has landed and which the proposal lacks."""
+    for id in response.header.depends_on:
+        report = response.session.queue.load(standing(response.session, id)[0])
+        if report is None or report.state not in LANDED or not has_commit(report):
+            continue
+        if not history.landing(report, response.session.repo, below.tip):
+            return id
+    return None
+
+
+def _look_at(response: Response, id: str) -> Problem:
+    """Return what a dependency that has not landed means."""
+    session = response.session
+    last, state = standing(session, id)
+    why = f"{named(id, last)} is {state}" if state else f"no batch {last} is known"
+    if state in OVER:
+        return _failed(id, f"the batch depends on {id}, and {why}")
+    waited = session.clock() - (response.claim.held_since or session.clock())
+    if state is None and waited > session.config.queue.hold_seconds:
+        return _failed(id, f"the batch depends on {id}, and {why} after {waited:.0f} s")
+    return _held(id, why)
+
+
+def _held(id: str, why: str) -> Problem:
+    return Problem(
+        "depends.failed",
+        f"the batch waits for {id} to land: {why}",
+        "nothing to send: it goes on by itself",
+        severity="warning",
+        conflicts_with=Collision(batch=id),
+    )
+
+
+def _circle(response: Response) -> list[str]:
+    """Return the way from the batch over others back to itself, both ends included.
+
+    Empty if there is none.  Only what is on the way is read: very many may be held.
+    """
+    session, before = response.session, dict[str, str]()
+    front = [response.id]
+    while front:
+        id = front.pop()
+        for named in response.header.depends_on if id == response.id else _needs(session, id):
+            other = named if named == response.id else standing(session, named)[0]
+            if other == response.id:
+                way = [response.id]
+                while id in before:
+                    way.append(id)
+                    id = before[id]
+                return [response.id, *reversed(way)]
+            if other not in before:
+                before[other] = id
+                front.append(other)
+    return []
+
+
+def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
+    """Return what a batch waits for, if it is held."""
+    report = context.queue.load(id)
+    return depends_on(context.queue.body(id) or b"") if report and report.state == "held" else ()
+
+
+def _takes_its_place(id: str, through: str | None = None) -> Problem:
+    stands = "" if through in (None, id) else f"{through}, which stands on "
+    return _failed(id, f"the batch depends on {stands}{id}, whose place it takes")
+
+
+def _failed(id: str, message: str) -> Problem:
+    return Problem(
+        "depends.failed",
+        message,
+        "send the batch again once the other one has landed, or without depends_on",
+        conflicts_with=Collision(batch=id),
+    )

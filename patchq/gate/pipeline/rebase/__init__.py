@@ -1,1 +1,0 @@
-"""Changes made for an older commit, carried to the tip."""
