@@ -26,10 +26,11 @@ from patchq.gate.pipeline.progress import (
     Response,
     Target,
     crashed,
+    decide,
 )
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
-from patchq.gate.report import logs, message
+from patchq.gate.report import logs
 
 
 @contextmanager
@@ -55,27 +56,8 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
     decision: Decision | None = None
 
     def decided(state: State, *problems: Problem, **known: Any) -> Decision:
-        """Return the verdict, with all that is known of the response so far."""
-        found = Decision(
-            id=response.id or claim.id or session.queue.reserve(claim, "response"),
-            state=state,
-            source=claim.source,
-            mode=response.mode,
-            target=target.branch if target else None,
-            base=resolved.base if resolved else base,
-            edits=resolved.edits if resolved else (),
-            problems=(*response.warnings, *problems),
-            timings=dict(response.timings),
-            corrections=resolved.corrections if resolved else (),
-            rules=session.judged_by.origin(),
-            claim=claim,
-            choice=choice,
-            header=response.header,
-            tip=target.tip if target else None,
-            on=target.on if target else None,
-            subject=message.headline(response.header, parsed.summary if parsed else None),
-        )
-        return replace(found, **known)
+        found = decide(response, target, base, parsed, resolved)
+        return replace(found, state=state, problems=(*response.warnings, *problems), **known)
 
     with logs.about(claim.id or claim.source.name):
         try:

@@ -39,7 +39,7 @@ from patchq.gate.errors import CannotFollow, Declined, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session
 from patchq.gate.queue import Claim, spool
-from patchq.gate.report import secrecy
+from patchq.gate.report import message, secrecy
 from patchq.gate.report.schema import COMMITTED, ReviewEntry
 
 
@@ -214,6 +214,35 @@ class EndedEarly(Exception):
     def __init__(self, state: State, *problems: Problem, **known: Any) -> None:
         super().__init__(state)
         self.state, self.problems, self.known = state, problems, known
+
+
+def decide(
+    response: Response,
+    target: Target | None,
+    base: Base | None,
+    parsed: Parsed | None,
+    resolved: Resolved | None,
+) -> Decision:
+    """Return a refusal of the response, with all that is known of it."""
+    claim = response.claim
+    return Decision(
+        id=response.id or claim.id or response.session.queue.reserve(claim, "response"),
+        state="rejected",
+        source=claim.source,
+        mode=response.mode,
+        target=target.branch if target else None,
+        base=resolved.base if resolved else base,
+        edits=resolved.edits if resolved else (),
+        timings=dict(response.timings),
+        corrections=resolved.corrections if resolved else (),
+        rules=response.session.judged_by.origin(),
+        claim=claim,
+        choice=response.choice,
+        header=response.header,
+        tip=target.tip if target else None,
+        on=target.on if target else None,
+        subject=message.headline(response.header, parsed.summary if parsed else None),
+    )
 
 
 def milliseconds(since: float) -> float:
