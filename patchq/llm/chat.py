@@ -5,24 +5,21 @@ wait for a free place included.  The key is read from the environment, sent to t
 written nowhere.
 
 Answers are known by the model, the file's content and the text in question.  All are kept in
-memory.  Those that an edit was corrected by are kept on disk too, a bounded number of them: a batch
+memory.  Those that an edit was corrected by are kept in the store too, a bounded number: a batch
 that is decided again, after a crash or on a moved branch, is corrected as before.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 
 from patchq.core.model.values import Problem
 from patchq.gate.config.schema import Llm
-from patchq.gate.queue.spool import Shelf
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.cache import Shelf
 from patchq.llm.client import Answer, Message, Stop
 
 AT_ONCE = 4
@@ -69,18 +66,16 @@ def _not_configured(what: str, hint: str) -> Problem:
     return Problem("llm.not_configured", f"no model can be asked: {what}", hint)
 
 
-_LOG = logging.getLogger("patchq")
 _MOST_IN_MEMORY = 1000
-_MOST_ON_DISK = 256
+_MOST_KEPT = 256
 _MOST_BYTES = 256 * 1024
 
 
 class Cache:
-    """Answers by their names (`spool.digest`); without a directory, in memory only."""
+    """Answers by their names (`spool.digest`), in memory and in the store of a queue."""
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self._shelf = Shelf(directory, _MOST_ON_DISK, _MOST_ON_DISK) if directory else None
-        self._troubles = Troubles(directory.parent) if directory else None
+    def __init__(self, root: Path | None = None) -> None:
+        self._shelf = Shelf(root, "answer", _MOST_KEPT) if root else None
         self._known: dict[str, str] = {}
         self._lock = Lock()
 
@@ -88,12 +83,10 @@ class Cache:
         with self._lock:
             if name in self._known or self._shelf is None:
                 return self._known.get(name)
-        try:
-            check, _, text = (self._shelf.get(name) or b"").decode().partition("\n")
-        except UnicodeDecodeError:
+        kept = self._shelf.get(name)
+        if kept is None:
             return None
-        if check != _check(text):
-            return None  # a crash left half of it
+        text = kept.decode()
         self.put(name, text)
         return text
 
@@ -104,25 +97,7 @@ class Cache:
                 del self._known[next(iter(self._known))]
 
     def keep(self, name: str) -> None:
-        """Write a known answer to disk; a disk that is full loses nothing but the answer."""
+        """Keep a known answer for later processes."""
         text = self._known.get(name)
-        if self._shelf is None or self._troubles is None:
-            return
-        if text is None or len(text) > _MOST_BYTES:
-            return
-        try:
-            self._shelf.put(name, f"{_check(text)}\n{text}".encode())
-        except OSError as error:
-            _LOG.warning("an answer of the model could not be kept: %s", error.strerror)
-            message = f"answers of the model cannot be kept in {self._shelf.root}: {error.strerror}"
-            self._troubles.note(
-                "cache.answers",
-                message,
-                f"rm -r '{self._shelf.root}' (a cache), or make room; batches are corrected anyway",
-            )
-        else:
-            self._troubles.over("cache.answers")
-
-
-def _check(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
+        if self._shelf and text is not None and len(text) <= _MOST_BYTES:
+            self._shelf.put(name, text.encode())

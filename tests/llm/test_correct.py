@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ from patchq.core.model.ops import (
 from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.gate.config.schema import Llm
+from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.layout import create
 from patchq.llm.chat import Cache, Chat
 from patchq.llm.client import Answer, Model, Scripted
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes
@@ -204,9 +207,17 @@ def test_result_that_does_not_parse_is_not_taken() -> None:
     assert attempt(asked, Replace(MISQUOTED, broken), files=files, path="a.py").made is None
 
 
-def test_same_question_is_asked_once(tmp_path: Path) -> None:
-    asked, cache = model(said(OLD, THERE), said(NEW, FRESH)), Cache(tmp_path / "answers")
-    for again in (cache, cache, Cache(tmp_path / "answers")):
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Path]:
+    """A queue, whose store keeps the answers."""
+    create(root := tmp_path / "queue")
+    with closing(StoreQueue(root)):
+        yield root
+
+
+def test_same_question_is_asked_once(queue: Path) -> None:
+    asked, cache = model(said(OLD, THERE), said(NEW, FRESH)), Cache(queue)
+    for again in (cache, cache, Cache(queue)):
         assert result(attempt(asked, CALL, cache=again)) == FILE.replace(THERE, FRESH)
     assert len(asked.questions) == 2
     attempt(asked, CALL, files={PATH: FILE + "\n"}, cache=cache)
@@ -214,26 +225,11 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
     attempt(Scripted([said(OLD, "")], name="other"), CALL, cache=cache)
 
 
-def test_answers_that_helped_nothing_are_not_kept(tmp_path: Path) -> None:
-    attempt(model(said(OLD, "const ")), CALL, cache=Cache(tmp_path / "answers"))
-    assert not (tmp_path / "answers").exists()
-
-
-def test_damaged_answer_on_disk_is_asked_for_again(tmp_path: Path) -> None:
-    attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL, cache=Cache(tmp_path))
-    for file in tmp_path.iterdir():
-        file.write_bytes(file.read_bytes()[:-1])
-    asked = model(said(OLD, THERE), said(NEW, FRESH))
-    assert result(attempt(asked, CALL, cache=Cache(tmp_path))) == FILE.replace(THERE, FRESH)
+def test_answers_that_helped_nothing_are_not_kept(queue: Path) -> None:
+    asked = model(said(OLD, "const "), said(OLD, "const "))
+    for _ in range(2):
+        attempt(asked, CALL, cache=Cache(queue))
     assert len(asked.questions) == 2
-
-
-def test_answers_on_disk_are_bounded(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
-    for n in range(300):
-        cache.put(f"{n:064x}", str(n))
-        cache.keep(f"{n:064x}")
-    assert len(list(tmp_path.iterdir())) == 256
 
 
 def test_what_changed_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -47,7 +47,6 @@ CAUSES = {
     "repository.worktrees": "git worktree prune",
     "hook.hangs": "timeout_seconds",
     "hook.push": "timeout_seconds",
-    "cache.answers": "rm -r",
     "fault.repository": "gpg.program",
 }
 """What is to be named, and a word of its cure."""
@@ -99,7 +98,6 @@ def make_neighbours(repo: Path, remote: str, model: str) -> None:
     oid = git("rev-parse", "main:damaged.txt", cwd=repo)
     blob = repo / ".git/objects" / oid[:2] / oid[2:]
     blob.rename(repo.parent / "blob")
-    (repo / ".patchq/answers").write_text("no directory, and nothing fits into it\n")
 
 
 def bad() -> dict[str, str]:

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Event, Lock
@@ -25,16 +24,17 @@ from patchq.gate.hooks.configured import MESSAGE, Step
 from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
 from patchq.gate.hooks.warm import Objects, Slot, WarmTree, slot, stores
-from patchq.gate.queue.spool import Shelf, digest, encode
+from patchq.gate.queue.cache import Shelf
+from patchq.gate.queue.spool import digest, encode
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
 from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
 _MOST_PASSES = 8192
-"""Remembered passes, each a file of the changed paths that passed, as a hook may look at these
-alone.  A refusal is not remembered: it may come from what is outside of the tree, and the next try
-shall find out."""
+"""Remembered passes, each the changed paths that passed, as a hook may look at these alone.
+
+A refusal is not remembered: it may come from what is outside of the tree."""
 
 
 def processors() -> int:
@@ -74,7 +74,7 @@ class Engine:
     def __init__(self, root: Path, store: Path, git_hooks: Path, home: Path) -> None:
         self._root, self._store, self._home = root, store, home
         self._rooms = root / "rooms"  # for hooks that see no tree
-        self._passes = Shelf(root / "passes", _MOST_PASSES, _MOST_PASSES // 2)
+        self._passes = Shelf(root.parent, "pass", _MOST_PASSES)
         self.troubles = Troubles(root.parent)
         self._free = BoundedSemaphore(processors())
         self._trying = Lock()
@@ -108,8 +108,7 @@ class Engine:
                 raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
         self.see(step, answer.run, candidate.id)
         if step.cache and not (answer.problems or answer.fixed or answer.message):
-            with suppress(OSError):
-                self._passes.put(key, b"\0".join(changed))
+            self._passes.put(key, b"\0".join(changed))
         return answer
 
     def see(self, step: Step, run: HookRun, id: str) -> bool:

@@ -237,7 +237,7 @@ def compose(context: RepoContext) -> Session:
         opened=opened,
         engine=engine,
         notifier=notifier,
-        answers=Cache(root / "answers"),
+        answers=Cache(root),
         stop=Stop(),
         cut=cut,
     )

@@ -62,6 +62,14 @@ create table counts (
     what text, agent text, model text, form text, value text, many double precision not null,
     primary key (what, agent, model, form, value)
 );
+create table cache (
+    kind text not null,
+    key text not null,
+    at double precision not null,
+    value bytea not null,
+    primary key (kind, key)
+);
+create index cache_age on cache (kind, at);
 create table troubles (
     what text primary key,
     message text not null,

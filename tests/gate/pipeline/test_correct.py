@@ -122,11 +122,11 @@ def test_decided_again_it_is_corrected_as_before(repo: Path) -> None:
 
 
 def test_dry_run_asks_and_keeps_nothing(repo: Path) -> None:
-    with serving(RIGHT) as server:
+    with serving([*RIGHT, *RIGHT]) as server:
         configure(repo, server)
-        patchq("check", "-", cwd=repo, stdin=RESPONSE)
-    assert len(server.requests) == 2
-    assert not (repo / ".patchq" / "answers").exists()
+        for _ in range(2):
+            patchq("check", "-", cwd=repo, stdin=RESPONSE)
+    assert len(server.requests) == 4
 
 
 def test_stale_base_is_corrected_on_it_and_carried(repo: Path) -> None:

@@ -1,28 +1,30 @@
-"""Small files by digests, a bounded number of them."""
+"""What is found out once and kept, under names that differ."""
 
 from __future__ import annotations
 
-import os
+from contextlib import closing
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.gate.queue.spool import Shelf, digest
+from patchq.gate.queue.cache import Shelf
+from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.layout import create
+from patchq.gate.queue.spool import digest
 
 
-@pytest.mark.parametrize("rest", [5, 10])
-def test_files_are_bounded_and_the_latest_stay(tmp_path: Path, rest: int) -> None:
-    shelf = Shelf(tmp_path / "shelf", most=10, rest=rest)
-    assert shelf.get(digest("tree", "hook")) is None
-    for number in range(30):
-        shelf.put(digest("tree", str(number)), b"%d" % number)
-        assert len(os.listdir(shelf.root)) <= 10
-        os.utime(shelf.root / digest("tree", str(number)), (number, number))
-    assert shelf.get(digest("tree", "29")) == b"29"
-    assert shelf.get(digest("tree", "1")) is None
-    assert shelf.get(digest("tree2", "29")) is None
+def test_values_are_bounded_and_the_latest_stay(tmp_path: Path) -> None:
+    shelf, other = Shelf(tmp_path, "pass", 10), Shelf(tmp_path, "answer", 10)
+    shelf.put("0", b"no store yet")
+    assert shelf.get("0") is None
+    create(tmp_path)
+    with closing(StoreQueue(tmp_path)):
+        other.put("29", b"other")
+        for number in range(30):
+            shelf.put(str(number), b"%d" % number)
+        assert [shelf.get(str(number)) for number in (19, 20, 29)] == [None, b"20", b"29"]
+        assert other.get("29") == b"other"
 
 
 @given(st.lists(st.text(max_size=3), max_size=4), st.lists(st.text(max_size=3), max_size=4))

@@ -1,0 +1,53 @@
+"""Values that take time to find out again: answers of models, passes of hooks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from time import time
+
+from msgspec import Struct
+
+from patchq.gate.errors import Fault
+from patchq.gate.queue import store
+
+
+class Shelf(Struct, frozen=True):
+    """Values of one kind in the store of the queue at `root`; beyond `most`, the oldest go.
+
+    What cannot be read or written is found out once more.
+    """
+
+    root: Path
+    kind: str
+    most: int
+
+    def get(self, key: str) -> bytes | None:
+        """Return the value of the key."""
+        with suppress(Fault), store.look(self.root) as found:
+            statement = "select value from cache where kind = :kind and key = :key"
+            if found and (row := found.one(statement, kind=self.kind, key=key)):
+                return bytes(row[0])
+        return None
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep a value under the key."""
+        with suppress(Fault), store.look(self.root) as found:
+            if found is None:
+                return
+            with found.transaction():
+                found.run(
+                    "insert into cache (kind, key, at, value) values (:kind, :key, :at, :value)"
+                    " on conflict (kind, key) do update set at = excluded.at,"
+                    " value = excluded.value",
+                    kind=self.kind,
+                    key=key,
+                    at=time(),
+                    value=value,
+                )
+                found.run(
+                    "delete from cache where kind = :kind and at <= (select at from cache"
+                    " where kind = :kind order by at desc limit 1 offset :most)",
+                    kind=self.kind,
+                    most=self.most,
+                )
