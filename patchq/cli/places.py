@@ -165,6 +165,8 @@ def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueu
         files.make_directory(root)
     sharers = location.repo.commondir.stat().st_gid if files.is_on() else None
     layout.refuse_old(root)
+    if not config.queue.network_disk:
+        layout.refuse_network(root)
     layout.create(root, _group(config), sharers)
     prefixes = (*records.BY_ID, *records.fetched(config.landing.remote))
     queue = StoreQueue(

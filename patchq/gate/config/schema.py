@@ -84,6 +84,7 @@ class Queue(Section):
     hold_seconds: Annotated[Seconds, _about("how long a batch may wait for another")] = 3600.0
     retention_days: Annotated[Number, _about("0 keeps finished batches for ever")] = 30
     group: Annotated[Text | None, _about("the group that may read reports")] = None
+    network_disk: Annotated[Flag, _about("work on a network file system, for one machine")] = False
 
 
 class Paths(Section):

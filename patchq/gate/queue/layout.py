@@ -15,6 +15,7 @@ from patchq.gate.queue.store import STORE
 
 REPORT = ".report.json"
 PAGE = ".report.md"
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 PUBLIC = ("inbox", "active", "done", "rejected")
 
 
@@ -28,6 +29,31 @@ def refuse_old(root: Path) -> None:
             f"the queue {root} was made by an older patchq and has work in {' and '.join(left)}/",
             "run the version that made it once: patchq run",
         )
+
+
+def refuse_network(root: Path) -> None:
+    """Raise `UsageError` where the store's locks may be lost with a connection."""
+    kind = file_system(root)
+    if kind in _NETWORK:
+        raise UsageError(
+            f"the queue {root} is on a network file system ({kind}), where locks may be lost",
+            "set `queue.path` to a local disk; `queue.network_disk: true` allows it to one machine,"
+            " and several machines share a queue as docs/cluster.md shows",
+        )
+
+
+def file_system(path: Path) -> str:
+    """Return the kernel's name for the type of the file system; empty where it has none."""
+    best, kind = -1, ""
+    with suppress(OSError):
+        where = os.path.realpath(path)
+        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+            words = line.split(" ")
+            point = words[4].encode().decode("unicode_escape")
+            inside = where == point or where.startswith(f"{point.rstrip('/')}/")
+            if inside and len(point) >= best:
+                best, kind = len(point), words[words.index("-") + 1]
+    return kind
 
 
 @disk_faults

@@ -28,6 +28,8 @@ from patchq.gate.queue.schema import VERSION, tables
 STORE, LOCKS = "store.db", "store.lock"
 """`LOCKS` has a locked byte for each session, and a new time after each event."""
 BUSY_SECONDS = 10.0
+_OLDEST = (3, 35)
+"""The first SQLite with `returning`."""
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
 _CHANGES_IDLE, _CHANGES_MOST = 2_000, 100_000
 """Changed rows after which the log goes into the file while nothing is to do, or in any case."""
@@ -200,6 +202,11 @@ class Store(Database):
             raise self._fault(error) from error
 
     def _opened(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise UsageError(
+                f"SQLite {sqlite3.sqlite_version} is too old: patchq needs 3.35",
+                "install a Python that brings a later one",
+            )
         place = ":memory:"
         if self.root is not None:
             path = self.root / STORE
@@ -242,7 +249,7 @@ class Store(Database):
         """Make an empty file, and let those read it who may read what was refused."""
         if not os.access(path.parent, os.W_OK):
             return
-        mode = 0o660 & ~files.umask() if files.is_on() else 0o600
+        mode = 0o666 & ~files.umask() if files.is_on() else 0o600
         active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
         if shared := bool(active.st_mode & stat.S_ISGID):
             mode |= active.st_mode & 0o060

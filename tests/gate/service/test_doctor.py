@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.errors import UsageError
 from patchq.gate.hooks.sandbox import no_sandbox
+from patchq.gate.queue import layout
 from patchq.gate.service.doctor import queue, system
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
@@ -402,11 +404,15 @@ def test_exhausted_watches(repo: Path) -> None:
     assert re.fullmatch(r"sysctl -w fs\.inotify\.max_user_instances=\d{4,}", cure)
 
 
-def test_network_file_systems_are_told_by_name(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "_kind", lambda path: "nfs4")
-    found = list(queue._file_systems(repo / ".patchq", repo / ".git"))
-    assert [finding.level for finding in found] == ["ok", "weaker"]
-    assert "nfs4" in found[1].message
+def test_a_network_file_system_is_refused_unless_it_is_allowed(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "file_system", lambda path: "nfs4")
+    with pytest.raises(UsageError, match="nfs4"):
+        layout.refuse_network(repo / ".patchq")
+    for allowed, level in ((False, "fatal"), (True, "weaker")):
+        found = list(queue._file_systems(repo / ".patchq", repo / ".git", allowed))
+        assert [finding.level for finding in found] == ["ok", level]
 
 
 def test_kind_of_a_file_system(tmp_path: Path) -> None:
@@ -416,8 +422,8 @@ def test_kind_of_a_file_system(tmp_path: Path) -> None:
         pytest.skip("needs to mount a tmpfs")
     try:
         (place / "below").mkdir()
-        assert queue._kind(place / "below") == "tmpfs"
-        assert queue._kind(Path("/proc/self")) == "proc"
+        assert layout.file_system(place / "below") == "tmpfs"
+        assert layout.file_system(Path("/proc/self")) == "proc"
     finally:
         subprocess.run(["umount", place], check=True)
 

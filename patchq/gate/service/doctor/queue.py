@@ -12,20 +12,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import CRASHED, Fault, ObjectDamaged
+from patchq.gate.errors import CRASHED, Fault, ObjectDamaged, UsageError
 from patchq.gate.git.faults import FSCK
 from patchq.gate.git.files import being_written, opened, rename_noreplace
 from patchq.gate.land.worker import MOST_DEATHS, waits_for_mending
-from patchq.gate.queue import spool, store
+from patchq.gate.queue import layout, spool, store
 from patchq.gate.queue.batches import Row
 from patchq.gate.queue.layout import PUBLIC
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.spool import claimed
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import Report
-from patchq.gate.service.doctor import Finding, beside, writable
+from patchq.gate.service.doctor import Finding, Level, beside, writable
 
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
 _STUCK_SECONDS = 3600
@@ -43,7 +42,7 @@ def look(root: Path, gitdir: Path, home: Path, config: Config | None) -> Iterato
     yield place
     if place.level != "ok":
         return
-    yield from _file_systems(root, gitdir)
+    yield from _file_systems(root, gitdir, bool(config and config.queue.network_disk))
     yield from _abilities(root)
     yield from _space(root, gitdir)
     if config is None or config.queue.watch == "auto":
@@ -90,7 +89,7 @@ def _place(root: Path) -> Finding:
     return Finding("queue.there", "ok", str(root))
 
 
-def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
+def _file_systems(root: Path, gitdir: Path, network_disk: bool) -> Iterator[Finding]:
     if len({os.lstat(root / name).st_dev for name in PUBLIC}) > 1:
         yield Finding(
             "queue.device",
@@ -109,29 +108,11 @@ def _file_systems(root: Path, gitdir: Path) -> Iterator[Finding]:
         )
     else:
         yield Finding("queue.device", "ok", "queue and repository are on one file system")
-    if kinds := sorted({_kind(path) for path in (root, gitdir)} & _NETWORK):
-        yield Finding(
-            "queue.network",
-            "weaker",
-            f"a network file system ({', '.join(kinds)}): a lock may be lost with the "
-            "connection, leases and inotify see this machine only; no batch lands twice even then, "
-            "but two daemons may do the same work",
-            "keep queue and repository on a local disk; else one daemon, and `queue.watch: poll`",
-        )
-
-
-def _kind(path: Path) -> str:
-    """The type of the file system, as the kernel names it; empty where it does not say."""
-    best, kind = -1, ""
-    with suppress(OSError):
-        where = os.path.realpath(path)
-        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
-            words = line.split(" ")
-            point = words[4].encode().decode("unicode_escape")
-            inside = where == point or where.startswith(f"{point.rstrip('/')}/")
-            if inside and len(point) >= best:
-                best, kind = len(point), words[words.index("-") + 1]
-    return kind
+    try:
+        layout.refuse_network(root)
+    except UsageError as fault:
+        level: Level = "weaker" if network_disk else "fatal"
+        yield Finding("queue.network", level, fault.message, fault.hint)
 
 
 def _abilities(root: Path) -> Iterator[Finding]:
