@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
-from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
+from patchq.gate.errors import Declined, Fault, Unreachable
 from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches
@@ -192,13 +191,6 @@ def test_a_push_without_an_answer_lands_once(tmp_path: Path, name: str) -> None:
     assert (at.home / "met").exists()
 
 
-def test_a_remote_that_dies_each_time_leaves_the_push_in_doubt(tmp_path: Path) -> None:
-    at = place(tmp_path, "remote")
-    hook(at.home, "pre-receive", NEVER, what=DIES)
-    with pytest.raises(InDoubt, match="cannot be told"):
-        at.land(("main", at.commits[0], at.commits[1]))
-
-
 def test_somebody_who_is_quicker_wins(tmp_path: Path) -> None:
     at = place(tmp_path, "remote")
     other = git(
@@ -286,16 +278,6 @@ def test_what_is_missing_is_named(tmp_path: Path, spoil: tuple[str, ...], says: 
         fresh.refresh()
 
 
-def test_a_push_has_its_time(tmp_path: Path) -> None:
-    at = place(tmp_path, "remote")
-    slow = RemoteBranches(Repository.open(at.repo), "origin", ("main",), 1)
-    hook(at.home, "pre-receive", ONCE, when="", what="sleep 20")
-    at.branches = slow
-    (done,) = at.land(("main", at.commits[0], at.commits[1]))
-    assert done.made
-    assert at.heads() == {"main": "1"}
-
-
 def test_patterns_of_lanes_are_fetched(tmp_path: Path) -> None:
     at = place(tmp_path, "remote")
     for name in ("release/1", "rel-ease", "topic", "next"):
@@ -331,26 +313,6 @@ def test_a_lane_is_asked_for_alone(tmp_path: Path) -> None:
     assert branches.tip("b1") == two
     branches.refresh(["b1", "b2"], within=0.001)
     assert [branches.tip(name) for name in ("b1", "b2")] == [one, two]
-
-
-def test_a_lane_is_found_where_another_one_was(tmp_path: Path) -> None:
-    at = place(tmp_path, "remote")
-    branches = RemoteBranches(Repository.open(at.repo), "origin", ("main", "b*"), 30)
-    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1", cwd=at.repo)
-    branches.refresh()
-    git("push", "-q", str(at.home), ":refs/heads/b1", cwd=at.repo)
-    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/b1/below", cwd=at.repo)
-    branches.refresh(["b1/below"])
-    assert (branches.tip("b1"), branches.tip("b1/below")) == (None, at.commits[1])
-
-
-def test_a_push_tells_of_no_other_lane(tmp_path: Path) -> None:
-    at = place(tmp_path, "remote")
-    began = monotonic()
-    assert at.land(("main", at.commits[0], at.commits[1]))[0].made
-    git("push", "-q", str(at.home), f"{at.commits[1]}:refs/heads/patchq/x", cwd=at.repo)
-    at.branches.refresh(within=monotonic() - began)
-    assert at.branches.tip("patchq/x") == at.commits[1]
 
 
 def test_no_words_hold_credentials() -> None:

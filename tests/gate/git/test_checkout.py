@@ -52,11 +52,6 @@ def test_checkouts_are_found_from_anywhere(path: Path, tmp_path: Path) -> None:
         }
 
 
-def test_detached_is_no_checkout(path: Path) -> None:
-    git("checkout", "-q", "--detach", cwd=path)
-    assert checkouts(Repository.open(path), "main") == []
-
-
 def test_bare_repository_has_only_its_linked_work_trees(path: Path, tmp_path: Path) -> None:
     bare, linked = tmp_path / "bare.git", tmp_path / "linked"
     git("clone", "-q", "--bare", str(path), str(bare), cwd=path)
@@ -290,31 +285,3 @@ def test_converted_files_are_clean_until_they_change(path: Path, setting: str) -
     with (path / "a.txt").open("ab") as file:
         file.write("two\n".encode("utf-16-le" if "UTF-16" in setting else "ascii"))
     assert dirty(only(path), tip, ["a.txt"]) == ["a.txt"]
-
-
-@pytest.mark.parametrize("style", ["index.version=4", "core.splitIndex=true", "index.sparse=true"])
-def test_every_style_of_index_is_read(path: Path, style: str) -> None:
-    key, _, value = style.partition("=")
-    git("config", key, value, cwd=path)
-    git("update-index", "--force-write-index", cwd=path)
-    tip = git("rev-parse", "HEAD", cwd=path)
-    edit(path)
-    assert dirty(only(path), tip, ["README", "src/a.py"]) == ["README"]
-
-
-def test_the_environment_does_not_lead_astray(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edit(path)
-    tip = git("rev-parse", "HEAD", cwd=path)
-    checkout = only(path)
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
-        monkeypatch.setenv(name, str(tmp_path / "nowhere"))
-    assert dirty(checkout, tip, ["README", "src/a.py"]) == ["README"]
-
-
-def test_many_paths(path: Path) -> None:
-    tip = commit_files(path, {f"many/{number:04}.txt": "x\n" for number in range(1200)})
-    (path / "many/0700.txt").write_text("dirty")
-    paths = [f"many/{number:04}.txt" for number in range(1200)]
-    assert dirty(only(path), tip, paths) == ["many/0700.txt"]

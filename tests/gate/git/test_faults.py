@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-import signal
 from pathlib import Path
 
 import pytest
 
-from patchq.gate.git import files
 from patchq.gate.git.faults import failure, fault, unreadable
 
 SAID = {
@@ -40,33 +37,3 @@ def test_what_libgit2_says_is_named_as_it_is(number: int) -> None:
         assert found.code == "fault.disk"
         assert os.strerror(number) in found.message
         assert "fsck" not in (found.hint or "")
-
-
-def test_a_line_is_added_whole_or_not_at_all(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"one\n")
-    pid = os.fork()
-    if pid == 0:
-        _add_beyond(log, 10)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == errno.EFBIG
-    assert log.read_bytes() == b"one\n"
-
-
-def _add_beyond(log: Path, limit: int) -> None:
-    code = 1
-    try:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        with files.opened(log, os.O_WRONLY | os.O_APPEND) as fd:
-            files.append(fd, b"two\nthree\n")
-    except OSError as error:
-        code = error.errno or 1
-    finally:
-        os._exit(code)
-
-
-def test_a_file_that_cannot_be_replaced_leaves_no_other(tmp_path: Path) -> None:
-    (tmp_path / "place").mkdir()
-    with pytest.raises(IsADirectoryError):
-        files.replace(tmp_path / "place", b"x", via=tmp_path / "via")
-    assert [path.name for path in tmp_path.iterdir()] == ["place"]

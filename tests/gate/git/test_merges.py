@@ -73,12 +73,6 @@ def test_a_conflict_has_none(
     assert merge(repo, *trees) == Merged(None, beyond_lines)
 
 
-def test_the_command_sees_renamed_directories(tmp_path: Path) -> None:
-    renamed = {"dir/b.txt": "", "other/b.txt": "b\n" * 5}
-    repo, trees = sides(tmp_path / "r", renamed, {"dir/new.txt": "new\n"})
-    assert merge(repo, *trees) == Merged(None, beyond_lines=True)
-
-
 @pytest.mark.usefixtures("way")
 def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
     repo, trees = sides(tmp_path / "r", {"a.txt": TEN.replace("1", "one")}, {"c.txt": "c\n"})

@@ -47,14 +47,3 @@ def test_there_are_never_many(tmp_path: Path, kept: int) -> None:
     assert theirs < packs(path)
     assert all(map(repo.exists, commits))
     git("fsck", "--strict", cwd=path)
-
-
-def test_a_repack_that_fails_is_not_begun_with_each_landing(tmp_path: Path) -> None:
-    path = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
-    repo = Repository.open(path)
-    for n in range(tidying.MOST):
-        grow(repo, f"n{n}")
-    (path / f".git/objects/pack/{min(packs(path))}.idx").unlink()  # what it cannot combine
-    packing = tidying.Tidying(repo)
-    assert packing.combine()
-    assert not packing.combine()

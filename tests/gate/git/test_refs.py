@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.errors import Busy, DiskFault, RepositoryFault
-from patchq.gate.git import files, refs
+from patchq.gate.git import refs
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -84,18 +83,6 @@ def test_move(path: Path, repo: Repository, old: str, new: str, packed: bool) ->
     assert rest(path) == []
 
 
-@pytest.mark.parametrize("text", ["{}", "{}\r\n", "{} \n\n", "{}\nby hand\n", "{} # by hand"])
-@pytest.mark.parametrize("upper", [False, True], ids=["lower", "upper"])
-def test_move_from_what_a_hand_wrote(
-    path: Path, repo: Repository, old: str, new: str, text: str, upper: bool
-) -> None:
-    """What git and libgit2 read as the old value is the old value, else the ref never moves."""
-    (path / ".git/refs/heads/main").write_text(text.format(old.upper() if upper else old))
-    assert git("rev-parse", "main", cwd=path) == repo.branch_tip("main") == old
-    assert move(repo, old, new)
-    assert git("rev-parse", "main", cwd=path) == new
-
-
 def test_a_lost_swap_changes_nothing(path: Path, repo: Repository, old: str, new: str) -> None:
     theirs = commit_files(path, {"a": "2\n"})
     before = git("reflog", "main", cwd=path)
@@ -158,105 +145,6 @@ def test_every_head_on_the_branch_gets_its_reflog_line(
         "same": "patchq: b1: Do it",
         "other": "reset: moving to HEAD",
     }
-
-
-def test_a_reflog_is_started_for_branches_only(
-    path: Path, repo: Repository, old: str, new: str
-) -> None:
-    git("config", "core.logAllRefUpdates", "false", cwd=path)
-    for log in ("refs/heads/main", "HEAD"):
-        (path / ".git/logs" / log).unlink()
-    assert move(repo, old, new)
-    assert git("reflog", "--format=%gs", "main", cwd=path) == "patchq: b1: Do it"
-    assert not (path / ".git/logs/HEAD").exists()
-
-
-def test_staged_values_are_flushed_together(
-    path: Path, repo: Repository, old: str, new: str
-) -> None:
-    first, second = (refs.stage(repo, oid) for oid in (new, old))
-    files.barrier(repo.commondir)
-    assert move(repo, old, first)
-    assert not move(repo, old, first)
-    assert create(repo, NEW, first)
-    assert create(repo, "refs/patchq/discarded/b1", second)
-    first.drop()
-    second.drop()
-    assert repo.refs("refs/") == {MAIN: new, NEW: new, "refs/patchq/discarded/b1": old}
-    assert rest(path) == []
-
-
-@pytest.mark.parametrize("header", ["", "# pack-refs with: peeled \n", "git's"])
-def test_what_others_packed_stays_as_git_reads_it(
-    path: Path, repo: Repository, old: str, header: str
-) -> None:
-    """A file without the objects behind tags elsewhere, or in upper case, is one of other tools."""
-    git("tag", "-a", "-m", "m", "v1", cwd=path)
-    git("update-ref", "refs/other/tagged", "v1", cwd=path)
-    for name in (NEW, f"{NEW}-2", "refs/patchq/waiting/b.1", "refs/patchq/waiting/b11"):
-        git("update-ref", name, old, cwd=path)
-    git("pack-refs", "--all", cwd=path)
-    packed = path / ".git/packed-refs"
-    if header != "git's":
-        lines = packed.read_text().splitlines(keepends=True)
-        refs_alone = "".join(line for line in lines if line[0] not in "#^")
-        packed.write_text(header + refs_alone.replace(f"{old} ", f"{old.upper()} "))
-    before = git("show-ref", "-d", cwd=path).splitlines()
-    for name in (NEW, "refs/patchq/waiting/b.1"):
-        assert refs.delete(repo, name, old)
-        before.remove(f"{old} {name}")
-    assert git("show-ref", "-d", cwd=path).splitlines() == before
-
-
-def test_a_line_that_is_no_ref_is_not_lost(path: Path, repo: Repository, old: str) -> None:
-    create(repo, NEW, old)
-    git("pack-refs", "--all", cwd=path)
-    packed = path / ".git/packed-refs"
-    packed.write_text(f"{packed.read_text()}{old} refs/heads/zebra")  # cut off
-    before = packed.read_bytes()
-    with pytest.raises(RepositoryFault, match="no ref"):
-        refs.delete(repo, NEW, old)
-    assert packed.read_bytes() == before
-    assert rest(path) == []
-
-
-def test_refs_of_one_value_move_apart(path: Path, repo: Repository, old: str, new: str) -> None:
-    value = refs.stage(repo, new)
-    assert move(repo, old, value)
-    assert create(repo, NEW, value)
-    value.drop()
-    theirs = commit_files(path, {"a": "2\n"})
-    assert git("rev-parse", "main", NEW, cwd=path).split() == [theirs, new]
-    assert refs.delete(repo, NEW, new)
-    assert repo.branch_tip("main") == theirs
-
-
-@pytest.mark.parametrize("what", ["moved", "removed", "made"])
-def test_packed_refs_that_look_like_those_read_before(
-    path: Path, repo: Repository, old: str, new: str, what: str
-) -> None:
-    """Of one size, in one inode, within one tick: what is not sorted libgit2 takes for the same."""
-    ref, then = (NEW, None) if what == "made" else (MAIN, old)
-    packed = path / ".git/packed-refs"
-    git("branch", "patchq/old", cwd=path)
-    git("pack-refs", "--all", "--prune", cwd=path)
-    text = packed.read_text().replace(" sorted", "")
-    swap = {"moved": (old, new), "removed": ("heads/main", "heads/mine")}
-    packed.write_text(text)
-    status = packed.stat()
-
-    def by_libgit2() -> str | None:
-        found = repo.raw_repository.references.get(ref)
-        return str(found.target) if found else None
-
-    assert by_libgit2() == repo.ref_target(ref) == then
-    packed.write_text(text.replace(*swap.get(what, ("patchq/old", "patchq/new"))))
-    os.utime(packed, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert by_libgit2() == then, "libgit2 sees through it: this shows nothing"
-    assert repo.ref_target(ref) != then
-    assert not refs.move(repo, ref, then, new, "m", WHO)
-    assert refs.delete(repo, ref, old) is (what == "made")
-    assert rest(path) == []
 
 
 @pytest.mark.parametrize("header", ["git's", "unsorted", "none"])
@@ -401,13 +289,6 @@ def test_a_full_disk_is_a_disk_fault(path: Path, repo: Repository, old: str, new
 # ---------------------------------------------------------------- locks
 
 
-def test_a_foreign_lock_is_waited_for(path: Path, repo: Repository, old: str, new: str) -> None:
-    lock = path / ".git/refs/heads/main.lock"
-    lock.touch()
-    threading.Timer(0.1, lock.unlink).start()
-    assert move(repo, old, new, wait=10.0)
-
-
 def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
     path: Path, repo: Repository, old: str, new: str
 ) -> None:
@@ -420,26 +301,6 @@ def test_g03_a_foreign_lock_that_stays_is_told_and_kept(
     assert refs.clean(repo.commondir) == []
     assert lock.exists()
     assert repo.branch_tip("main") == old
-
-
-def test_git_respects_the_lock(path: Path, repo: Repository, old: str, new: str) -> None:
-    staged = refs.stage(repo, new)
-    staged.lock.hold(path / ".git/refs/heads/main.lock")
-    done = subprocess.run(
-        ["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=path, capture_output=True
-    )
-    assert done.returncode != 0
-    assert b"main.lock" in done.stderr
-    staged.drop()
-    git("commit", "-q", "--allow-empty", "-m", "x", cwd=path)
-
-
-def test_clean_leaves_the_living_alone(path: Path, repo: Repository, new: str) -> None:
-    staged = refs.stage(repo, new)
-    staged.lock.hold(path / ".git/refs/heads/main.lock")
-    assert refs.clean(repo.commondir) == []
-    assert (path / ".git/refs/heads/main.lock").exists()
-    staged.drop()
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077], ids=oct)
@@ -621,16 +482,3 @@ def test_killed_writers_block_nobody(path: Path) -> None:
         assert rest(path) == []
         git("commit", "-q", "--allow-empty", "-m", "the user goes on", cwd=path)
     git("fsck", "--strict", cwd=path)
-
-
-def test_barrier_flushes(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    code = "import sys, pathlib, patchq.gate.git.files as f; f.barrier(pathlib.Path(sys.argv[1]))"
-    command = ["strace", "-f", "-e", "trace=syncfs", "-o", str(trace), sys.executable, "-c", code]
-    try:
-        done = subprocess.run([*command, str(tmp_path)], capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("needs strace")
-    if done.returncode:
-        pytest.skip("may not trace here")
-    assert trace.read_text().count("syncfs(") == 1

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pygit2
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.errors import RepositoryFault, UsageError
+from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.repository import AnyObject, Repository
+from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 120)
@@ -61,36 +58,6 @@ def names(path: Path, commit: str) -> list[str]:
 # ---------------------------------------------------------------- opening
 
 
-def test_opens_from_a_subdirectory(path: Path) -> None:
-    repo = Repository.open(path / "src" / "deep")
-    assert (repo.workdir, repo.gitdir, repo.commondir) == (path, path / ".git", path / ".git")
-    assert not repo.bare
-
-
-def test_opens_a_linked_worktree(path: Path, tmp_path: Path) -> None:
-    git("worktree", "add", "-q", str(tmp_path / "linked"), cwd=path)
-    repo = Repository.open(tmp_path / "linked")
-    assert repo.workdir == tmp_path / "linked"
-    assert repo.gitdir == path / ".git/worktrees/linked"
-    assert repo.commondir == path / ".git"
-    assert repo.head_branch() == "linked"
-
-
-def test_opens_a_bare_repository(path: Path, tmp_path: Path) -> None:
-    git("clone", "-q", "--bare", str(path), str(tmp_path / "bare.git"), cwd=path)
-    repo = Repository.open(tmp_path / "bare.git")
-    assert repo.bare
-    assert repo.workdir is None
-    assert repo.gitdir == tmp_path / "bare.git"
-
-
-@pytest.mark.parametrize("where", ["empty", "missing"])
-def test_no_repository_is_a_usage_error(tmp_path: Path, where: str) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="not in a git repository"):
-        Repository.open(tmp_path / where)
-
-
 @pytest.mark.parametrize(
     ("settings", "cure"),
     [
@@ -122,14 +89,6 @@ def test_a_repository_of_another_user_is_refused_with_the_command(path: Path) ->
 # ---------------------------------------------------------------- names
 
 
-def test_head_branch(path: Path, repo: Repository) -> None:
-    assert repo.head_branch() == "main"
-    git("checkout", "-q", "--detach", cwd=path)
-    assert repo.head_branch() is None
-    git("symbolic-ref", "HEAD", "refs/heads/unborn", cwd=path)
-    assert repo.head_branch() is None
-
-
 def test_branch_tip_is_that_of_a_plain_branch(path: Path, repo: Repository, tip: str) -> None:
     git("tag", "-a", "-m", "t", "v1", cwd=path)
     git("symbolic-ref", "refs/heads/alias", "refs/heads/main", cwd=path)
@@ -138,12 +97,6 @@ def test_branch_tip_is_that_of_a_plain_branch(path: Path, repo: Repository, tip:
         assert repo.branch_tip(name) is None, name
     git("pack-refs", "--all", "--prune", cwd=path)
     assert repo.branch_tip("main") == tip
-
-
-def test_branch_that_points_to_a_blob_is_none(path: Path, repo: Repository) -> None:
-    blob = git("rev-parse", "HEAD:README", cwd=path)
-    (path / ".git/refs/heads/odd").write_text(blob + "\n")
-    assert repo.branch_tip("odd") is None
 
 
 def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
@@ -174,18 +127,6 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
     assert {text: repo.resolve_commit(text) for text in asked} == asked
 
 
-def test_refs_by_prefix_loose_and_packed(path: Path, repo: Repository, tip: str) -> None:
-    git("branch", "patchq/one", cwd=path)
-    git("update-ref", "refs/patchq/batches/one", tip, cwd=path)
-    git("pack-refs", "--all", "--prune", cwd=path)
-    git("branch", "patchq/two", cwd=path)
-    (path / ".git/refs/heads/patchq/three.lock").touch()
-    assert repo.branches("patchq/") == {"patchq/one": tip, "patchq/two": tip}
-    assert repo.branches("") == {"main": tip, "patchq/one": tip, "patchq/two": tip}
-    assert repo.refs("refs/patchq/") == {"refs/patchq/batches/one": tip}
-    assert repo.refs("refs/none/") == {}
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -214,23 +155,6 @@ def test_tree_reads_what_git_shows(path: Path, repo: Repository, tip: str) -> No
     ]
 
 
-def test_names_are_those_of_trees_that_are_known(
-    repo: Repository, tip: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that a commit is made with is not read again, and has git's order."""
-    new = [FileChange(path, None, b"x") for path in ("src/deep.py", "src/deep-", "src/a", "z")]
-    oid = repo.write_commit(tip, new, "Add", WHO, WHO)[0]
-    monkeypatch.delattr(Repository, "raw")
-    tree = repo.tree(oid)
-    assert tree.names("src") == ("a", "a.py", "b.py", "deep-", "deep.py", "deep")
-    assert tree.names("")[-2:] == ("src", "z")
-
-
-@pytest.mark.parametrize("name", ["", "nope", "README/x", "/README", "a\0b", "\udc80", "../x"])
-def test_entry_of_a_path_that_is_not_there(repo: Repository, tip: str, name: str) -> None:
-    assert repo.tree(tip).entry(name) is None
-
-
 def test_submodule_is_an_entry_and_no_path(path: Path, repo: Repository, tip: str) -> None:
     git("update-index", "--add", "--cacheinfo", f"160000,{tip},sub", cwd=path)
     git("commit", "-q", "-m", "sub", cwd=path)
@@ -239,37 +163,6 @@ def test_submodule_is_an_entry_and_no_path(path: Path, repo: Repository, tip: st
     assert entry is not None
     assert entry.kind == "submodule"
     assert "sub" not in list(tree.paths())
-
-
-def test_a_tree_is_walked_once_and_the_next_by_what_differs(
-    path: Path, repo: Repository, tip: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    one = repo._object
-
-    def counted(oid: str) -> AnyObject:
-        found = one(oid)
-        read.extend([oid] if isinstance(found, pygit2.Tree) else [])
-        return found
-
-    monkeypatch.setattr(repo, "_object", counted)
-    listing = repo.tree(tip).listing()
-    assert listing.paths == sorted(repo.tree(tip).paths())
-    read.clear()
-    assert repo.tree(tip).listing() is listing
-    assert read == []
-    listing.contents["src/a.py"] = listing.contents["README"] = b"as it was"
-    (path / "src/a.py").write_text("changed\n")
-    (path / "src/new.py").write_text("new\n")
-    git("rm", "-q", "src/b.py", cwd=path)
-    git("add", ".", cwd=path)
-    git("commit", "-q", "-m", "More", cwd=path)
-    new = repo.tree(git("rev-parse", "HEAD", cwd=path))
-    followed = new.listing()
-    assert len(read) == 4  # the root and `src`, before and after
-    assert followed.paths == sorted(new.paths())
-    assert followed.contents == {"README": b"as it was"}
-    assert repo.tree(tip).listing().paths == listing.paths
 
 
 ATTRIBUTES = {
@@ -343,11 +236,6 @@ def test_history(path: Path, repo: Repository, tip: str) -> None:
     assert next(repo.touching(merged, None, "never"), None) is None
 
 
-def test_missing_objects_are_a_fault(repo: Repository) -> None:
-    with pytest.raises(RepositoryFault, match="cannot read"):
-        repo.message("1" * 40)
-
-
 def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
     commit_files(path, {"x": "1"})
     new = commit_files(path, {"x": "2"})
@@ -360,25 +248,6 @@ def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
         repo.is_ancestor(tip, new)
     with pytest.raises(RepositoryFault, match="cannot read the history"):
         list(repo.commits(new))
-
-
-def test_no_more_of_a_history_is_read_than_is_asked_for(path: Path) -> None:
-    lost, *_, before, new = (commit_files(path, {"x": str(n)}) for n in range(5))
-    (path / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    repo = Repository.open(path)
-    assert [info.oid for info in repo.commits(new, limit=2)] == [new, before]
-    assert next(repo.touching(new, None, "x")) == new
-
-
-def test_what_stood_at_paths_in_each_commit(path: Path, repo: Repository, tip: str) -> None:
-    new = commit_files(path, {"src/a.py": "a = 2\n"})
-    paths = ["src/a.py", "src", "src/", "never", "src/a.py/x", "", "/src", "\ud800", "a\0b"]
-    found = [(oid, dict(zip(paths, state, strict=True))) for oid, state in repo.states(new, paths)]
-    assert [oid for oid, _ in found] == git("rev-list", new, cwd=path).split()
-    for oid, state in found:
-        tree = repo.tree(oid)
-        entries = {one: tree.entry(one) for one in paths}
-        assert state == {one: entry and entry.oid for one, entry in entries.items()}
 
 
 def test_exists_sees_what_gc_took(path: Path, repo: Repository, tip: str) -> None:
@@ -446,15 +315,6 @@ def test_the_executable_bit_is_as_declared(path: Path, repo: Repository, tip: st
     assert [line.split()[0] for line in shown.split("\n")] == ["100755", "100644"]
 
 
-def test_an_odd_mode_of_old_is_no_change(path: Path, repo: Repository, tip: str) -> None:
-    blob = bytes.fromhex(git("rev-parse", "HEAD:README", cwd=path))
-    raw = b"100664 README\0" + blob + b"100664 other\0" + blob
-    tree = git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", cwd=path, stdin=raw)
-    old = git("commit-tree", "-m", "old", tree, cwd=path)
-    commit = write(repo, old, edit("README", "read me\n", "x"))
-    assert set(repo.changes(old, commit)) == {"README"}
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -502,11 +362,6 @@ def test_a_file_may_give_way(path: Path, repo: Repository, tip: str) -> None:
     git("fsck", "--strict", cwd=path)
 
 
-def test_nul_in_the_message_is_refused(repo: Repository, tip: str) -> None:
-    with pytest.raises(RepositoryFault, match="NUL"):
-        repo.write_commit(tip, [], "subject\0trailer", WHO, WHO)
-
-
 @pytest.mark.parametrize("content", [b"", b"garbage"], ids=["empty", "garbage"])
 def test_g06_a_damaged_object_in_the_way_is_replaced(
     path: Path, repo: Repository, tip: str, content: bytes
@@ -544,14 +399,6 @@ def test_a_name_that_no_file_can_have_is_refused(repo: Repository, tip: str, nam
         repo.write_commit(tip, [edit(name, None, "x")], "m", WHO, WHO)
 
 
-def test_a_tree_without_its_base_is_a_fault(path: Path, repo: Repository, tip: str) -> None:
-    tree = git("rev-parse", "HEAD^{tree}", cwd=path)
-    (path / ".git/objects" / tree[:2] / tree[2:]).unlink()
-    with pytest.raises(RepositoryFault) as fault:
-        write(Repository.open(path), tip, edit("README", "read me\n", "x"))
-    assert "git fsck" in (fault.value.hint or "")
-
-
 # ---------------------------------------------------------------- identity
 
 
@@ -576,49 +423,4 @@ def test_identity_of_the_environment_wins(
     assert (author.name, author.email) == ("Ada Tester", "env@x.org")
 
 
-def test_no_identity(path: Path, home: Path) -> None:
-    (home / ".gitconfig").write_text("")
-    assert Repository.open(path).identity() is None
-
-
 # ---------------------------------------------------------------- scale
-
-MEASURE = """
-import sys
-from pathlib import Path
-from patchq.core.model.values import FileChange
-from patchq.gate.git.repository import Repository
-from patchq.gate.git.objects import Identity
-repo = Repository.open(Path(sys.argv[1]))
-who = Identity("A", "a@x", 1, 0)
-tip = repo.branch_tip("main")
-text = b"x"
-for number in range(50):
-    tree = repo.tree(tip)
-    tree.filtered("d1/e2/f3")
-    before, text = tree.read("d1/e2/f3"), b"%d" % number
-    tip, _ = repo.write_commit(tip, [FileChange("d1/e2/f3", before, text)], "m", who, who)
-    repo.write_objects()
-status = Path("/proc/self/status").read_text().splitlines()
-peak = next(line for line in status if line.startswith("VmHWM"))  # ru_maxrss has the parent's, too
-print(sum(1 for _ in tree.paths()), int(peak.split()[1]) // 1024)
-"""
-
-
-def test_memory_does_not_grow_with_the_repository(tmp_path: Path) -> None:
-    root = tmp_path / "big"
-    root.mkdir()
-    git("init", "-q", cwd=root)
-    files = "".join(
-        f"M 100644 inline d{i // 5000}/e{i % 100}/f{i % 5000 // 100}\ndata 1\n{i % 7}\n"
-        for i in range(50_000)
-    )
-    stream = f"commit refs/heads/main\ncommitter A <a@x> 1 +0000\ndata 1\nm\n{files}"
-    git("fast-import", "--quiet", cwd=root, stdin=stream)
-    git("read-tree", "main", cwd=root)
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(root)], capture_output=True, text=True, check=True
-    )
-    count, peak_mib = map(int, done.stdout.split())
-    assert count == 50_000
-    assert peak_mib < 80

@@ -12,7 +12,7 @@ from patchq.gate.git import signing as module
 from patchq.gate.git.command import Git
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
-from patchq.gate.git.signing import Signer, is_signed, with_signature
+from patchq.gate.git.signing import Signer, is_signed
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.keys import configure, signing
 
@@ -41,23 +41,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return calls
 
 
-def test_the_signature_stands_behind_the_other_headers() -> None:
-    signed = with_signature(COMMIT, b"-----BEGIN X-----\n\nabc\n-----END X-----\n")
-    head, _, message = COMMIT.partition(b"\n\n")
-    added = b"\ngpgsig -----BEGIN X-----\n \n abc\n -----END X-----\n\n"
-    assert signed == head + added + message
-    assert is_signed(signed)
-    assert not is_signed(COMMIT), "what a message says is no signature"
-
-
-def test_where_nothing_speaks_of_it_nothing_is_started(
-    repo: Repository, asked: list[tuple[str, ...]]
-) -> None:
-    signer = Signer(repo)
-    assert [signer.signed(COMMIT, WHO) for _ in range(3)] == [COMMIT] * 3
-    assert asked == []
-
-
 def test_git_is_asked_again_only_when_a_file_changed(
     repo: Repository, home: Path, asked: list[tuple[str, ...]]
 ) -> None:
@@ -72,20 +55,6 @@ def test_git_is_asked_again_only_when_a_file_changed(
     assert len(asked) == 2
     git("config", "commit.gpgSign", "false", cwd=repo.gitdir)
     assert not signer.wanted
-
-
-def test_the_strongest_setting_counts(repo: Repository, home: Path) -> None:
-    for key, value in (
-        ("commit.gpgSign", "2k"), ("gpg.openpgp.program", "one"), ("gpg.program", "two"),
-        ("gpg.x509.program", "three"), ("user.signingKey", "MINE"),
-    ):  # fmt: skip
-        configure(home, key, value)
-    settings = Signer(repo).settings()
-    assert (settings.wanted, settings.program, settings.key) == (True, "two", "MINE")
-    git("config", "user.signingKey", "THEIRS", cwd=repo.gitdir)
-    git("config", "gpg.format", "x509", cwd=repo.gitdir)
-    settings = Signer(repo).settings()
-    assert (settings.program, settings.key) == ("three", "THEIRS")
 
 
 def test_a_broken_configuration_is_not_taken_for_none(repo: Repository, home: Path) -> None:
@@ -139,15 +108,3 @@ def test_a_program_of_ones_own_is_called_as_git_calls_it(
     assert words[0] == "--status-fd=2 -bsau --dangerous"
     assert "not a tty" in words[1]
     assert (tmp_path / "input").read_bytes() == COMMIT
-
-
-def test_a_program_that_claims_no_signature_made_none(
-    repo: Repository, home: Path, tmp_path: Path
-) -> None:
-    program = tmp_path / "own"
-    program.write_text("#!/bin/sh\necho '-----BEGIN PGP SIGNATURE-----'; echo no key >&2\n")
-    program.chmod(0o755)
-    configure(home, "commit.gpgSign", "true")
-    configure(home, "gpg.program", str(program))
-    with pytest.raises(CannotSign, match="no key"):
-        Signer(repo).signed(COMMIT, WHO)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.git.repository import Repository
-from patchq.gate.git.tidying import Tidying
 from tests.helpers.command import drop, patchq
 from tests.helpers.gitrepo import git, make_repo
 
@@ -48,29 +46,3 @@ def test_packs_of_many_landings_become_one(repo: Path) -> None:
     wait_for(lambda: len(packs(repo)) == 1 and not (repo / ".git/gc.pid").exists())
     assert git("ls-tree", "-r", "--name-only", "patchq/z", cwd=repo).count("z/") == 30
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
-
-
-def test_git_is_asked_once_and_only_where_it_may(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = tmp_path / "log"
-    stand_in = tmp_path / "bin/git"
-    stand_in.parent.mkdir()
-    stand_in.write_text(f'#!/bin/sh\necho "$GIT_DIR $*" >> "{log}"\n')
-    stand_in.chmod(0o755)
-    monkeypatch.setenv("PATH", str(stand_in.parent), prepend=":")
-    monkeypatch.setenv("GIT_DIR", "/nowhere")
-    git_repo = Repository.open(repo)
-    for wanted in ("false", "true"):  # git's own configuration has the last word
-        git_repo.raw_repository.config["maintenance.auto"] = wanted
-        tidying = Tidying(git_repo)
-        tidying.ask()
-        for _ in range(3):
-            tidying.due = True
-            tidying.ask()
-        assert (tidying.process is not None) == (wanted == "true")
-    assert tidying.process is not None
-    assert tidying.process.wait(60) == 0
-    (line,) = log.read_text().splitlines()
-    assert line.startswith(f"{git_repo.commondir} ")
-    assert "maintenance run --auto" in line

@@ -5,9 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
@@ -60,12 +58,6 @@ def test_objects_are_durable_before_they_have_a_name(path: Path, files: int) -> 
     assert litter(path) == []
 
 
-def test_with_nothing_to_write_there_is_still_a_flush(path: Path) -> None:
-    flushes = []
-    Repository.open(path).write_objects(lambda: flushes.append(1))
-    assert flushes == [1]
-
-
 @pytest.mark.parametrize("files", [FEW, MANY])
 def test_failed_write_can_be_repeated(path: Path, files: int) -> None:
     repo = Repository.open(path)
@@ -83,31 +75,6 @@ def test_failed_write_can_be_repeated(path: Path, files: int) -> None:
     assert there(path, oid)
     repo.write_objects()
     assert litter(path) == []
-
-
-def test_empty_directories_may_be_removed_meanwhile(path: Path) -> None:
-    """As `git gc` does."""
-    repo, objects, over = Repository.open(path), path / ".git/objects", Event()
-
-    def remove() -> None:
-        while not over.is_set():
-            for directory in objects.glob("??"):
-                with suppress(OSError):
-                    directory.rmdir()
-
-    thread = Thread(target=remove)
-    thread.start()
-    try:
-        for number in range(60):
-            parent = repo.branch_tip("main")
-            assert parent
-            changes = [FileChange(f"f{number}.txt", None, b"%d\n" % number)]
-            oid, _ = repo.write_commit(parent, changes, f"{number}\n", WHO, WHO)
-            repo.write_objects()
-            assert there(path, oid)
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("files", [FEW, MANY])
@@ -150,18 +117,3 @@ def test_what_a_killed_writer_leaves_goes(path: Path, files: int, moment: str) -
     unwritten.clean(path / ".git/objects")
     assert litter(path) == []
     git("fsck", "--strict", cwd=path)
-
-
-def test_what_a_living_writer_has_stays(path: Path) -> None:
-    repo = Repository.open(path)
-    commit(repo, MANY)
-    seen = []
-
-    def clean() -> None:
-        unwritten.clean(path / ".git/objects")
-        seen.append(litter(path))
-
-    repo.write_objects(clean)
-    assert seen[0]
-    unwritten.clean(path / ".git/objects")
-    assert litter(path)

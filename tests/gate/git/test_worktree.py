@@ -7,14 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.errors import Busy, Fault, RepositoryFault
+from patchq.gate.errors import Fault, RepositoryFault
 from patchq.gate.git import refs
 from patchq.gate.git.branches.worktree import Follow, recover
 from patchq.gate.git.checkout import Checkout, checkouts
@@ -368,44 +367,12 @@ def test_what_has_the_result_already_is_not_in_the_way(
     assert rest(path) == []
 
 
-def test_staged_otherwise_is_in_the_way(path: Path, old: str, new: str) -> None:
-    stage_readme(path)
-    write_files(path, {"README": "read more\n" * 50})
-    assert follow(path, old, new).prepare() == ["README"]
-    assert git("show", ":README", cwd=path) == "mine"
-
-
 def test_an_ignored_file_in_the_way_is_kept(path: Path, old: str) -> None:
     change = FileChange("x.log", None, b"theirs\n")
     new = commit(Repository.open(path), old, change)
     write_files(path, {"x.log": "mine\n"})
     assert follow(path, old, new).prepare() == ["x.log"]
     assert (path / "x.log").read_text() == "mine\n"
-
-
-def test_a_foreign_index_lock_is_waited_for(path: Path, old: str, new: str) -> None:
-    lock = path / ".git/index.lock"
-    lock.touch()
-    with pytest.raises(Busy, match=r"index\.lock"):
-        follow(path, old, new).prepare()
-    assert lock.exists()
-    assert [name for name in rest(path) if name != "index.lock"] == []
-    assert recover(Repository.open(path)) == []
-    assert lock.exists()
-    threading.Timer(0.1, lock.unlink).start()
-    step = follow(path, old, new, wait=10.0)
-    assert step.prepare() == []
-    step.rollback()
-
-
-def test_git_respects_the_lock(path: Path, old: str, new: str) -> None:
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    done = subprocess.run(["git", "add", "-A"], cwd=path, capture_output=True)
-    assert done.returncode != 0
-    assert b"index.lock" in done.stderr
-    step.rollback()
-    git("add", "-A", cwd=path)
 
 
 def test_a_change_at_the_last_moment_is_kept(
@@ -510,33 +477,6 @@ def deaths(action: Callable[[], object]) -> Iterator[int]:
         point += 1
 
 
-def test_death_keeps_what_had_the_result_already(path: Path, old: str, new: str) -> None:
-    edit_as_the_batch(path)
-    add_as_the_batch(path)
-
-    def land() -> None:
-        step = follow(path, old, new)
-        assert step.prepare() == []
-        move(path, old, new, step)
-        step.commit()
-
-    ends = Counter[str]()
-    while die_at(ends.total() + 1, land, {"subprocess.Popen", "os.rename"}):
-        refs.clean(path / ".git")
-        recover(Repository.open(path))
-        tip = git("rev-parse", "main", cwd=path)
-        ends[tip] += 1
-        assert (path / "README").read_text() == "read more\n" * 50
-        assert (path / "new/dir/n.py").read_text() == "n = 1\n"
-        if tip == new:
-            assert git("status", "--porcelain", cwd=path) == ""
-        git("reset", "-q", "--hard", old, cwd=path)
-        edit_as_the_batch(path)
-        add_as_the_batch(path)
-    assert ends[old] > 3
-    assert git("rev-parse", "main", cwd=path) == new
-
-
 def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:
     expected = {commit: clone_of(path, commit, tmp_path) for commit in (old, new)}
 
@@ -558,41 +498,6 @@ def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, 
         git("reset", "-q", "--hard", old, cwd=path)
     assert set(ends) == {old, new}
     assert git("rev-parse", "main", cwd=path) == new
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_death_at_every_step_of_a_rollback(path: Path, old: str, new: str, swapped: bool) -> None:
-    before = files(path)
-
-    def back() -> None:
-        step = follow(path, old, new)
-        assert step.prepare() == []
-        if swapped:
-            step.swap()
-        step.rollback()
-
-    for _ in deaths(back):
-        recover(Repository.open(path))
-        assert files(path) == before
-        assert git("status", "--porcelain", cwd=path) == ""
-        assert rest(path) == []
-
-
-def test_death_at_every_step_of_a_recovery(path: Path, tmp_path: Path, old: str, new: str) -> None:
-    expected = clone_of(path, new, tmp_path)
-
-    def half() -> None:
-        assert follow(path, old, new).prepare() == []
-        move(path, old, new)
-        os._exit(9)
-
-    assert die_at(-1, half)
-    write_files(path, {"README": "read"})  # as if git had been killed, too
-    for _ in deaths(lambda: recover(Repository.open(path), wait=0.0)):
-        pass
-    assert files(path) == expected
-    assert git("status", "--porcelain", cwd=path) == ""
-    assert rest(path) == []
 
 
 def half_way(path: Path) -> None:
@@ -646,21 +551,6 @@ def test_recovery_keeps_what_the_person_wrote_since(path: Path, old: str, new: s
     assert git("diff", "--name-only", "--cached", cwd=path) == ""
 
 
-def test_who_reads_the_branch_and_then_the_index_finds_no_older_one(
-    path: Path, old: str, new: str
-) -> None:
-    """`git commit` does so before it locks the index, and would take the batch back."""
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    assert git("diff-index", "--cached", old, cwd=path) == ""
-    move(path, old, new, step)
-    assert (path / ".git/index.lock").exists()
-    assert git("rev-parse", "main", cwd=path) == new
-    assert git("diff-index", "--cached", new, cwd=path) == ""
-    step.commit()
-    assert rest(path) == []
-
-
 @pytest.mark.skipif(
     subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
     reason="needs strace",
@@ -701,15 +591,6 @@ def test_commit_that_read_the_index_before_it_was_locked_takes_nothing_back(
     assert git("status", "--porcelain", cwd=path) == ""
 
 
-def test_recovery_leaves_the_living_alone(path: Path, old: str, new: str) -> None:
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    assert recover(Repository.open(path), wait=0.0) == []
-    move(path, old, new, step)
-    step.commit()
-    assert git("status", "--porcelain", cwd=path) == ""
-
-
 SURVIVOR = """
 import fcntl, sys, time
 file = open(sys.argv[1])
@@ -731,15 +612,3 @@ def test_recovery_waits_for_a_git_that_outlived_its_owner(path: Path, old: str, 
     survivor.wait()
     survivor.stdout.close()
     assert rest(path) == []
-
-
-def test_git_keeps_the_own_file_flocked(
-    path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The descriptor is passed on, so a git that outlives its owner counts as alive."""
-    seen = path.parent / "seen"
-    wrap_git(path, monkeypatch, read_tree=f"ls -l /proc/self/fd > {seen}")
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    step.rollback()
-    assert ".index" in seen.read_text()

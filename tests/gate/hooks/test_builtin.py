@@ -67,38 +67,12 @@ def refusals(name: str, given: dict[str, Any], **environ: str) -> list[str]:
 # ---------------------------------------------------------------- the package
 
 
-def test_every_hook_is_listed_and_is_a_program() -> None:
-    helpers = {"gate.py", "changed.py"}
-    there = {p.name for p in secrecy.directory().iterdir() if p.is_file()} - helpers
-    assert there == set(builtin.SUMMARIES)
-    in_git = {p.name for p in (secrecy.directory() / "git").iterdir()} - {"common"}
-    assert in_git == set(builtin.GIT_SUMMARIES)
-    for name in there:
-        script = builtin.path(name)
-        assert script
-        assert os.access(script, os.X_OK)
-        assert script.read_bytes().startswith(b'#!/usr/bin/env python3\n"""')
-    for name in in_git:
-        script = builtin.git_path(name)
-        assert script
-        assert os.access(script, os.X_OK)
-        assert script.read_bytes().startswith(b"#!/bin/sh\n# ")
-
-
 def test_the_wheel_carries_them() -> None:
     root = Path(__file__).parents[3]
     wheel = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
     carried = wheel["build"]["targets"]["wheel"]["force-include"]
     assert carried == {"hooks": "patchq/gate/hooks/scripts"}
     assert secrecy.directory() in (root / "hooks", root / carried["hooks"])
-
-
-def test_unknown_names_are_none() -> None:
-    assert (builtin.path("../x"), builtin.judge("ruff"), builtin.path("gate.py")) == (
-        None,
-        None,
-        None,
-    )
 
 
 @pytest.mark.parametrize("name", GATES)
@@ -108,11 +82,6 @@ def test_a_gate_says_the_same_as_a_program(name: str, tmp_path: Path) -> None:
     done = run(name, tmp_path, bad, PATCHQ_MAX_FILES="1")
     assert (done.returncode, done.stderr.splitlines()) == (1, expected)
     assert run(name, tmp_path, plan({"a.py": "x = 1\n"})).returncode == 0
-
-
-def test_a_program_without_a_plan_refuses_nothing_and_is_a_fault(tmp_path: Path) -> None:
-    done = run("pre-apply", tmp_path, ["no plan"])
-    assert (done.returncode, done.stderr[:12]) == (126, "cannot judge")
 
 
 # ---------------------------------------------------------------- no-secrets
@@ -182,17 +151,6 @@ def test_only_added_lines_are_looked_at() -> None:
     old = {"a.py": f't = "ghp_{RANDOM}"\nx = 1\n'}
     assert refusals("no-secrets", plan({"a.py": old["a.py"].replace("= 1", "= 2")}, old)) == []
     assert refusals("no-secrets", plan({"a.py": "x = 1\n"}, old)) == []
-
-
-def test_lines_that_look_like_a_header_are_lines() -> None:
-    given = plan({"a.md": f"x\n++ b/other\n@@ -1 +1 @@\nghp_{RANDOM}\n", "z": "x\n"})
-    assert refusals("no-secrets", given)[0].startswith("edit.secret: a.md:4: ")
-
-
-def test_a_quoted_path_is_shown_as_it_is() -> None:
-    assert refusals("no-secrets", plan({"ä b.py": f"ghp_{RANDOM}\n"}))[0].startswith(
-        "edit.secret: ä b.py:1: "
-    )
 
 
 def test_a_diff_that_was_cut_does_not_pass() -> None:
@@ -306,20 +264,6 @@ def test_syntax_refuses_what_does_not_parse(
     assert "good.py" not in done.stderr
 
 
-def test_syntax_passes_what_was_unreadable_before(candidate: Callable[..., Path]) -> None:
-    root = candidate({"a.py": "def f(:\n    2\n"}, {"a.py": "def f(:\n"})
-    assert on_tree("syntax", root).returncode == 0
-
-
-def test_syntax_writes_nothing(candidate: Callable[..., Path]) -> None:
-    root = candidate({"a.py": "x = 1\n"})
-    assert on_tree("syntax", root).returncode == 0
-    assert git("status", "--porcelain", "--ignored", cwd=root) == ""
-
-
-PYTEST = "#!/bin/sh\necho pytest ran\n"
-
-
 @pytest.mark.parametrize(
     ("files", "program", "code"),
     [
@@ -344,14 +288,6 @@ def test_run_tests_runs_what_the_tree_shows(
         path = tool(root.parent, name, f"#!/bin/sh\necho ran {name}\n")
     done = on_tree("run-tests", root, **path)
     assert (done.returncode, done.stdout) == (code, f"ran {program}\n" if program else "")
-
-
-def test_run_tests_refuses_what_fails(candidate: Callable[..., Path]) -> None:
-    bad = {"test_a.py": "def test_a():\n    assert 1 == 2\n", "conftest.py": ""}
-    path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = on_tree("run-tests", candidate(bad), **path)
-    assert done.returncode == 1
-    assert "assert 1 == 2" in done.stdout
 
 
 @pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("test -f a", 0), ("nosuchtool", 127)])
@@ -382,13 +318,6 @@ def test_ruff_checks_the_batchs_files(candidate: Callable[..., Path]) -> None:
     assert done.returncode == 1
     assert "a.py:1:8: F401" in done.stdout
     assert "old.py" not in done.stdout
-
-
-@needs_ruff
-def test_ruff_fixes_when_it_may(candidate: Callable[..., Path]) -> None:
-    root = candidate({"a.py": "import os\nx  = 1\n"})
-    assert on_tree("ruff", root, PATCHQ_FIXES="1", **RUFF).returncode == 0
-    assert (root / "a.py").read_text() == "x = 1\n"
 
 
 LOCAL = """\
@@ -548,22 +477,6 @@ def test_publish_knows_where_forges_ask_for_a_review(published: tuple[Path, Path
     assert done.returncode == 1
     assert "127.0.0.1" in done.stderr
     assert "secret" not in done.stderr
-
-
-def test_publish_takes_another_remote_and_leaves_other_verdicts_alone(
-    published: tuple[Path, Path],
-) -> None:
-    repo, remote = published
-    git("remote", "rename", "origin", "forge", cwd=repo)
-    commit = git("rev-parse", "HEAD", cwd=repo)
-    place = report(repo / "r.json", commit=commit, state="applied", branch=None)
-    assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 0
-    assert git("for-each-ref", cwd=remote) == ""
-    report(place, commit=commit)
-    assert run("publish", repo, PATCHQ_REPORT=str(place)).returncode == 1
-    named = run("publish", repo, PATCHQ_REPORT=str(place), PATCHQ_REMOTE="forge")
-    assert named.returncode == 0
-    assert git("rev-parse", "patchq/fix", cwd=remote) == commit
 
 
 REFUSED = {

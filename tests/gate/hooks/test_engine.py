@@ -164,11 +164,6 @@ def test_files_choose_the_batches(repo: Path) -> None:
     assert told[0]["hooks"] == []
 
 
-def test_without_hooks_nothing_is_made(repo: Path) -> None:
-    assert settle(repo, r=EDIT)[0]["state"] == "proposed"
-    assert not (repo / ".patchq/hooks").exists()
-
-
 # ---------------------------------------------------------------- what it says
 
 
@@ -192,12 +187,6 @@ def test_a_refusal_says_which_hook_and_why(repo: Path, stage: str, run: str, how
     assert "bad" in told["hooks"][0]["output"]
     assert "bad" in told["retry"]["prompt"]
     assert git("for-each-ref", "--format=%(refname)", cwd=repo) == "refs/heads/main"
-
-
-def test_hidden_characters_of_the_output_are_written_out(repo: Path) -> None:
-    configure(repo, hook("printf 'a\\033]8;;x\\007\\342\\200\\256b'; exit 1"))
-    [told] = settle(repo, code=1, r=EDIT)
-    assert told["hooks"][0]["output"] == "a\\x1b]8;;x\\x07\\u202eb"
 
 
 def test_the_end_of_a_long_output_is_kept(repo: Path) -> None:
@@ -407,13 +396,6 @@ def test_h12_there_is_no_network_unless_it_is_asked_for(repo: Path, tmp_path: Pa
     assert told["hooks"][0]["output"].split()[0] == "1"
 
 
-@pytest.mark.sandbox
-def test_moving_on_touches_only_what_differs(repo: Path) -> None:
-    configure(repo, hook("ls -i --time-style=full-iso -l b.txt d/c.txt"), mode="auto")
-    first, second = settle(repo, r=EDIT), settle(repo, s=block("a.txt", "one\n", "1\n"))
-    assert said(first[0]) == said(second[0])
-
-
 def test_a_tree_moves_on_from_what_git_has_collected(repo: Path, sandboxed: bool) -> None:
     configure(repo, hook("cat a.txt; git status --porcelain"))
     settle(repo, r=EDIT)
@@ -564,38 +546,6 @@ def test_those_built_on_a_refused_batch_land_without_it(repo: Path, sandboxed: b
     assert set(landed) == trees
 
 
-KINDS = (
-    "good", "BAD", "good", "fixme", "BAD", "BAD", "good", "fixme",
-    "good", "BAD", "fixme", "good", "good", "BAD", "good", "fixme",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("fixes", [False, True], ids=["", "with-fixes"])
-def test_many_in_the_same_files_land_or_not_each_for_itself(repo: Path, fixes: bool) -> None:
-    """Each is refused for what it says itself, never for one that it was built on; the work tree,
-    which has the target checked out, follows; and what landed is what the hooks saw."""
-    files = {name: [f"{name} {line}" for line in range(30)] for name in ("x.txt", "y.txt")}
-    commit_files(repo, {name: "\n".join(lines) + "\n" for name, lines in files.items()})
-    hooks = [hook("! grep -q BAD *.txt", id="look")]
-    if fixes:
-        hooks.append(hook("sed -i s/fixme/fixed/ *.txt", id="fix", fixes=True))
-    configure(repo, *hooks, mode="auto")
-    responses = {}
-    for number, kind in enumerate(KINDS):
-        name, line = ("x.txt", "y.txt")[number % 3 == 0], 1 + 28 * number // len(KINDS)
-        old, new = files[name][line], f"{kind} {number}"
-        responses[f"r{number:02}"] = block(name, f"{old}\n", f"{new}\n")
-        if kind != "BAD":
-            files[name][line] = new.replace("fixme", "fixed") if fixes else new
-    told = settle(repo, responses, code=1)
-    states = ["rejected" if kind == "BAD" else "applied" for kind in KINDS]
-    assert [report["state"] for report in told] == states
-    assert {name: (repo / name).read_text().splitlines() for name in files} == files
-    assert git("status", "--porcelain", cwd=repo) == ""
-    landed = git("log", "--format=%T", "main", cwd=repo).split()
-    assert {report["tree"] for report in told if report["tree"]} <= set(landed)
-
-
 SLOWLY = """
 import sys, time
 from patchq.cli import main
@@ -733,15 +683,6 @@ def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb
     assert (told["level"], told["message"]) == ("warning", "(what was said holds a GitHub token)")
 
 
-def test_without_a_sandbox_those_that_are_told_run_all_the_same(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(NO_SANDBOX, "1")
-    configure(repo, hook(f"touch {tmp_path}/told", "post-commit", network=False))
-    settle(repo, good=EDIT)
-    assert (tmp_path / "told").exists()
-
-
 # ---------------------------------------------------------------- git's own hooks
 
 
@@ -766,15 +707,6 @@ def test_gits_own_hooks_are_honoured(repo: Path, tmp_path: Path) -> None:
     assert message.startswith("PROJ-1: edited\n")
     assert "Patchq-Batch: r" in message
     assert (tmp_path / "after").read_text().split() == [str(repo)]
-
-
-@pytest.mark.sandbox
-def test_gits_own_hooks_refuse(repo: Path) -> None:
-    git_hook(repo, "pre-applypatch", "echo no; exit 1")
-    git("config", "core.hooksPath", ".git/hooks", cwd=repo)
-    configure(repo, git_hooks=True)
-    [told] = settle(repo, code=1, r=EDIT)
-    assert codes(told) == ["hook.refused"]
 
 
 def test_a_batch_that_changes_a_hooks_script_waits_for_review(repo: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -74,24 +73,6 @@ def test_install_is_repeatable_and_uninstall_restores_everything(repo: Path) -> 
     assert patchq("hooks", "uninstall", cwd=repo).out == "nothing to restore\n"
 
 
-def test_list_says_what_works(repo: Path) -> None:
-    def states() -> tuple[set[str], set[str]]:
-        told = patchq("--json", "hooks", "list", cwd=repo).json()
-        on = {each["name"] for each in told["hooks"] if each["enabled"]}
-        return on, {each["state"] for each in told["git"]}
-
-    assert states() == (set(), {"absent"})
-    hook(repo / ".git/hooks/pre-push", "#!/bin/sh\n")
-    assert states() == (set(), {"absent", "other"})
-    patchq("hooks", "install", "--git", cwd=repo)
-    assert "commit it to main: it counts then" in patchq("hooks", "install", cwd=repo).out
-    commit_files(repo, {})
-    assert states() == ({"pre-apply"}, {"installed"})
-    lines = patchq("hooks", "list", cwd=repo).out.splitlines()
-    assert sum(line.startswith("  on ") for line in lines) == 1 + len(NAMES)
-    assert all(any(name in line for line in lines) for name in (*builtin.SUMMARIES, *NAMES))
-
-
 OUTER = """\
 #!{interpreter}
 echo "before $0 $*" >>"$LOG"
@@ -118,31 +99,11 @@ def test_the_hook_that_was_there_runs_first_with_input_and_name(
     assert given == f"refs/heads/main {head} refs/heads/main {zeros}"
 
 
-def test_exit_code_and_input_pass_through_a_program_too(repo: Path, tmp_path: Path) -> None:
-    there = hook(
-        repo / ".git/hooks/pre-push",
-        f"#!{sys.executable}\nimport sys\nprint(sys.stdin.read())\nsys.exit(7)\n",
-    )
-    patchq("hooks", "install", "--git", cwd=repo)
-    done = subprocess.run([there, "x", "y"], cwd=repo, input=b"a b", capture_output=True)
-    assert (done.returncode, done.stdout) == (7, b"a b\n")
-
-
 def test_patchqs_hook_refuses_after_one_that_passed(repo: Path, tmp_path: Path) -> None:
     hook(repo / ".git/hooks/pre-push", "#!/bin/sh\ncat >/dev/null\n")
     patchq("hooks", "install", "--git", cwd=repo)
     remote = propose_and_clone(repo, tmp_path)
     assert tried("push", str(remote), "patchq/fix:main", cwd=repo)[0] == 1
-
-
-def test_a_hook_that_is_no_longer_executable_is_not_called(repo: Path) -> None:
-    hook(repo / ".git/hooks/post-merge", "#!/bin/sh\ntouch called\n").chmod(0o644)
-    patchq("hooks", "install", "--git", cwd=repo)
-    git("checkout", "-q", "-b", "side", cwd=repo)
-    commit_files(repo, {"c": "x\n"})
-    git("checkout", "-q", "main", cwd=repo)
-    git("merge", "-q", "side", cwd=repo)
-    assert not (repo / "called").exists()
 
 
 @pytest.mark.parametrize("setting", [".githooks", "absolute"])
@@ -223,18 +184,6 @@ def test_the_sample_can_be_enabled() -> None:
     assert made
     assert replace(config_file.parse(made), hooks=()) == Config()
     assert [hook.run for hook in config_file.parse(made).hooks] == ["patchq:pre-apply"]
-
-
-@pytest.mark.parametrize("before", [None, "# mine\nhooks: []\n"])
-def test_install_and_uninstall_of_the_gate(before: str | None, repo: Path) -> None:
-    path = repo / ".patchq.yaml"
-    if before is not None:
-        path.write_text(before)
-    assert patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    assert install.is_enabled(config_file.parse(path.read_bytes()))
-    assert not patchq("--json", "hooks", "install", cwd=repo).json()["changed"]
-    patchq("hooks", "uninstall", cwd=repo)
-    assert (path.read_text() if path.exists() else None) == before
 
 
 def test_a_configuration_of_ones_own_is_left_alone(repo: Path) -> None:

@@ -131,20 +131,6 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
     assert state(repo) == before
 
 
-ENDLESS = line(b"version=1\0push-options") + b"0000" + line(b"x" * 60_000) * 20
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"0000", b"zzzz", b"0003", b"00ffshort", line(b"version=2"), ENDLESS]
-)
-def test_what_git_does_not_say_is_no_push(data: bytes, repo: Path) -> None:
-    before = state(repo)
-    done = patchq("hooks", "receive", "aside", cwd=repo, stdin=data, code=2)
-    assert done.err.count("\n") == 1
-    assert ("too many refs" in done.err) == (data is ENDLESS)
-    assert (done.out.removeprefix("001aversion=1\0push-options0000"), state(repo)) == ("", before)
-
-
 def test_without_a_daemon_the_response_waits_and_names_what_was_said(repo: Path) -> None:
     commit = commit_files(repo, {"a.txt": LINES.replace("line 5\n", "five\n")}, "Write five")
     options = ("id=mine", "agent=bob", "model=m-1", "message=As said: #1", "depends-on=x, y")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from patchq.gate.hooks import warm
 from patchq.gate.hooks.warm import WarmTree, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -74,44 +72,8 @@ def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: WarmTree, shown: str) ->
     assert files(tree)["a.txt"] == b"a\n"
 
 
-def test_a_tree_is_in_doubt_while_it_moves(
-    repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-
-    def cut(*words: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(WarmTree, "_write", cut)
-    with pytest.raises(KeyboardInterrupt):
-        show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-    assert not (tree.place / "shown").exists()
-
-
-def test_what_candidates_left_is_thrown_away_some_time(
-    repo: Path, tree: WarmTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-    monkeypatch.setattr(warm, "_MOST_OBJECTS", 5)
-    told = json.loads((tree.place / "shown").read_bytes())
-    (tree.place / "shown").write_text(json.dumps({**told, "objects": 6}))
-    (tree.tree / "mark").touch()
-    show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
-    assert not (tree.tree / "mark").exists()
-
-
 def test_two_never_share_a_slot(tmp_path: Path) -> None:
     with slot(tmp_path) as one, slot(tmp_path) as two:
         assert one.path != two.path
     with slot(tmp_path) as again:
         assert again.path == one.path
-
-
-def test_the_slot_that_shows_the_tree_is_preferred(repo: Path, tmp_path: Path) -> None:
-    wanted = git("rev-parse", "HEAD^{tree}", cwd=repo)
-    with slot(tmp_path / "hooks"), slot(tmp_path / "hooks") as second:
-        WarmTree(second.path, repo / ".git/objects").show(
-            wanted, git("rev-parse", "HEAD", cwd=repo), {}
-        )
-    with slot(tmp_path / "hooks", wanted) as own:
-        assert own.path == second.path
