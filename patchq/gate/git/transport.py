@@ -11,10 +11,11 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.command import QUIET, plain_environment
@@ -60,11 +61,14 @@ class Done(Struct, frozen=True):
 
 
 class Transport(Struct, frozen=True):
-    """Git in a directory, with the ssh command of its configuration, for so many seconds."""
+    """Git in a directory, with the ssh command of its configuration, for so many seconds.
+
+    `variables` are added to its environment; an empty one is taken out."""
 
     place: Path
     ssh: str | None
     seconds: float
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *words: str, stdin: bytes = b"") -> Done:
         """Run git to its end, or end it with all that it started."""
@@ -105,8 +109,8 @@ class Transport(Struct, frozen=True):
         environment = plain_environment(
             GIT_TERMINAL_PROMPT="0", SSH_ASKPASS_REQUIRE="never", GCM_INTERACTIVE="never", **kept
         )
-        environment.pop("SSH_ASKPASS", None)
-        return environment
+        environment |= {"SSH_ASKPASS": "", **self.variables}
+        return {name: value for name, value in environment.items() if value}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -239,7 +239,7 @@ def _broken(way: str, home: Path, key: str, tmp_path: Path) -> str:
         return "/nowhere/ssh-keygen"
     if way == "no key":
         git("config", "--global", "--unset", "user.signingKey", cwd=home)
-        return "user.signingKey"
+        return "user.signingkey"
     if way == "wrong key":
         configure(home, "user.signingKey", "/nowhere/key")
         return "/nowhere/key"
@@ -252,14 +252,14 @@ def _broken(way: str, home: Path, key: str, tmp_path: Path) -> str:
         return "passphrase"
     if way == "no such format":
         configure(home, "gpg.format", "pgp5")
-        return "'pgp5'"
+        return "pgp5"
     if way == "no flag":
         configure(home, "commit.gpgSign", "perhaps")
         return "'perhaps'"
     program.write_text("#!/bin/sh\nfor last; do :; done\necho nothing > $last.sig\n")
     program.chmod(0o755)
     configure(home, "gpg.ssh.program", str(program))
-    return "made no ssh signature"
+    return "made no signature"
 
 
 WAYS = (
@@ -387,7 +387,7 @@ def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
 
     assert found()["message"] == "commits are not signed: git's commit.gpgSign is off"
     with signing("ssh", home):
-        assert found()["message"] == "commits are signed: ssh, by ssh-keygen"
+        assert found()["message"] == "commits are signed: ssh"
         write_config(repo, AUTO + "target: main\ncommit: {sign: false}\n")
         assert found()["message"] == "commits are not signed: `commit.sign` is false"
 

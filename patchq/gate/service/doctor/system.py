@@ -225,7 +225,7 @@ def _signing(repo: Repository, config: Config) -> Finding:
     if how is None:
         why = "git's commit.gpgSign is off" if config.commit.sign else "`commit.sign` is false"
         return Finding("git.signing", "ok", f"commits are not signed: {why}")
-    return Finding("git.signing", "ok", f"commits are signed: {how.format}, by {how.program}")
+    return Finding("git.signing", "ok", f"commits are signed: {how}")
 
 
 def _target(repo: Repository, target: str) -> Iterator[Finding]:
