@@ -1,13 +1,12 @@
-"""What is checked out where: whether it can be reached, what it is in the middle of, what in it is
-not as its branch says.
+"""Work trees: which branch each has, if it can be reached, what it is busy with, what is changed.
 
-It is asked for every landing, so it is read from files; all but the index, which has four versions
-and two splits that only git knows.  One `git ls-files` tells of any number of paths (11 ms with
+Each landing asks, so the answers are read from files; all but the index, which has four versions
+and two splits that only git knows.  One `git ls-files` answers for any number of paths (11 ms with
 100,000 entries, where `git status` takes 20); the files are then compared here, by content, and git
 is asked again only about those that differ, as they do where line ends are converted.
 
 A work tree that is registered and out of reach (on a disk that is not mounted, behind a private
-`/tmp`, outside of a container) cannot follow, and whoever works there would take the batch back:
+`/tmp`, outside of a container) cannot follow, and the next commit there would take the batch back:
 nothing lands past it.
 """
 
@@ -20,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
@@ -29,7 +29,7 @@ from patchq.gate.git.repository import Repository
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
 _SERIES = {"pick": "cherry-picking", "revert": "reverting"}
-"""What a series of commits is for, between two of them."""
+"""Work that a series of commits is for, between two of them."""
 _MOST_PATHS = 40
 _HEAD_STATES = {
     "MERGE_HEAD": "merging",
@@ -47,11 +47,11 @@ class Checkout(Struct, frozen=True):
     gitdir: Path
     workdir: Path
     unseen: str = ""
-    """Why it is out of reach; empty where it can be seen and written."""
+    """The reason why it is out of reach; empty where it can be seen and written."""
 
     @property
     def cure(self) -> str:
-        """What to do about one that is out of reach."""
+        """The commands that bring one that is out of reach back, or forget it."""
         if (self.gitdir / "commondir").exists():
             unlock = f"git worktree unlock '{self.workdir}'; " if self._locked else ""
             gone = f"or, if it is gone for good: {unlock}git worktree prune"
@@ -92,24 +92,29 @@ def registered(repo: Repository, ref: str | None = None) -> Iterator[Checkout]:
             continue
         workdir, branch = workdir_of(repo, gitdir), head.removeprefix("refs/heads/")
         if workdir is not None:
-            yield Checkout(repo, branch, gitdir, workdir, _out_of_reach(repo, gitdir, workdir))
+            there = Checkout(repo, branch, gitdir, workdir)
+            writable = "" if _writable(workdir) else "it cannot be written"
+            yield replace(there, unseen=missing(there) or writable)
         elif gitdir != repo.commondir:
             yield Checkout(repo, branch, gitdir, gitdir, "nothing says where it is")
 
 
-def _out_of_reach(repo: Repository, gitdir: Path, workdir: Path) -> str:
-    """Why the directory cannot be worked in; empty if it can.  Where a disk is not mounted there
-    may be an empty directory, so a linked work tree has to name its git directory."""
+def missing(checkout: Checkout) -> str:
+    """Return the reason why the directory is not this work tree; empty if it is.
+
+    Where a disk is not mounted there may be an empty directory, so a linked work tree has to name
+    its git directory."""
     try:
-        if not stat.S_ISDIR(workdir.stat().st_mode):
+        if not stat.S_ISDIR(checkout.workdir.stat().st_mode):
             return "there is no such directory"
-        if gitdir != repo.commondir and not _belongs(workdir, gitdir):
+        linked = checkout.gitdir != checkout.repo.commondir
+        if linked and not _belongs(checkout.workdir, checkout.gitdir):
             return "that directory is not this work tree"
     except (FileNotFoundError, NotADirectoryError):
         return "there is no such directory"
     except OSError as error:
         return f"it cannot be seen: {error.strerror}"
-    return "" if _writable(workdir) else "it cannot be written"
+    return ""
 
 
 def _belongs(workdir: Path, gitdir: Path) -> bool:
@@ -124,15 +129,16 @@ def _writable(directory: Path) -> bool:
 
 
 def unwritable(checkout: Checkout, paths: Iterable[str]) -> str:
-    """The first directory where one of the paths is to be changed and nothing can be: a part that
-    is mounted read-only, or belongs to somebody else; empty if there is none."""
+    """Return the first directory above the paths that cannot be written; empty if there is none.
+
+    A part may be mounted read-only, or belong to another user."""
     above = {str(parent) for path in paths for parent in PurePath(path).parents}
     there = (checkout.workdir / directory for directory in sorted(above))
     return next((str(at) for at in there if at.is_dir() and not _writable(at)), "")
 
 
 def busy(repo: Repository, branch: str) -> str | None:
-    """What a work tree is in the middle of with the branch (`rebasing`, …), or None."""
+    """Return the work that a work tree has begun with the branch (`rebasing`, …), or None."""
     ref = f"refs/heads/{branch}"
     for gitdir, head in heads(repo.commondir):
         if ref in _lines(gitdir, *_REBASES):
@@ -153,13 +159,12 @@ def dirty(
     paths: Iterable[str],
     results: Mapping[str, Leaf | None] | None = None,
 ) -> list[str]:
-    """Those of the paths that are not in index and work tree as they are in the commit, nor in the
-    work tree as they are to be (`results`, which need not have all of them).
+    """Return the paths that are changed in index or work tree against the commit.
 
-    A path that the commit has not must be free: no untracked or ignored file there, nor one where
-    it needs a directory.  Entries that git keeps its eyes off (skip-worktree, assume-unchanged)
-    count as dirty.
-    """
+    A path whose file already is as it is to be (`results`, which need not have all) is not
+    changed. A path that the commit has not must be free: no untracked or ignored file there, nor
+    one where it needs a directory. Entries that git keeps its eyes off (skip-worktree,
+    assume-unchanged) count as changed."""
     touched = sorted(set(paths))
     root = checkout.repo.tree(commit).root
     index = entries_of(checkout, touched)
@@ -186,8 +191,7 @@ def _has_result(
     path: str,
     results: Mapping[str, Leaf | None] | None,
 ) -> bool:
-    """Whether the work tree has the path as it is to be, and the index as it was or is to be: then
-    nothing of anybody's is in the way."""
+    """Return True if the work tree has the path as it is to be, and the index does not disagree."""
     if not results or path not in results or any(name.startswith(f"{path}/") for name in index):
         return False
     before, after = checkout.repo.leaf(root, path), results[path]
@@ -224,7 +228,7 @@ def _name(item: bytes) -> bytes:
 
 
 def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
-    """Whether an index entry is a plain one for the leaf, or both are missing."""
+    """Return True if an index entry is a plain one for the leaf, or both are missing."""
     if entry is None or leaf is None:
         return entry is None and leaf is None
     tag, mode, oid = entry
@@ -233,8 +237,7 @@ def same_entry(entry: tuple[str, int, str] | None, leaf: Leaf | None) -> bool:
 
 
 def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
-    """Whether the file is, byte for byte and executable or not, what the leaf says, or the link
-    leads there; none is followed."""
+    """Return True if the file or link is the leaf's, byte for byte; no link is followed."""
     place = workdir / path
     try:
         status = place.lstat()
@@ -250,7 +253,7 @@ def holds(workdir: Path, path: str, leaf: Leaf) -> bool:
 
 
 def obstacle(workdir: Path, path: str) -> str | None:
-    """What stands in place of a directory of the path: a file, or a link to anywhere."""
+    """Return the file or link that takes the place of a directory of the path."""
     parts = path.split("/")
     for length in range(1, len(parts)):
         place = workdir.joinpath(*parts[:length])
@@ -260,13 +263,13 @@ def obstacle(workdir: Path, path: str) -> str | None:
 
 
 def pathspec(paths: Sequence[str]) -> Sequence[str]:
-    """What to give git to look at: few paths, or everything, which is faster than many (500 of
-    100,000: 46 ms instead of 283)."""
+    """Return few paths for git to look at, or none for everything, which is faster than many (500
+    of 100,000: 46 ms instead of 283)."""
     return paths if len(paths) <= _MOST_PATHS else ()
 
 
 def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
-    """Those of the tracked paths that git calls changed."""
+    """Return the tracked paths that git calls changed."""
     if not paths:
         return set()
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=no")
@@ -275,7 +278,7 @@ def _changed(checkout: Checkout, paths: Sequence[str]) -> set[str]:
 
 
 def _occupied(workdir: Path, path: str, touched: Collection[str]) -> bool:
-    """Whether something that no touched path accounts for is where `path` shall be created."""
+    """Return True if an untouched path is in the way where `path` shall be created."""
     if (above := obstacle(workdir, path)) is not None:
         return above not in touched
     place = workdir / path

@@ -50,8 +50,8 @@ def plain_environment(**more: str) -> dict[str, str]:
 
 
 def alternate(objects: Path) -> str:
-    """A directory of objects as `GIT_ALTERNATE_OBJECT_DIRECTORIES` names it: there, a colon stands
-    between two."""
+    """Return a directory of objects as `GIT_ALTERNATE_OBJECT_DIRECTORIES` names it: there, a colon
+    separates two."""
     escaped = str(objects).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -62,9 +62,9 @@ def sealed_environment() -> dict[str, str]:
 
 
 class Git(Struct, frozen=True):
-    """How git is started: with `environment` (None: as this process has it), `options` before its
-    words, in `directory`, by the words of a `launcher`, for `seconds` at most.  Its faults name
-    the `place`."""
+    """Starts git with `environment` (None: this process's), `options` before its words, in
+    `directory`, by the words of a `launcher`, for `seconds` at most. Its faults name the
+    `place`."""
 
     environment: Mapping[str, str] | None = None
     options: Sequence[str] = ()
@@ -101,7 +101,7 @@ class Git(Struct, frozen=True):
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
 
     def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
-        """What git prints; `RepositoryFault` if it fails, `DiskFault` for want of room."""
+        """Return git's output; `RepositoryFault` if it fails, `DiskFault` for want of room."""
         done = self.run(*words, index=index, stdin=stdin)
         if done.returncode:
             where = f" in {self.place}" if self.place else ""
@@ -129,7 +129,7 @@ class Git(Struct, frozen=True):
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What git said of its failure."""
+    """Return git's complaint about its failure."""
     return done.stderr.decode("utf-8", "replace").strip()
 
 
@@ -143,12 +143,12 @@ def version() -> str:
 
 
 def merges_trees(version: str) -> bool:
-    """Whether git of this version has `merge-tree --write-tree`."""
+    """Return True if git of this version has `merge-tree --write-tree`."""
     return _is_at_least(version, (2, 38))
 
 
 def hands_in(version: str) -> bool:
-    """Whether git of this version asks `proc-receive`."""
+    """Return True if git of this version asks `proc-receive`."""
     return _is_at_least(version, (2, 29))
 
 

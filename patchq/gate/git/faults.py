@@ -1,8 +1,7 @@
-"""What git and libgit2 say when something fails, and the fault that it stands for.
+"""Faults for the words that git and libgit2 use when something fails.
 
-The machine's troubles (no room, no descriptors) are not the repository's, and damaged objects are
-not a refusal of git's: each has another cure.  Only the words tell them apart.
-"""
+The machine's troubles (no room, no descriptors) are not the repository's, and damaged objects
+are not a refusal of git's: each has another cure. Only the words tell them apart."""
 
 from __future__ import annotations
 
@@ -34,8 +33,9 @@ _TROUBLE = {
 
 
 def failure(what: str, complaint: str, place: Path) -> Fault:
-    """The fault that git's complaint about what it did in `place` stands for.  Git does not always
-    say why a file could not be written."""
+    """Return the fault for git's complaint about its work in `place`.
+
+    Git does not always say why a file could not be written."""
     said = f"{what}: {complaint}"
     trouble = _trouble_in(complaint)
     if not trouble and _UNWRITTEN.search(complaint) and (short := files.shortage(place)):
@@ -54,7 +54,7 @@ def _trouble_in(said: str) -> str | None:
 
 
 def unreadable_object(complaint: str) -> bool:
-    """Whether what git says tells of an object that it could not read."""
+    """Return True if git complains of an object that it could not read."""
     return bool(_DAMAGE.search(complaint))
 
 
@@ -76,7 +76,7 @@ def unreadable(what: str, error: Exception) -> Fault:
 
 
 def misconfigured(error: Exception) -> Fault:
-    """The fault of reading git's configuration: the machine's, or of what somebody wrote there."""
+    """Return the fault of reading git's configuration: the machine's, or a mistake in it."""
     found = fault("cannot read git's configuration", error)
     cure = "see what `git config --list --show-origin` says"
     return found if isinstance(found, DiskFault) else RepositoryFault(str(found), cure)

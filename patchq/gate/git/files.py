@@ -86,8 +86,9 @@ def write(
     grant: int = 0,
     flush: bool = False,
 ) -> None:
-    """Write a file in place, for names that nobody looks at yet; `flush` makes the content durable.
-    umask narrows the mode, but for what `grant` gives in any case."""
+    """Write a file in place, for names that are not looked at yet.
+
+    `flush` makes the content durable. umask narrows the mode, but for what `grant` gives."""
     with opened(path, _WRITE, folder, mode) as fd:
         write_all(fd, data)
         if grant:
@@ -141,8 +142,7 @@ def boot() -> str:
 
 
 def shortage(place: Path) -> str:
-    """What the file system is short of now, in the system's words; empty where nothing can be
-    seen."""
+    """Return the system's words for what the file system is short of; empty if for nothing."""
     try:
         now = os.statvfs(place)
     except OSError as error:
@@ -200,8 +200,10 @@ def attempts(seconds: float, cut: Callable[[], bool] = lambda: False) -> Iterato
 
 
 def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
-    """Lock the open file until it is closed, or this process dies; False if somebody else has it
-    locked for so long.  Shared locks only keep exclusive ones away."""
+    """Lock the open file until it is closed, or this process dies.
+
+    Returns False if another process has it locked for so long. Shared locks only keep exclusive
+    ones away."""
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     for _ in attempts(seconds):
         with suppress(BlockingIOError):
@@ -211,11 +213,10 @@ def flock(fd: int, seconds: float = 0.0, *, shared: bool = False) -> bool:
 
 
 def being_written(fd: int) -> bool | None:
-    """Return whether the file behind `fd` (open for reading) is open for writing anywhere.
+    """Return True if the file behind `fd` (open for reading) is open for writing anywhere.
 
-    A read lease is granted exactly when nobody writes.  None: leases cannot be had here (another
-    user's file, a network file system, another system).
-    """
+    A read lease is granted exactly when there is no writer. None: leases cannot be had here
+    (another user's file, a network file system, another system)."""
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:

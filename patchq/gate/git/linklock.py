@@ -58,8 +58,9 @@ class LinkLock:
     def hold(
         self, lock: Path, wait: float = WAIT_SECONDS, cut: Callable[[], bool] = lambda: False
     ) -> None:
-        """Become the owner of `lock`; `errors.Busy` if somebody else is after `wait` seconds, or
-        once `cut` says so."""
+        """Become the owner of `lock`.
+
+        Raises `Busy` if another process is after `wait` seconds, or once `cut` says so."""
         for _ in files.attempts(wait, cut):
             with suppress(FileExistsError):
                 self._link(lock)
@@ -82,7 +83,7 @@ class LinkLock:
                 ) from None
 
     def owns(self, lock: Path) -> bool:
-        """Whether `lock` is a link to the own file."""
+        """Return True if `lock` is a link to the own file."""
         with suppress(FileNotFoundError):
             return os.path.samestat(lock.lstat(), os.fstat(self.fd))
         return False
@@ -119,7 +120,7 @@ class LinkLock:
 
 
 def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
-    """Whether the lock file is a link to an own file in the directory, and its owner lives."""
+    """Return the state of the lock's owner, if the lock is a link to an own file here."""
     for own in directory.glob("patchq-*"):
         with suppress(FileNotFoundError):
             if not os.path.samestat(own.lstat(), lock.lstat()):

@@ -105,7 +105,7 @@ def _can_merge() -> bool:
 
 
 def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
-    """All that the merge makes or needs of what is in memory stands in a directory of its own."""
+    """Merge in a directory of its own, with the objects in memory that the merge needs."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
         write_loose(objects, repo.unwritten.needed([ours, theirs]).values())

@@ -1,4 +1,4 @@
-"""What git's objects say, as plain values: trees, their differences, what shall change, who did it.
+"""Git's objects as plain values: trees, their differences, wanted changes, identities.
 
 Everything here is pure, so the one importer of libgit2 stays small.  Two trees are compared on
 their raw bytes: libgit2's own tree diff takes 7 ms in a repository of 100,000 files, and reading
@@ -46,7 +46,7 @@ _MOST_ENTRIES = 1 << 15
 _MOST_LEAVES, _LONGEST = 256, 1 << 12
 """So many answers are kept of where a path leads, and of no path that is longer."""
 Items = Mapping[bytes, bytes]
-"""A tree's entries by their names, each as it stands in the object."""
+"""A tree's entries by their names, each with its bytes in the object."""
 
 
 class CommitInfo(Struct, frozen=True):
@@ -58,7 +58,7 @@ class CommitInfo(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """Who and when: `when` in seconds since the epoch, `offset` from UTC in minutes."""
+    """A person and a time: `when` in seconds since the epoch, `offset` from UTC in minutes."""
 
     name: str
     email: str
@@ -93,7 +93,7 @@ def is_regular(mode: int) -> bool:
 
 
 def is_blob(mode: int) -> bool:
-    """Whether a blob has what stands there: a file, or a symbolic link."""
+    """Return True if a blob has the content: of a file, or a symbolic link."""
     return is_regular(mode) or mode == LINK
 
 
@@ -137,10 +137,10 @@ class Trees:
         self._kept: dict[str, Items] = {}
         self._entries = 0
         self._leaves: dict[tuple[str, str], Leaf | None] = {}
-        """What was asked for last; a decision asks for the same paths again and again."""
+        """The last answers; a decision asks for the same paths again and again."""
 
     def items(self, oid: str | None) -> Items:
-        """What the tree holds; None is an empty one."""
+        """Return the tree's entries; None is an empty tree."""
         if oid is None:
             return {}
         items = self._kept.get(oid)
@@ -165,7 +165,7 @@ class Trees:
         return tuple(map(_text, self.items(oid)))
 
     def leaf(self, root: str, path: str) -> Leaf | None:
-        """Mode and id of what stands at `path`, a directory too, which may end in a slash."""
+        """Return mode and id at `path`, which may be a directory and end in a slash."""
         asked = root, path
         if len(path) > _LONGEST:
             return self._leaf(root, path)
@@ -240,7 +240,7 @@ def graft(trees: Trees, keep: Callable[[bytes], str], base: str | None, node: No
 
 
 def _place(entry: tuple[bytes, bytes]) -> bytes:
-    """What git sorts a tree's entry by: its name, a directory's with a slash."""
+    """Return git's key to sort a tree's entry by: its name, a directory's with a slash."""
     name, item = entry
     return name + b"/" if _is_tree(item) else name
 
@@ -287,7 +287,7 @@ def _leaf(item: bytes | None) -> Leaf | None:
 
 
 class Modes(TypedDict):
-    """What a change says of a file's mode."""
+    """A change's account of a file's mode."""
 
     executable: bool
     was_executable: bool | None
@@ -298,7 +298,7 @@ class Modes(TypedDict):
 def as_changes(
     sides: Mapping[str, tuple[Leaf | None, Leaf | None]], read: Callable[[str], bytes]
 ) -> Iterator[FileChange]:
-    """What happens to files and links, by path before and after; `read` gives a file's bytes."""
+    """Yield the changes of files and links between the sides; `read` gives a file's bytes."""
     for path, both in sides.items():
         before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
         was, now = (read(leaf[1]) if leaf else None for leaf in (before, after))
@@ -307,8 +307,10 @@ def as_changes(
 
 
 def modes(before: Leaf | None, after: Leaf | None) -> Modes:
-    """Whether a file is executable or a link, or was before it went; and whether it was, if that
-    changes.  Of what becomes a link, or was one, nobody asks whether it was executable."""
+    """Return the kind of a file before and after: executable or not, a link or not.
+
+    The kind before is given where it changes. A file that becomes a link, or was one, has no
+    executable bit before."""
     bits = [leaf and leaf[0] & 0o111 > 0 for leaf in (before, after)]
     links = [leaf and leaf[0] == LINK for leaf in (before, after)]
     if before is None or after is None:
@@ -334,11 +336,10 @@ def leaves(
     changes: Iterable[FileChange],
     blob: Callable[[bytes], str],
 ) -> dict[str, Leaf | None]:
-    """What shall stand at each path that the changes name, a rename's old one included.
+    """Return the new entry of each path that the changes name, a rename's old one included.
 
     `base` looks a path up in the tree that is changed, `blob` stores a content and gives its id.
-    `RepositoryFault` if the changes were made for another tree, or meet at one path.
-    """
+    `RepositoryFault` if the changes were made for another tree, or meet at one path."""
     changes = tuple(changes)
     gone = {c.path for c in changes if c.after is None}
     gone |= {c.renamed_from for c in changes if c.renamed_from is not None}

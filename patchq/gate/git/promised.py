@@ -1,6 +1,6 @@
 """Objects that a partial clone lacks, which git fetches from the remote that promised them.
 
-`git clone --filter=blob:none` leaves out the contents of files until somebody needs them.  libgit2
+`git clone --filter=blob:none` leaves out the contents of files until a command needs them.  libgit2
 knows nothing of that.  Trees have to be here: each would cost a question to the remote.
 """
 

@@ -1,9 +1,9 @@
-"""The names of patchq's own branches and refs; nowhere else are they spelled.
+"""The names of patchq's own branches and refs, which no other module spells.
 
 A batch's branch is `patchq/<id>`.  Beside it, one ref tells that the batch waits for review
-(`WAITING`), so that a branch which a person deleted is missed, and told from one that was merged
-first; or that it was discarded (`DISCARDED`).  One that landed has no ref: its commit's trailers
-tell that.
+(`WAITING`), so that a branch which a person deleted is missed, and not taken for a merged one; or
+that it was discarded (`DISCARDED`).  One that landed has no ref: its commit's trailers are the
+record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REMOTES = "refs/remotes/"
 """Behind it a remote and a branch: what was fetched of it."""
 NOTES = "refs/notes/patchq"
 BY_ID = (BRANCHES, WAITING, DISCARDED)
-"""Where the id of a batch with a commit that did not land is found."""
+"""Places of the ids of batches with a commit that did not land."""
 
 
 def branch(id: str) -> str:
@@ -28,10 +28,10 @@ def branch(id: str) -> str:
 
 
 def fetched(remote: str | None) -> tuple[str, ...]:
-    """What stands before the ids of the proposals on a remote, as they were fetched."""
+    """Return the prefixes of refs of fetched proposals, without their ids."""
     return (f"{REMOTES}{remote}/patchq/",) if remote else ()
 
 
 def is_branch(name: str) -> bool:
-    """Whether a branch is one of a batch."""
+    """Return True if the branch is one of a batch."""
     return name.startswith("patchq/")

@@ -149,8 +149,8 @@ def _mark(status: os.stat_result) -> tuple[int, ...]:
 
 
 def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
-    """The git directory of each work tree (a bare repository's own included), and the full name
-    of the ref that its HEAD stands for; empty when detached."""
+    """Yield each git directory (a bare repository's own included) with the full name of the ref
+    that its HEAD is on; empty when detached."""
     with suppress(FileNotFoundError):
         yield commondir, head_target(commondir)
     try:
@@ -164,14 +164,15 @@ def heads(commondir: Path) -> Iterator[tuple[Path, str]]:
 
 
 def head_target(gitdir: Path) -> str:
-    """The full name of the ref that HEAD stands for there; empty when detached."""
+    """Return the full name of the ref that HEAD is on there; empty when detached."""
     text = os.fsdecode(files.content(f"{gitdir}/HEAD"))
     return text[4:].strip() if text.startswith("ref:") else ""
 
 
 def gaps(commondir: Path, ref: str) -> Iterator[tuple[str, str]]:
-    """Where a line of the reflog does not start at the commit at which the one before it ended:
-    that commit, which was passed over, and the one that came instead."""
+    """Yield commits that the reflog passes over, each with the one that came instead.
+
+    A line of the log then does not start at the commit at which the one before it ended."""
     with suppress(FileNotFoundError):
         lines = [line.split(b" ", 2) for line in (commondir / "logs" / ref).open("rb")]
         for (_, before, _), (old, new, _) in pairwise(line for line in lines if len(line) == 3):

@@ -2,10 +2,10 @@
 
     own file -> fsync -> link to <ref>.lock -> read the tip -> reflog -> rename to <ref> -> unlink
 
-The rename is the commit point.  libgit2's own way leaves an empty `<ref>.lock` of nobody when it is
-killed (12 of 47 kill points); this one leaves a lock whose inode is that of an own file, which
-`clean` removes, and it holds the lock for half the time.  It knows refs in files only, the one
-backend that libgit2 opens.
+The rename is the commit point.  libgit2's own way leaves an empty `<ref>.lock` without an owner
+when it is killed (12 of 47 kill points); this one leaves a lock whose inode is that of an own file,
+which `clean` removes, and it holds the lock for half the time.  It knows refs in files only, the
+one backend that libgit2 opens.
 
 A renamed file whose content was not flushed may come out of a power cut empty, so a value is
 flushed first: one by one, or, for many, `stage` them all and flush once by `files.barrier`.
@@ -123,7 +123,7 @@ def delete(repo: Repository, ref: str, old: str, *, wait: float = WAIT_SECONDS) 
 
 
 def clean(commondir: Path) -> list[Path]:
-    """Remove what killed owners left, and nobody else's; the lock files that it freed."""
+    """Remove the files of killed owners alone; return the lock files that it freed."""
     freed = []
     for lock in leftovers(commondir, _SUFFIX):
         if os.fstat(lock.fd).st_nlink > 1:

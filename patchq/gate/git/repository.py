@@ -127,8 +127,8 @@ class Repository:
         return cls(open_handle(path))
 
     def identity(self, role: Role = "COMMITTER") -> Identity | None:
-        """Who git says acts now: `GIT_<role>_NAME` and `_EMAIL`, else the configuration; None if
-        neither says it."""
+        """Return the person who acts now, by `GIT_<role>_NAME` and `_EMAIL`, else by the
+        configuration; None if neither has one."""
         name, email = (
             os.environ.get(f"GIT_{role}_{field.upper()}")
             or self.setting(f"{role.lower()}.{field}")
@@ -141,7 +141,7 @@ class Repository:
         return make_identity(name, email, int(time.mktime(now)), now.tm_gmtoff // 60)
 
     def setting(self, key: str) -> str | None:
-        """A value of git's configuration as it stands there, by its dotted key."""
+        """Return a value of git's configuration, unconverted, by its dotted key."""
         try:
             return self.raw_repository.config[key]
         except KeyError:
@@ -150,7 +150,7 @@ class Repository:
             raise misconfigured(error) from None
 
     def hooks_directory(self) -> Path:
-        """Where git looks for the repository's hooks (`core.hooksPath`, else `hooks`)."""
+        """Return the directory of the repository's hooks (`core.hooksPath`, else `hooks`)."""
         named = self.setting("core.hooksPath")
         if not named:
             return self.commondir / "hooks"
@@ -162,7 +162,7 @@ class Repository:
         return None if value is None or value.startswith("ref:") else value
 
     def has_ref(self, *fullnames: str) -> bool:
-        """Whether one of them is there."""
+        """Return True if one of them is there."""
         return any(ref_value(self.commondir, name) for name in fullnames)
 
     def is_symbolic(self, fullname: str) -> bool:
@@ -230,7 +230,7 @@ class Repository:
         return self._commit(commit).commit_time
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether `old` is in the history of `new`; a commit is in its own."""
+        """Return True if `old` is in the history of `new`; a commit is in its own."""
         try:
             return old == new or (
                 old in self.raw_repository and self.raw_repository.descendant_of(new, old)
@@ -239,8 +239,10 @@ class Repository:
             raise unreadable(f"cannot read the history of {new}", error) from None
 
     def exists(self, commit: str) -> bool:
-        """Whether the commit and its tree are on disk now, whatever this handle remembers: a
-        `git gc --prune=now` may have taken what no ref held."""
+        """Return True if the commit and its tree are on disk now, whatever this handle
+        remembers.
+
+        A `git gc --prune=now` may have taken a commit that no ref held."""
         disk = pygit2.Odb(str(self.commondir / "objects"))
         return disk.exists(pygit2.Oid(hex=commit)) and disk.exists(
             pygit2.Oid(hex=self.tree(commit).root)
@@ -248,7 +250,7 @@ class Repository:
 
     @property
     def shallow(self) -> bool:
-        """Whether the clone ends where its history does not."""
+        """True if the clone ends before its history does."""
         return bool(self.raw_repository.is_shallow)
 
     def root(self, tip: str) -> str:
@@ -266,17 +268,18 @@ class Repository:
     def commits(
         self, tip: str, hide: str | None = None, limit: int | None = None
     ) -> Iterator[CommitInfo]:
-        """The history of `tip` without that of `hide`, children first, at most `limit` commits.
+        """Yield the history of `tip` without that of `hide`, children first.
 
-        Of the whole history no more is read than is asked for: its lines are told by their dates,
-        as by `git log`, and a wrong clock may put a commit of one before its child in another."""
+        Of the whole history no more is read than is asked for: its lines are merged by their
+        dates, as by `git log`, and a wrong clock may put a commit of one before its child in
+        another."""
         for commit in islice(self._walk(tip, hide), limit):
             author = f"{commit.author.name} <{commit.author.email}>"
             message = commit.raw_message.decode("utf-8", "replace")
             yield CommitInfo(str(commit.id), message, author)
 
     def states(self, tip: str, paths: Sequence[str]) -> Iterator[tuple[str, State]]:
-        """The same commits of `tip`, with the ids of what stands at the paths; None: nothing."""
+        """Yield the same commits of `tip`, with the ids at the paths; None: nothing."""
         for commit in self._walk(tip, None):
             try:
                 yield str(commit.id), tuple(_id_at(commit.tree, path) for path in paths)
@@ -296,8 +299,9 @@ class Repository:
         return differences(self._trees, old, new)
 
     def file_changes(self, old: str, new: str) -> tuple[FileChange, ...]:
-        """What happened to files and links between two commits; a rename is a deletion and a
-        creation, and of a submodule nothing is told."""
+        """Return the changes of files and links between two commits.
+
+        A rename is a deletion and a creation; submodules are left out."""
         changes = self.changes(old, new)
         if self.promised is not None:
             self.promised.fetch(leaf[1] for side in changes.values() for leaf in side if leaf)
@@ -346,7 +350,7 @@ class Repository:
         return self._object(oid).read_raw() if kept is None else kept
 
     def size(self, oid: str) -> int:
-        """How many bytes an object has; its content is not read."""
+        """Return the bytes that an object has; its content is not read."""
         if self.promised is not None:
             self.promised.fetch([oid])
         try:
@@ -355,15 +359,15 @@ class Repository:
             raise unreadable(f"cannot read {oid}", error) from None
 
     def leaf(self, root: str, path: str) -> Leaf | None:
-        """Mode and id of what stands at `path` under the tree `root`, a directory too."""
+        """Return mode and id at `path` under the tree `root`, a directory too."""
         return self._trees.leaf(root, path)
 
     def names(self, tree: str) -> tuple[str, ...]:
-        """What stands in the tree itself, in git's order."""
+        """Return the names in the tree itself, in git's order."""
         return self._trees.names(tree)
 
     def _tree_bytes(self, oid: str) -> bytes:
-        """Those of a tree, and of nothing else that some damage has put in its place."""
+        """Return a tree's bytes, and never those of an object that damage has put in its place."""
         kept = self.unwritten.content(oid)
         if kept is not None:
             return kept
@@ -382,7 +386,7 @@ class Repository:
         return listing
 
     def _followed(self, root: str) -> Listing | None:
-        """A tree's listing, told by the last one; None where that cannot be."""
+        """Return a tree's listing, made of the last one; None if that cannot be."""
         if self._listed is None:
             return None
         known, listing = self._listed

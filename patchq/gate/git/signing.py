@@ -1,7 +1,7 @@
 """Signatures on commits, which git makes with the programs of its configuration.
 
-Nobody sits here: a key that asks for a passphrase counts as one that cannot sign.  The programs get
-no terminal, no display and no standard input of a person's, and a time in which to end.
+A daemon has no person to ask: a key with a passphrase counts as one that cannot sign.  The programs
+get no terminal, no display and no standard input of a person's, and a time in which to end.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Signer:
         return self._failed is not None and monotonic() < self._failed[0]
 
     def try_out(self, committer: Identity) -> str | None:
-        """Sign a commit that nobody sees; return the format, or None if commits are not signed."""
+        """Sign an unpublished commit; return the format, or None if commits are not signed."""
         if not self.wanted:
             return None
         self._failed = None

@@ -5,7 +5,7 @@ and a dry run so leave nothing in the repository, and a group of batches costs o
 hundreds of files.
 
 They go to files in a directory of their own, which are flushed and then renamed to where git looks
-for them.  So nobody ever sees an empty object or half a pack, whatever is killed or cut off, and
+for them.  So an empty object or half a pack is never seen, whatever is killed or cut off, and
 what is left behind has an own file that tells whose it was (`linklock`).
 """
 
@@ -176,8 +176,7 @@ def _entry_header(kind: int, size: int) -> bytes:
 class _InMemory(pygit2.OdbBackend):
     """An object database in memory, which libgit2 asks before the files.
 
-    It answers `KeyError` for what it does not have.  Nobody abbreviates ids that nobody knows yet.
-    """
+    It answers `KeyError` for missing objects. New ids are not abbreviated."""
 
     def __init__(self, objects: dict[str, tuple[int, bytes]]) -> None:
         super().__init__()

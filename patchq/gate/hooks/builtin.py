@@ -16,7 +16,7 @@ from typing import Any
 from patchq.gate.report.secrecy import directory, gate
 
 PREFIX = "patchq:"
-"""What stands before a shipped hook's name in `run`."""
+"""The prefix of a shipped hook's name in `run`."""
 GATE = "pre-apply"
 PUBLISH, NOTIFY = "publish", "notify"
 
@@ -46,7 +46,7 @@ GIT_SUMMARIES = {
 }
 """The scripts of `hooks/git/`, by git's own names."""
 RECEIVING = frozenset({"update", "pre-receive", "proc-receive"})
-"""Those that git starts in the git directory, for what is pushed to it."""
+"""Hooks that git starts in the git directory, for what is pushed to it."""
 
 _JUDGES = {
     "pre-apply": "gate",
@@ -69,7 +69,7 @@ def path(name: str) -> Path | None:
 
 
 def misfit(name: str, stage: str) -> str | None:
-    """Why there is no such hook for the stage: "expected …, got …"."""
+    """Return the reason why there is no such hook for the stage: "expected …, got …"."""
     if name not in SUMMARIES:
         return f"expected a shipped hook ({', '.join(SUMMARIES)}), got `{PREFIX}{name}`"
     own = SUMMARIES[name].partition(":")[0]

@@ -1,8 +1,7 @@
-"""What the configuration's hooks come to: a command, an environment and what to make of its end.
+"""The configuration's hooks, each as a command, an environment and a way to read its end.
 
-Everything here is taken from the configuration that the daemon loaded, from the shipped hooks and
-from the repository's own hooks directory, never from the batch.
-"""
+They come from the configuration that the daemon loaded, from the shipped hooks and from the
+repository's own hooks directory, never from the batch."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from patchq.gate.report.secrecy import directory
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
 _PARTS = (os.path.dirname(sys.executable), str(directory()))
-"""What the shipped hooks are made of."""
+"""Directories that the shipped hooks are made of."""
 MESSAGE = "PATCHQ_MSG"
 """The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
@@ -49,29 +48,29 @@ class Step(Struct, frozen=True):
     stage: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    """What it gets of the daemon's environment."""
+    """Its part of the daemon's environment."""
     timeout: float
     network: bool
     cares: Callable[[str], bool]
-    """Whether a changed path is one that the hook is for."""
+    """True for a changed path that the hook is for."""
     digest: str
     """Of everything above: a pass under another configuration is none."""
     fixes: bool = False
     cache: bool = True
     judge: builtin.Judge | None = None
-    """What to ask in this process instead of starting one."""
+    """A function to ask in this process instead of starting one."""
     git: bool = False
-    """Whether it is one of the repository's own: HEAD is then the commit before, as in `git am`."""
+    """True for the repository's own: HEAD is then the commit before, as in `git am`."""
     visible: tuple[str, ...] = ()
-    """What its entry shows to it, as it is written there."""
+    """Paths that its entry shows to it, as written there."""
     parts: tuple[str, ...] = ()
     """Directories that it is made of, besides."""
     unconfined: bool = False
-    """Whether it may run where there is no sandbox, though it runs what batches hold."""
+    """True if it may run batches' code without a sandbox."""
     hears: frozenset[EventKind] = frozenset()
-    """The kinds of events that it is told of."""
+    """The kinds of events that it follows."""
     in_step: bool = False
-    """Whether it keeps something as the report is: it runs whenever that changes."""
+    """True if it runs whenever the report changes, to keep something in step with it."""
 
     def wants(self, paths: Iterable[str]) -> bool:
         return any(map(self.cares, paths))
@@ -88,17 +87,17 @@ class Steps(Struct, frozen=True):
 
     @property
     def told(self) -> tuple[Step, ...]:
-        """Those that are told of what became of a batch."""
+        """The hooks that follow verdicts."""
         return (*self.after, *self.rejected)
 
     @property
     def before(self) -> bool:
-        """Whether anything is to be asked before a commit lands."""
+        """True if a hook is to be asked before a commit lands."""
         return bool(self.plan or self.fixing or self.checking)
 
     @property
     def parallel(self) -> bool:
-        """Whether processes are started for it."""
+        """True if a process is started for that."""
         return any(step.judge is None for step in (*self.plan, *self.fixing, *self.checking))
 
 
@@ -203,7 +202,7 @@ def _git_steps(hooks: Path) -> list[Step]:
 
 
 def environment(names: Sequence[str]) -> dict[str, str]:
-    """What a hook gets of the daemon's environment, which is little, and the variables `names`."""
+    """Return a hook's part of the daemon's environment: little, and the variables `names`."""
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",

@@ -236,7 +236,7 @@ class Engine:
 
 
 def _exposed(step: Step) -> HookFault:
-    """That a hook which runs what batches hold would run where nothing keeps it from anything."""
+    """Return the fault of a hook that would run batches' code without a sandbox."""
     why, cure = no_sandbox()
     return HookFault(
         f"the hook {step.id} cannot be used: it runs what batches hold, and there "

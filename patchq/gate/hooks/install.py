@@ -1,7 +1,7 @@
-"""Where patchq's hooks are wired in: the default gate in `.patchq.yaml`, and beside git's own.
+"""Install patchq's hooks: the default gate in `.patchq.yaml`, and scripts beside git's own.
 
 The configuration file is its owner's: comments, order and spelling stay.  Lines are put in only
-where no hook is configured yet, and only if the file then says what it said before, and the gate.
+where no hook is configured yet, and only if the file then means the same as before, and the gate.
 
 In the place of a hook of git's goes a small script that runs the one which was there before, and
 then patchq's.  The old one is kept beside it under another name; if it is a shell script, it still
@@ -43,7 +43,7 @@ _NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t
 
 
 def is_enabled(config: Config, name: str = builtin.GATE) -> bool:
-    """Whether the configuration runs the shipped hook of that name."""
+    """Return True if the configuration runs the shipped hook of that name."""
     return any(hook.run == builtin.PREFIX + name for hook in config.hooks)
 
 
@@ -78,7 +78,7 @@ SETTINGS = {_SEVERAL: "refs/for", "receive.advertisePushOptions": "true"}
 
 
 def to_set_up(directory: Path) -> dict[str, str | None]:
-    """The settings that are still to be made, with what stands there now."""
+    """Return the settings that are still to be made, each with its value now."""
     found = {key: _settings(directory, key) for key in SETTINGS if hands_in(version())}
     return {
         key: there[-1] if there and key != _SEVERAL else None
@@ -126,12 +126,12 @@ class HookFile(Struct, frozen=True):
 
     @property
     def before(self) -> Path:
-        """Where the hook that was there is kept."""
+        """The file that keeps the hook that was there."""
         return self.file.with_name(self.file.name + SUFFIX)
 
     @property
     def state(self) -> Literal["installed", "absent", "other"]:
-        """Whether patchq's hook is there, none, or somebody else's."""
+        """The hook that is there: patchq's, none, or another one."""
         if not os.path.lexists(self.file):
             return "absent"
         plain = self.file.is_file() and not self.file.is_symlink()
@@ -139,7 +139,7 @@ class HookFile(Struct, frozen=True):
 
 
 def places(directory: Path) -> Iterator[HookFile]:
-    """Where git looks for each of the hooks, in every work tree of the repository."""
+    """Yield the files where git looks for each of the hooks, in every work tree."""
     roots = [
         Path(line.removeprefix("worktree "))
         for line in _git(directory, "worktree", "list", "--porcelain").splitlines()
@@ -160,14 +160,14 @@ def _names() -> Iterator[str]:
 
 
 class Shut(Struct, frozen=True):
-    """Why a push to refs/for/ hands in nothing, and what to do."""
+    """A reason why a push to refs/for/ hands in nothing, and the cure."""
 
     why: str
     cure: str
 
 
 def shut() -> Shut | None:
-    """What of this git keeps a push to refs/for/BRANCH from becoming a batch."""
+    """Return the reason why a push to refs/for/BRANCH does not become a batch, if there is one."""
     own = version()
     if hands_in(own):
         return None
@@ -240,11 +240,9 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def uninstall(place: HookFile) -> bool:
-    """Put back what was there; False if there is nothing of patchq's.
+    """Put back the hook that was there; False if there is nothing of patchq's.
 
-    A hook that somebody put in place of patchq's stays, and so does what was there before, if it is
-    another one: `UsageError`.
-    """
+    Raises `UsageError` and leaves both where another hook was put in place of patchq's."""
     kept, state = os.path.lexists(place.before), place.state
     if state != "installed" and not kept:
         return False

@@ -35,7 +35,7 @@ _SYSTEM = (
 )  # fmt: skip
 _OTHERS = ("/usr/home", "/usr/src", "/usr/local/etc", "/usr/local/home", "/usr/local/src",
            "/usr/local/var", "/etc/static/ssh")  # fmt: skip
-"""What of them is not the system's own."""
+"""Places below them that are not the system's own."""
 
 _RUNNING = ("/dev", "/proc", "/run/user", "/sys")
 
@@ -52,19 +52,19 @@ _KEY_FILES = frozenset(
 _KEY_STARTS = ("id_dsa", "id_ecdsa", "id_ed25519", "id_rsa")
 _KEY_ENDINGS = (".jks", ".kdbx", ".key", ".keystore", ".p12", ".pfx", ".ppk")
 _KEY_TEXT = b"PRIVATE KEY-----"
-"""What a `.pem` holds that is no mere certificate."""
+"""Text of a `.pem` that is no mere certificate."""
 
 _PROGRAMS = ("bin", "condabin", "sbin", "Scripts", "shims")
 _BESIDE = ("bin", "include", "lib", "lib32", "lib64", "libexec", "sbin")
 _INSTALLATIONS = ("conda-meta", "go.env", "jmods", "lib/node_modules", "pyvenv.cfg")
-"""What shows that a directory above `bin` is one installation."""
+"""Names that show that a directory above `bin` is one installation."""
 _MOST_LINKS = 2_000
 _MOST_PLACES = 200
 _MOST_ENTRIES = 20_000
-"""How much is looked at: links in a directory, places that a PATH comes to, entries searched for
+"""Bounds of the search: links in a directory, places that a PATH leads to, entries searched for
 keys, those above others first."""
 _MEMORY_SECONDS = 60.0
-"""How long what was found is taken for true."""
+"""An answer holds so long."""
 
 
 def seen(path: str, visible: Iterable[str] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the end of a hook means for the batch: a pass, a refusal with its reason, or other files."""
+"""The meaning of a hook's end for the batch: a pass, a refusal with its reason, or other files."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOST_FILE = 64 * 1024 * 1024
 _SECRET = "edit.secret:"
 
 Fixed = Mapping[str, tuple[bytes, bool] | None]
-"""What a hook made of files: content and whether executable, None where it removed one."""
+"""Files that a hook changed: content and if executable, None where it removed one."""
 
 
 class Verdict(Struct, frozen=True):
-    """What a hook said; `problems` refuse the batch, `fixed` and `message` change it."""
+    """A hook's answer; `problems` refuse the batch, `fixed` and `message` change it."""
 
     run: HookRun
     problems: tuple[Problem, ...] = ()
@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True):
 
 
 def tail(output: str, most: int) -> str:
-    """The end of what a hook said, so many characters at most."""
+    """Return the end of a hook's output, so many characters at most."""
     return output if len(output) <= most else "…" + output[-most:]
 
 
@@ -50,13 +50,14 @@ def as_run(step: Step, end: HookExit) -> HookRun:
 
 
 def _shown(end: HookExit, most: int) -> str:
-    """The end of what a hook said, without encoded bytes: it may have printed what it read."""
+    """Return the end of a hook's output, without encoded bytes: it may print what it reads."""
     return tail(without_encoded(end.output.strip()), most)
 
 
 def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
-    """What the end of a hook that saw the commit with this message means.  Raises `HookFault` if it
-    was not started at all."""
+    """Return the meaning of the end of a hook that saw the commit with this message.
+
+    Raises `HookFault` if it was not started at all."""
     run = as_run(step, end)
     if end.code in (126, 127):
         output = _shown(end, _MOST_TOLD)
@@ -89,7 +90,7 @@ def _disliked(step: Step, what: str) -> Problem:
 
 
 def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
-    """What a hook left at a path; ValueError if that is nothing that can be committed."""
+    """Return a file as the hook left it; ValueError if that cannot be committed."""
     if (above := obstacle(there, path)) is not None:
         if os.path.lexists(there / path):
             raise ValueError(f"made {above} something other than a directory")
@@ -124,7 +125,7 @@ def _refusal(step: Step, run: HookRun) -> Problem:
 
 
 def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict:
-    """What a function says of a plan."""
+    """Return a function's answer about a plan."""
     try:
         lines = judge(plan)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""Where a verdict becomes true: the branches that batches land on, here or on a shared remote.
+"""The branches that batches land on, here or on a shared remote: a move makes a verdict true.
 
-Everything that reads where a target or a proposal ends asks `Branches`, and whatever moves one is a
+Everything that reads the tip of a target or a proposal asks `Branches`, and whatever moves one is a
 `BranchMove` that `land` makes, by compare-and-swap.  `local` moves refs of this repository, each by
 itself, with the work trees that have them checked out; `remote` pushes all that is given at once,
 or nothing.  patchq's own marks (`refs/patchq/`) stay in this repository either way.
@@ -41,30 +41,30 @@ class BranchMove(Struct, frozen=True):
     touched: Collection[str] = ()
     """The paths that differ, if it is known that no others do; see `worktree.Follow`."""
     behind: str | None = None
-    """The branch whose end it stands on, as that is after the moves before this one: it is not made
-    where one of these was not."""
+    """The branch whose end it is built on, as that is after the moves before this one: it is not
+    made where one of these was not."""
     wait: float = LONGEST_WAIT
     cut: Callable[[], bool] = lambda: False
     """Ends that wait early."""
     backup: bool = False
-    """Whether a work tree that follows keeps copies of what it had."""
+    """True if a work tree that follows keeps copies of its files."""
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """Those that the branch gets, in their order."""
+        """The commits that the branch gets, in their order."""
         last = (self.new.oid,) if self.new else ()
         return (*(commit for commit, _ in self.through), *last)
 
 
 class Moved(Struct, frozen=True):
-    """What became of a move: it was made; or it was not, for a `fault`, or, without one, since the
-    branch or a work tree on it is not as it was, so that what is to land has to be decided anew."""
+    """The outcome of a move: it was made; or it was not, for a `fault`, or, without one, since the
+    branch or a work tree on it is not as it was, so that the batch has to be decided anew."""
 
     made: bool
     fault: Fault | None = None
     landed: Mapping[str, str] = field(default_factory=dict)
-    """Those of its commits that are on the branch though not by this move, each with the commit
-    that it is there as: the one that another process, which had the same batch in hand, made."""
+    """Its commits that are on the branch though not by this move, each with the commit there:
+    another process, which had the same batch in hand, made that."""
     unsure: Collection[str] = ()
     """The paths that were in the way in a work tree."""
 
@@ -78,11 +78,11 @@ class Branches(Protocol):
 
     @property
     def seconds(self) -> float:
-        """How long `land` took last, as far as it is worth gathering more for it."""
+        """The seconds of the last `land`, as far as it is worth gathering more for it."""
 
     @property
     def away(self) -> Fault | None:
-        """Why nothing can be learnt of them, or landed, for now."""
+        """The reason why branches cannot be fetched or moved for now."""
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """Learn what others did to these branches and to all proposals (None: to all branches; so
@@ -96,11 +96,12 @@ class Branches(Protocol):
         """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
 
     def name(self, branch: str) -> str:
-        """What git calls the branch in this repository, for people."""
+        """Return git's name of the branch in this repository, for people."""
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        """Make the moves; what became of each.  `errors.InDoubt` where that cannot be told: then
-        whoever recovers what was intended finds out."""
+        """Make the moves; return the outcome of each.
+
+        Raises `InDoubt` where that is unknown: recovery of the intended verdicts finds out."""
 
     def try_out(self, branch: str) -> None:
         """See whether the branch could be moved, as far as that shows without moving it;
@@ -116,4 +117,4 @@ class Branches(Protocol):
         """
 
     def busy(self, branch: str) -> str | None:
-        """What a work tree is in the middle of with the branch, so that it must not move."""
+        """Return the work that a work tree has begun with the branch, so that it must not move."""

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Container, Iterable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -51,17 +52,11 @@ def _copy(place: Path, reserved: Container[Path]) -> Path:
         copy = place.with_name(f"{place.name}.bak" + (f".{number}" if number > 1 else ""))
         if copy in reserved:
             continue
-        if place.is_symlink():
-            if os.path.lexists(copy):
-                continue
-            copy.symlink_to(os.readlink(place))
+        with suppress(FileExistsError):
+            if place.is_symlink():
+                copy.symlink_to(os.readlink(place))
+            else:
+                copy.touch(0o600, exist_ok=False)
+                shutil.copy2(place, copy)
             return copy
-        try:
-            fd = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            continue
-        with open(fd, "wb") as file, place.open("rb") as source:
-            shutil.copyfileobj(source, file)
-        shutil.copystat(place, copy)
-        return copy
     raise AssertionError("numbers do not end")

@@ -108,10 +108,10 @@ def record(repo: Repository, home: Home) -> None:
 
 
 def proposed(repo: Repository) -> tuple[Home, bool]:
-    """Return the branch to record where nobody names one, and if HEAD alone proposes it.
+    """Return the branch to record where none is named, and if HEAD alone proposes it.
 
-    It is that of the remote `origin` if there is such a local branch, else the main work tree's.
-    """
+    It is that of the remote `origin` if there is such a local branch, else the main work
+    tree's."""
     origin = ref_value(repo.commondir, f"{_ORIGIN}HEAD") or ""
     branch = origin.removeprefix(f"ref: {_ORIGIN}")
     if branch != origin and repo.has_ref(_HEADS + branch):

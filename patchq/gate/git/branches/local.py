@@ -61,8 +61,7 @@ class LocalBranches:
         return busy(self._repo, branch)
 
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        """Each by itself, in order; one that follows, or stands on, another which was not made is
-        not made."""
+        """Make each move by itself, in order, but for one that follows a move that was not made."""
         lost: dict[str, Moved] = {}
         found = []
         for move in moves:

@@ -3,17 +3,17 @@
     fetch -> decide -> write objects | flush | push, with a lease on every ref -> records | flush
 
 The push is the commit point.  Its lease is a compare-and-swap on the remote, so whatever was
-decided on an old tip is decided again, and nobody's work is pushed over.  After any push that is
+decided on an old tip is decided again, and no work is pushed over.  After any push that is
 not a clear success the remote is fetched and asked for each commit that was to land: it is in the
 history of its branch, or one with the same batch and the same source in its trailers is, which
 another process made that had the batch in hand.  Only then is the rest decided again.
 
 A push may also arrive late: its connection ended, or its process was killed and git went on.  It
 can only land where its branch still ends where the push expects it.  So while that is so, and no
-answer came, nothing is told of the batch; the same commit is pushed again, by whoever recovers the
+answer came, the batch has no verdict; the same commit is pushed again, by whoever recovers the
 intended verdict (`land.recovery.finish`), until the remote has answered.
 
-What was fetched are git's own remote-tracking refs.  The branches of this repository and its work
+Fetched are git's own remote-tracking refs.  The branches of this repository and its work
 trees stay as they are.
 """
 
@@ -71,9 +71,11 @@ class _Chain:
 
 
 class RemoteBranches:
-    """`Branches` on the remote `name`.  `lanes` are the names, or patterns with `*`, of what is
-    fetched beside the proposals, the default target first.  `note` is told why the remote cannot be
-    used, and None once it can."""
+    """`Branches` on the remote `name`.
+
+    `lanes` are the names, or patterns with `*`, of branches that are fetched beside the
+    proposals, the default target first. `note` gets the reason why the remote cannot be used,
+    and None once it can."""
 
     def __init__(
         self,
@@ -257,8 +259,10 @@ class RemoteBranches:
         return answer
 
     def _follow(self, chain: _Chain) -> None:
-        """Have the remote-tracking ref where the push put the branch.  Git does that by itself
-        where it is told to fetch the branch; and the next fetch would."""
+        """Set the remote-tracking ref to the branch after the push.
+
+        Git does that by itself where it is configured to fetch the branch; and the next fetch
+        would."""
         ref, last = self._tracking(chain.branch), chain.moves[-1]
         with suppress(Fault):
             now = self._repo.ref_target(ref)
@@ -309,7 +313,7 @@ class RemoteBranches:
         }
 
     def _why_not(self, answer: PushAnswer, chains: Sequence[_Chain], certain: bool) -> Fault | None:
-        """What is to be told of the moves that were not made; None: decide again."""
+        """Return the fault of the moves that were not made; None: decide again."""
         if answer.kind == "declined":
             alone = sum(len(chain.commits) or 1 for chain in chains) == 1
             return Declined(answer.words) if alone else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from patchq.gate.errors import DiskFault
 
 _DESCRIPTORS = 12
-"""What starting a process and talking to it takes."""
+"""Needed to start a process and to talk to it."""
 
 
 class Reserve:

@@ -96,7 +96,7 @@ class Follow:
         self._copies: list[Path] = []
         self._lock: LinkLock
         self._torn = False
-        """Whether files and index are not what the branch says."""
+        """True while files and index are not those of the branch."""
         self._reserve: Reserve | None = None
         self._swapped = False
         self._kept: dict[str, Leaf | None] = {}
@@ -196,13 +196,13 @@ class Follow:
         self._torn = False
 
     def _adopt(self) -> None:
-        """What has the result already: git switches past it, once the copy says so, too."""
+        """Enter files that have the result already in the copy, so that git switches past them."""
         _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
         if self._kept:
             _refresh(self.checkout, sorted(self._kept), self._copy)
 
     def _let_go(self) -> None:
-        """What was kept for the way back is needed now, or not at all."""
+        """Give back the disk reservation, which is needed now, or not at all."""
         if self._reserve is not None:
             self._reserve.release()
             self._reserve = None
@@ -260,8 +260,9 @@ class Follow:
 
 
 def _way_back(checkout: Checkout, changes: Changes) -> Mapping[Path, int]:
-    """How much room undoing the changes may take, by directory: for files as they were, and for
-    two copies of the index with the locks on them."""
+    """Return the bytes that undoing the changes may take, by directory.
+
+    That is for files as they were, and for two copies of the index with the locks on them."""
     repo, index = checkout.repo, checkout.gitdir / "index"
     size = index.stat().st_size if index.exists() else 0
     before = (len(repo.raw(leaf[1])) for leaf, _ in changes.values() if leaf and is_blob(leaf[0]))
@@ -332,9 +333,11 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
 def _settle(
     checkout: Checkout, old: str, new: str, target: str, copy: Path, kept: Collection[str]
 ) -> None:
-    """Bring the touched files to `target` and make `copy` the index for it, wherever between the
-    two commits each of them is.  What somebody changed in the meantime stays as it is, and so does,
-    on the way back, what had the result before (`kept`)."""
+    """Bring the touched files to `target`, wherever between the commits each is, and `copy` to its
+    index.
+
+    A person's changes in the meantime stay, and so does, on the way back, a file that had the
+    result before (`kept`)."""
     _copy_index(checkout.gitdir, copy)
     changes = checkout.repo.changes(old, new)
     entries = entries_of(checkout, sorted(changes), copy)
@@ -364,7 +367,7 @@ def _settle(
 
 
 def results(changes: Changes) -> dict[str, Leaf | None]:
-    """What the changes of files and links lead to, by path."""
+    """Return the result of the changes of files and links, by path."""
     return {
         path: sides[1]
         for path, sides in changes.items()
@@ -373,7 +376,7 @@ def results(changes: Changes) -> dict[str, Leaf | None]:
 
 
 def _line(path: str, leaf: Leaf | None) -> bytes:
-    """What `git update-index -z --index-info` is told to enter for a path."""
+    """Return the line by which `git update-index -z --index-info` enters a path."""
     mode, oid = leaf or (0, "0" * 40)
     return b"%o %s\t%s\0" % (mode, oid.encode(), os.fsencode(path))
 
@@ -386,8 +389,8 @@ def _enter(checkout: Checkout, index: Path, entries: Mapping[str, Leaf | None]) 
 
 
 def _is_between(checkout: Checkout, path: str, changes: Changes) -> bool:
-    """Whether what is at the path is one of its two sides, or what a killed writer leaves on the
-    way: nothing, the beginning of a side, or another changed path in its place."""
+    """Return True if the path has one of its two sides, or a state that a killed writer leaves:
+    nothing, the beginning of a side, or another changed path in its place."""
     above = obstacle(checkout.workdir, path)
     if above is not None:
         return above in changes and _is_between(checkout, above, changes)
