@@ -28,7 +28,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
-    session = opening.open_session(args, targeted=False)
+    session = opening.gate(args).session(targeted=False)
     ids = several.chosen(args, session, history.waiting)
     only = None if args.only is None else tuple(sorted(args.only))
     without = tuple(sorted(args.without or ()))

@@ -15,7 +15,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args)
+    session = opening.gate(args).session()
     data, name = arguments.read_response(args.file)
     choice = None
     if args.file != "-" and confirm.possible(args, session.config):

@@ -26,7 +26,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict.  In a
     cluster a worker asks, and the first verdict is what is waited for."""
-    session = opening.open_session(args)
+    session = opening.gate(args).session()
     question = request.write(prompt.question(args, session.repo))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.gate.errors import UsageError
 
 ARGUMENTS = (arguments.Argument("file", metavar="FILE", help="a file that is not there yet"),)
 
 
 def run(args: Namespace) -> int:
-    location, file = places.find(args), Path(args.file)
+    file = Path(args.file)
     if file.exists():
         raise UsageError(f"{file} is there already", "name a file that is not there")
-    places.open_queue(args, location, location.rules().config).backup(file)
+    opening.gate(args).queue().backup(file)
     return output.emit(args, {"file": str(file)}, str(file))

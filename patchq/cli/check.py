@@ -31,7 +31,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args, writes=False)
+    session = opening.gate(args).session(writes=False)
     data, name = arguments.read_response(args.file)
     report = foresee(session, data, name)
     if args.json:

@@ -6,8 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from patchq.cli import output, places
+from patchq.cli import opening, output
 from patchq.core.text.quote import visible
+from patchq.gate.api.location import DATABASE, database
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 
@@ -26,20 +27,20 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     config = location.rules().config
-    places.setup_log(args, config)
+    opening.gate(args).setup_log(config)
     database = database_of(config)
     return _migrate(args, database) if args.what == "migrate" else _status(args, database)
 
 
 def database_of(config: Config) -> str:
     """The connection string; `UsageError` where there is none, or nothing to connect with."""
-    database = places.database(config)
-    if not database:
+    named = database(config)
+    if not named:
         raise UsageError(
             "no database is named, so there is no cluster",
-            f"set {places.DATABASE}, or `cluster.database` (without a password) in the file",
+            f"set {DATABASE}, or `cluster.database` (without a password) in the file",
         )
     try:
         import patchq.gate.queue.postgres.database  # noqa: F401
@@ -47,7 +48,7 @@ def database_of(config: Config) -> str:
         raise UsageError(
             f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
         ) from None
-    return database
+    return named
 
 
 def target_of(config: Config) -> str:

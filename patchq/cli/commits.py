@@ -30,7 +30,7 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
 
     `free` gives an id that no batch has, near to the one that is asked for.
     """
-    session = opening.open_session(args, writes=False)
+    session = opening.gate(args).session(writes=False)
     if args.base:
         raise UsageError("what is handed in by commits has its base", "leave --base out")
     whole, name = _named(args, session)

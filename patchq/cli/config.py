@@ -6,7 +6,8 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
+from patchq.gate.api.location import Location
 from patchq.gate.config import config_file
 from patchq.gate.errors import CannotSign
 from patchq.gate.git.objects import Identity
@@ -37,7 +38,7 @@ def run(args: Namespace) -> int:
         print(json.dumps(config_file.json_schema(), indent=2))
     else:
         args.config = args.file or args.config
-        location = places.find(args)
+        location = opening.gate(args).location
         found = location.rules()
         config = found.config
         queue = location.home / config.queue.path
@@ -55,11 +56,11 @@ def run(args: Namespace) -> int:
             },
             f"{found.title}: ok",
         )
-        places.notice_difference(args, location.repo, found)
+        opening.gate(args).notice_difference(found)
     return 0
 
 
-def _unsigned(location: places.Location, rules: GateRules) -> list[str]:
+def _unsigned(location: Location, rules: GateRules) -> list[str]:
     """Why commits that are to be signed cannot be, tried out."""
     commit = rules.config.commit
     try:

@@ -20,7 +20,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args, targeted=False)
+    session = opening.gate(args).session(targeted=False)
     ids = several.chosen(args, session, _eligible)
 
     def go(id: str) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
+from patchq.gate.api.location import database, target_of
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.rules import difference
@@ -40,7 +41,7 @@ def run(args: Namespace) -> int:
 
 def _look(args: Namespace) -> Iterator[Finding]:
     try:
-        location = places.find(args)
+        location = opening.gate(args).location
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
         yield from system.look_at_machine(None, None, None)
@@ -52,7 +53,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
         for problem in error.message.splitlines():
             yield Finding("config", "fatal", problem, error.hint)
     else:
-        config, target = found.config, places.target_of(found)
+        config, target = found.config, target_of(found)
         yield Finding("config", "ok", found.title)
         if other := difference(location.repo, found):
             yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
@@ -62,7 +63,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
         yield from landing.look(location.repo, config, root, target)
     yield from queue.look(root, location.repo.commondir, location.home, config)
     if config and config.has_cluster:
-        yield from cluster.look(places.database(config), location.repo)
+        yield from cluster.look(database(config), location.repo)
     yield from system.look_at_machine(location.repo, config, root, target)
 
 

@@ -10,7 +10,7 @@ from argparse import ArgumentTypeError, Namespace
 from contextlib import closing, suppress
 from types import FrameType
 
-from patchq.cli import arguments, places
+from patchq.cli import arguments, opening
 from patchq.core.text.quote import visible
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.events import Event, Events
@@ -43,7 +43,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    context = places.open_context(args)
+    context = opening.gate(args).context()
     if args.follow:
         return _follow(args, context)
     with closing(Events(context.queue_root, args.since)) as events:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from patchq.cli import arguments, opening, output, places
+from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
 from patchq.gate.queue import store
 from patchq.gate.queue.lock import Lock
@@ -20,7 +20,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     aside = _set_aside(args) if args.repair else []
-    session = opening.open_session(args, targeted=False, writes=args.repair)
+    session = opening.gate(args).session(targeted=False, writes=args.repair)
     if not session.queue_root.is_dir():
         return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
     found = [*aside, *check(session)]
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
 
 def _set_aside(args: Namespace) -> list[Damage]:
     """Move a store that cannot be used out of the way, so that it is made again."""
-    location = places.find(args)
+    location = opening.gate(args).location
     root = location.home / location.rules().config.queue.path
     why = store.damage(root)
     if why is None:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from patchq.cli import arguments, opening, output, places
+from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
-from patchq.cli.places import Location
+from patchq.gate.api.location import Location
 from patchq.gate.config import config_file
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
@@ -60,7 +60,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    return _VERBS[args.what](args, places.find(args))
+    return _VERBS[args.what](args, opening.gate(args).location)
 
 
 # ---------------------------------------------------------------- list
@@ -224,7 +224,7 @@ def _check(args: Namespace, location: Location) -> int:
         data, _ = arguments.read_response(str(args.message))
         found = doors.judge_message(data.decode("utf-8", "replace"))
     else:
-        session = opening.open_session(args, targeted=False, writes=False)
+        session = opening.gate(args).session(targeted=False, writes=False)
         if args.push:
             branch, old, new = args.push
             found = doors.judge_push(session, branch, old, new, args.remote)
@@ -245,7 +245,7 @@ def _receive(args: Namespace, location: Location) -> int:
 
 
 def _observe(args: Namespace, location: Location) -> int:
-    changed = reports.reconcile(opening.open_session(args, targeted=False, writes=False))
+    changed = reports.reconcile(opening.gate(args).session(targeted=False, writes=False))
     if not args.quiet:
         for report in changed:
             output.say(args, report)

@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import gettempdir
 
-from patchq.cli import output, places
+from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
+from patchq.gate.api.location import Location
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
@@ -26,7 +27,7 @@ _SCHEMA = "schema.json"
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     found = location.rules()
     created = make(args, location, found.config)
     queue, path = location.home / found.config.queue.path, location.draft
@@ -34,9 +35,9 @@ def run(args: Namespace) -> int:
     return output.emit(args, told, *created)
 
 
-def make(args: Namespace, location: places.Location, config: Config) -> list[str]:
+def make(args: Namespace, location: Location, config: Config) -> list[str]:
     """Make the queue and the configuration; return what a person is to know of it."""
-    queue = places.open_queue(args, location, config)
+    queue = opening.gate(args).queue()
     path = location.draft
     created = [str(queue.root)]
     if not path.exists():
@@ -49,7 +50,7 @@ def make(args: Namespace, location: places.Location, config: Config) -> list[str
     return created + _without_sandbox()
 
 
-def take_back_draft(location: places.Location) -> Path | None:
+def take_back_draft(location: Location) -> Path | None:
     """Remove the sample configuration if it is neither changed nor tracked; return its place."""
     path = location.draft
     if location.workdir is None or not path.is_file() or not path.is_relative_to(location.workdir):

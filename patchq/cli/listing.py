@@ -1,44 +1,40 @@
-"""Batches in a list: which of them, in which order, and a line for each that says who, what, when,
-how old, how large and which checks."""
+"""Changes in a list for people: the choice on the command line, words, and aligned lines."""
 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from fnmatch import fnmatchcase
-from posixpath import normpath
-from typing import Any
+from shutil import get_terminal_size
 
-from msgspec import Struct
-
-from patchq.cli.arguments import Argument
+from patchq.cli.arguments import Argument, positive
 from patchq.cli.screen import Line, Styled, is_terminal
+from patchq.core.model.names import nearest
 from patchq.core.text.quote import visible
-from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.report.schema import Moment, Report, SizeEntry
-from patchq.gate.review import comparison
+from patchq.gate.api.rows import SORTS, Filter, Row, Rows, seconds
+from patchq.gate.api.status import Status
+from patchq.gate.report.schema import Moment, Report
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
-_WIDEST = 32
-"""Of a column; what is longer moves only its own line."""
-_COLUMNS = 3
+_SHORTEST = 12
+"""Characters that a cut id or subject keeps at least."""
 _LONGEST_NAME = 40
+_MINUS = "\N{MINUS SIGN}"
 
 STYLES = {
     "applied": "green", "accepted": "green", "proposed": "yellow", "held": "magenta",
     "rejected": "red", "reverted": "red", "discarded": "dim", "superseded": "dim",
-    "duplicate": "dim",
+    "duplicate": "dim", "high": "red", "medium": "yellow", "low": "green",
 }  # fmt: skip
-"""The colours of states."""
+"""The colours of states and risks."""
 
 
 def since(text: str) -> float:
-    """An argument that is a time in the past, as a span before now or as a date: seconds since the
-    epoch.  A date without a zone is one of this machine's."""
+    """Return a time in the past, given as a span before now or as a date, in seconds."""
     expected = f"expected a span such as 2h or 3d, or a date such as 2026-01-31, got {text!r}"
     now = time.time()
     if span := _SPAN.fullmatch(text):
@@ -51,33 +47,6 @@ def since(text: str) -> float:
         raise ArgumentTypeError(f"{expected}, which is still to come")
     return moment
 
-
-def received(context: RepoContext, report: Report) -> float:
-    """When the batch came, in seconds since the epoch."""
-    return _seconds(report.received, report.decided)
-
-
-def _size(context: RepoContext, report: Report) -> tuple[int, int]:
-    size = report.size
-    return (-size.added - size.deleted, -size.files) if size else (1, 0)
-
-
-def _agent(context: RepoContext, report: Report) -> tuple[bool, str, float]:
-    return report.agent is None, report.agent or "", received(context, report)
-
-
-def _risk(context: RepoContext, report: Report) -> tuple[int, ...]:
-    return tuple(-number for number in comparison.risk_of(context, report).order)
-
-
-SORTS: Mapping[str, Callable[[RepoContext, Report], Any]] = {
-    "age": received,
-    "size": _size,
-    "agent": _agent,
-    "risk": _risk,
-}
-"""What batches may be sorted by: the oldest first, the largest first, by the agents' names, the
-riskiest first.  What is not known of a batch puts it last."""
 
 FILTERS = (
     Argument("--agent", metavar="NAME", help="only those of this agent"),
@@ -92,145 +61,162 @@ FILTERS = (
 )
 
 
-class Filter(Struct, frozen=True):
-    """Which batches are wanted, but for their state; `by` is the order."""
-
-    agent: str | None = None
-    path: str | None = None
-    since: float | None = None
-    by: str | None = None
-
-    @classmethod
-    def of(cls, args: Namespace) -> Filter:
-        path = normpath(args.path) if args.path is not None else None
-        return cls(args.agent, None if path == "." else path, args.since, args.by)
-
-    @property
-    def reads_all(self) -> bool:
-        """Whether only the reports of all batches tell which are wanted, and which come first."""
-        return self != Filter()
-
-    def fits(self, report: Report) -> bool:
-        if self.agent not in (None, report.agent):
-            return False
-        if self.since is not None and _seconds(report.decided, report.received) < self.since:
-            return False
-        return self.path is None or any(_is_at(path, self.path) for path in paths(report))
-
-    def ordered(self, context: RepoContext, reports: Sequence[Report]) -> list[Report]:
-        if self.by is None:
-            return list(reports)
-        key = SORTS[self.by]
-        return sorted(reports, key=lambda report: key(context, report))
+def limits(default: int | None, each: str) -> tuple[Argument, Argument]:
+    """Return the arguments for the length of a list."""
+    return (
+        Argument(
+            "-n", "--limit", metavar="N", type=positive, default=default, help=f"at most N {each}"
+        ),
+        Argument(
+            "--all", action="store_const", const=sys.maxsize, dest="limit", help="all of them"
+        ),
+    )
 
 
-def _is_at(path: str, wanted: str) -> bool:
-    return path == wanted or path.startswith(f"{wanted}/") or fnmatchcase(path, wanted)
+def wanted(args: Namespace) -> Filter:
+    """Return the choice that the arguments make."""
+    return Filter(args.state, args.agent, args.path, args.since, args.by)
 
 
-def _seconds(*moments: Moment | None) -> float:
-    """The first time that is known; none is later than all."""
-    return next((moment.unix for moment in moments if moment), float("inf"))
+def explain_nothing(args: Namespace, found: Rows | Status) -> None:
+    """Say on standard error that a filter matches nothing, with the nearest names."""
+    if found.rows or args.quiet or wanted(args) == Filter(by=args.by):
+        return
+    given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
+    words = " ".join(given) or "--since"
+    near = [
+        f"`--{key} {name}`"
+        for key, names in (("agent", found.agents), ("path", found.paths))
+        if vars(args)[key] and (name := nearest(vars(args)[key], names)) and name != vars(args)[key]
+    ]
+    cure = f"; did you mean {' '.join(near)}?" if near else ""
+    print(visible(f"patchq: nothing matches {words}{cure}"), file=sys.stderr)
 
 
-def paths(report: Report) -> list[str]:
-    """The files that the edits name, each once."""
-    return list(dict.fromkeys(edit.path for edit in report.edits))
+# ---------------------------------------------------------------- words
 
 
-def facts(report: Report) -> dict[str, Any]:
-    """What a list says of a batch, as JSON."""
-    return {
-        "message": report.message,
-        "received": report.received,
-        "decided": report.decided,
-        "size": report.size,
-        "checks": [{"id": run.id, "stage": run.stage, "exit": run.exit} for run in report.hooks],
-    }
-
-
-# ---------------------------------------------------------------- for people
-
-
-def age(moment: Moment | None, *more: Moment | None) -> str:
-    """How long ago that was, in the largest unit of which it is at least two."""
-    seconds = _seconds(moment, *more)
-    if seconds == float("inf"):
+def age(*moments: Moment | float | None) -> str:
+    """Return how long ago the first known time was, in its largest unit of at least two."""
+    known = (one if isinstance(one, float) else seconds(one) for one in moments if one is not None)
+    began = next(known, None)
+    if began is None:
         return "-"
-    passed = max(0, int(time.time() - seconds))
+    passed = max(0, int(time.time() - began))
     unit = next((name for name in reversed(_UNITS) if passed >= 2 * _UNITS[name]), "s")
     return f"{passed // _UNITS[unit]}{unit}"
 
 
-def size_of(size: SizeEntry | None, paths: Sequence[str]) -> str:
-    """Return how many lines are added and deleted, and which files change: all are counted."""
-    lines = f"+{size.added} -{size.deleted} " if size else ""
+def size_of(row: Row) -> str:
+    """Return the lines that a change adds and deletes, or the sizes of a binary file."""
+    size = row.report.size
+    if row.binaries:
+        before, after = next(iter(row.binaries.values()))
+        return f"binary {_bytes(before)} → {_bytes(after)}"
+    return f"+{size.added} {_MINUS}{size.deleted}" if size else ""
+
+
+def _bytes(count: int) -> str:
+    return str(count) if count < 1000 else f"{count / 1000:.1f} kB"
+
+
+def files_of(row: Row) -> str:
+    """Return the first file of a change, `old → new` where renamed, and the number of others."""
+    paths, size = row.paths, row.report.size
     count = max(len(paths), size.files if size else 0)
-    name = paths[0] if paths else ""
-    if len(name) > _LONGEST_NAME:
-        name = f"…{name[-_LONGEST_NAME:]}"
-    more = f" (+{count - 1})" if count > 1 else ""
-    return f"{lines}{name}{more}".strip() or "-"
+    name = _short(paths[0]) if paths else ""
+    if row.renames:
+        new, old = next(iter(row.renames.items()))
+        name = f"{_short(old)} → {_short(new)}"
+        count -= len(set(paths) & set(row.renames.values()) - {old} - row.renames.keys())
+        count = max(len(row.renames), size.files if size else 0)
+    return f"{name} (+{count - 1})" if count > 1 else name
 
 
-def said_by(batch: Mapping[str, Any]) -> str:
-    """Who, and what, in the words of the commit's subject."""
-    return ": ".join(filter(None, (batch["agent"], batch["message"])))
+def _short(name: str) -> str:
+    return f"…{name[-_LONGEST_NAME:]}" if len(name) > _LONGEST_NAME else name
 
 
-def heading(report: Report) -> Iterator[str]:
-    """What a report says of who, what, when and how large, in lines for people."""
+def author_and_subject(report: Report) -> str:
+    return ": ".join(filter(None, (report.agent, report.message)))
+
+
+def checks_of(row: Row) -> str:
+    """Return the result of the project's own checks."""
+    runs = row.checks
+    if not runs:
+        return "not run"
+    failed = [run.id for run in runs if run.exit != 0]
+    names = failed or [run.id for run in runs]
+    return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}"
+
+
+def heading(row: Row) -> Iterator[str]:
+    """Yield the facts of a report in lines for people."""
+    report, on = row.report, row.report.stands_on
     by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))
     times = [
         f"{what} {moment.iso} ({age(moment)} ago)"
         for what, moment in (("received", report.received), ("decided", report.decided))
         if moment
     ]
-    named = paths(report)
-    size = size_of(report.size, named) if named or report.size else ""
-    on = report.stands_on
-    below = f"{on.batch}, at {on.commit[:12]}" if on else None
+    risk = row.risk and "; ".join(reason.text for reason in row.risk.reasons)
     for what, text in (
-        ("what", report.message), ("who", by), ("when", ", ".join(times)), ("size", size),
-        ("stands on", below),
-        ("checks", checks_of(facts(report)).removeprefix("checked by ")),
+        ("what", report.message), ("who", by), ("when", ", ".join(times)),
+        ("size", f"{size_of(row)} {files_of(row)}".strip()),
+        ("on top of", f"{on.batch}, at {on.commit[:12]}" if on else None),
+        ("checks", checks_of(row)),
+        ("risk", row.risk and f"{row.risk.level}{': ' * bool(risk)}{risk}"),
     ):  # fmt: skip
         if text:
             yield visible(f"{what:<10} {text}")
 
 
-def risk_line(risk: Mapping[str, Any]) -> str:
-    """A level, and what speaks for it; what raises nothing stands behind that."""
-    texts = "; ".join(reason["text"] for reason in risk["reasons"])
-    return visible(f"{'risk':<10} {risk['level']}{': ' * bool(texts)}{texts}")
-
-
-def checks_of(report: Mapping[str, Any]) -> str:
-    """Which checks there were; one that did not pass is marked."""
-    runs = report["checks"]
-    names = [run["id"] + ("" if run["exit"] == 0 else "!") for run in runs]
-    return f"checked by {', '.join(dict.fromkeys(names))}" if names else ""
-
-
-def columns(rows: Sequence[Sequence[Styled]]) -> Iterator[Line]:
-    """The rows as lines; on a terminal the first cells stand below each other.  In a pipe a line is
-    the same whatever stands beside it."""
-    fixed = _COLUMNS if is_terminal() else 0
-    widths = [
-        max((len(row[at].text) for row in rows if len(row[at].text) <= _WIDEST), default=0)
-        for at in range(fixed)
-    ]
-    for row in rows:
-        line: list[Styled] = []
-        for at, cell in enumerate(row):
-            if cell.text or at < fixed:
-                width = widths[at] if at < fixed else 0
-                line += [Styled("  ")] if line else []
-                line.append(Styled(cell.text.ljust(width), cell.style))
-        last = line.pop()
-        yield (*line, Styled(last.text.rstrip(), last.style))
+# ---------------------------------------------------------------- lines
 
 
 def cell(text: str, style: str = "") -> Styled:
-    """Text that came with a response, harmless to a terminal."""
+    """Return text of a response, harmless to a terminal."""
     return Styled(visible(text), style)
+
+
+def lines(
+    rows: Sequence[Mapping[str, Styled]], cut: Iterable[str] = (), indent: str = ""
+) -> Iterator[Line]:
+    """Yield the rows as lines; on a terminal columns are aligned, and those of `cut` shortened.
+
+    A pipe gets each line whole, the same whatever rows are beside it.
+    """
+    names = list(rows[0]) if rows else []
+    if not is_terminal():
+        for row in rows:
+            yield _joined([row[name] for name in names if row[name].text], indent)
+        return
+    widths = {name: max(len(row[name].text) for row in rows) for name in names}
+    room = get_terminal_size().columns - len(indent)
+    for name in cut:
+        over = sum(width + 2 for width in widths.values() if width) - 2 - room
+        widths[name] = max(min(widths[name], _SHORTEST), widths[name] - max(over, 0))
+    for row in rows:
+        cells = [
+            Styled(
+                _cut(row[name].text, widths[name], name == "id").ljust(widths[name]),
+                row[name].style,
+            )
+            for name in names
+            if widths[name]
+        ]
+        yield _joined(cells, indent)
+
+
+def _joined(cells: Sequence[Styled], indent: str) -> Line:
+    line = [part for cell in cells for part in (Styled("  "), cell)]
+    last = line.pop()
+    return (Styled(indent), *line[1:], Styled(last.text.rstrip(), last.style))
+
+
+def _cut(text: str, width: int, middle: bool) -> str:
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2 if middle else 0
+    return text[: width - 1 - tail] + "…" + (text[-tail:] if tail else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import output, parsing, places
+from patchq.cli import opening, output, parsing
 from patchq.cli.verbs import VERBS
 from patchq.gate.errors import Fault
 from patchq.gate.git import records
@@ -23,7 +23,7 @@ def run(args: Namespace) -> int:
 def _next(args: Namespace) -> str:
     """What to do next in the repository that the command is called in."""
     try:
-        context = places.open_context(args)
+        context = opening.gate(args).context()
         if not context.queue_root.is_dir():
             return "`patchq init` makes the queue of this repository"
         works, waits = lock_owner(context.queue_root) is not None, context.queue.depth()

@@ -47,7 +47,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args, writes=False)
+    session = opening.gate(args).session(writes=False)
     query = query_of(session, question(args, session.repo))
     if isinstance(query, tuple):
         raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)

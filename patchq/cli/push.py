@@ -20,10 +20,10 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from patchq.cli import check, opening, output, places, submit
-from patchq.cli.places import Location
+from patchq.cli import check, opening, output, submit
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
+from patchq.gate.api.location import Location
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.engine import StoreQueue
@@ -89,7 +89,7 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
     said = proc_receive.said(push.options)
     data, words = _response(args, command, target, said)
     shutil.rmtree(args.objects, ignore_errors=True)
-    queue = places.open_queue(args, location, location.rules().config)
+    queue = opening.gate(args).queue()
     if ended.asked():
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = said.keys.get("id")
@@ -121,7 +121,7 @@ def _only(push: Push) -> tuple[Command, str]:
 
 def _response(args: Namespace, command: Command, target: str, said: Said) -> tuple[bytes, str]:
     """The response that the pushed commits are, and words to name it by."""
-    session = opening.open_session(args, writes=False)
+    session = opening.gate(args).session(writes=False)
     if args.objects.is_dir():
         session.repo.borrow(args.objects.absolute())
     allowed = [session.target, *session.config.targets]

@@ -25,7 +25,7 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "without")
-    session = opening.open_session(args, targeted=False)
+    session = opening.gate(args).session(targeted=False)
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)

@@ -12,7 +12,7 @@ ARGUMENTS = (arguments.BATCH,)
 
 def run(args: Namespace) -> int:
     verdicts = output.Verdicts(args)
-    session = opening.open_session(args, targeted=False)
+    session = opening.gate(args).session(targeted=False)
     decided = deciding.decide(session, Revert(args.id), verdicts)
     if decided.problems or decided.report.state == "reverted":
         return accept.report(args, decided)

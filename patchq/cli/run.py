@@ -6,7 +6,7 @@ from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 
-from patchq.cli import confirm, opening, output, places
+from patchq.cli import confirm, opening, output
 from patchq.cli.arguments import Argument
 from patchq.cli.tenure import Tenure
 from patchq.gate.errors import Interrupted
@@ -18,10 +18,10 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args)
+    session = opening.gate(args).session()
     tenure = Tenure(args, session, partial(output.say, args), lasting=False)
-    places.setup_log(args, session.config)
-    places.notice_difference(args, session.repo, session.judged_by)
+    opening.gate(args).setup_log(session.config)
+    opening.gate(args).notice_difference(session.judged_by)
     with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next run
         if session.config.has_cluster:
             from patchq.cli.feeding import drain_cluster  # takes the database's driver

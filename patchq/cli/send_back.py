@@ -29,7 +29,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "comments")
     said = tuple(drafts(args))
-    session = opening.open_session(args, targeted=False)
+    session = opening.gate(args).session(targeted=False)
     ids = several.chosen(args, session, history.waiting)
 
     def send(id: str) -> int:

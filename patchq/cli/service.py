@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from patchq.cli import arguments, output, places, program
+from patchq.cli import arguments, opening, output, program
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
 
@@ -29,7 +29,7 @@ _INSTEAD = "use `patchq watch --detach`, or `patchq run` by cron"
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     unit = _folder(args.system) / _name(location.home)
     if args.what == "remove":
         if not unit.exists():

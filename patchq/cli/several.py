@@ -11,6 +11,7 @@ from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
 from patchq.core.model.names import nearest
 from patchq.core.text.quote import visible
+from patchq.gate.api.rows import Row, seconds
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
@@ -50,7 +51,9 @@ def chosen(
         raise UsageError(
             f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
         )
-    everyone = sorted(eligible(context), key=lambda report: listing.received(context, report))
+    everyone = sorted(
+        eligible(context), key=lambda report: seconds(report.received, report.decided)
+    )
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:
         _say_who_there_is(args, {report.agent for report in everyone} - {None})
@@ -70,7 +73,8 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
     if args.yes:
         return True
     for report in found[:_MOST_LISTED]:
-        size = listing.size_of(report.size, listing.paths(report))
+        row = Row(report=report)
+        size = f"{listing.size_of(row)} {listing.files_of(row)}".strip()
         said = report.message or ""
         parts = (report.state, report.id, listing.age(report.received), size, said)
         print(visible("  ".join(filter(None, parts))), file=sys.stderr)

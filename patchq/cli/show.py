@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 from msgspec import to_builtins
 
-from patchq.cli import arguments, batches, listing, output, places, screen, split
+from patchq.cli import arguments, listing, opening, output, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
 from patchq.core.text.quote import visible
+from patchq.gate.api.rows import Row
 from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import Report
-from patchq.gate.review import comparison
 
 ARGUMENTS = (
     arguments.BATCH,
@@ -29,45 +28,42 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    context = places.open_context(args)
-    if pending := batches.pending(context, args.id):
-        return output.emit(args, pending.to_json(), output.pending(pending))
-    report, note = batches.seen(context, *batches.find(context, args.id))
+    gate = opening.gate(args)
+    found, repo = gate.find(args.id), gate.location.repo
+    if isinstance(found, Pending):
+        return output.emit(args, found.to_json(), output.pending(found))
+    report = found.report
     if args.split:
-        files, changes = comparison.rows_of(context, report)
+        files, changes = gate.sides(report)
         if args.json:
             return output.emit(args, {"id": report.id, "files": to_builtins(files)})
         if files:
-            screen.show(split.lines(files, changes), context.repo)
+            screen.show(split.lines(files, changes), repo)
         else:
-            _print(report.diff, context.repo)
+            _print(report.diff, repo)
+    elif args.diff and args.json:
+        put(document.printed({"id": report.id, "diff": report.diff}))
     elif args.diff:
-        diff = {"id": report.id, "diff": report.diff}
-        if args.json:
-            put(document.printed(diff))
-        else:
-            _print(report.diff, context.repo)
+        _print(report.diff, repo)
     elif args.report or args.json:
         put(document.dumps(report), end="")
     else:
-        title, _, page = to_markdown(report).partition("\n")
-        # A refusal's page goes back to its model as it is.
-        for_people = report.state != "rejected" or screen.is_terminal()
-        facts = [*listing.heading(report), *_risk(context, report)] if for_people else []
-        head = "".join(f"\n    {line}" for line in facts)
-        told = f"\nNote: {note}\n" if note else ""
-        _print("\n".join((title, *([head] if head else []), page)) + told, context.repo)
+        _print(_page(found), repo)
     return 0
 
 
-def _risk(context: RepoContext, report: Report) -> Iterator[str]:
-    """How much a proposal asks of who decides on it."""
-    if report.state == "proposed":
-        yield listing.risk_line(comparison.risk_of(context, report).to_json())
+def _page(row: Row) -> str:
+    """Return the report's page, with facts for people below its title."""
+    title, _, page = to_markdown(row.report).partition("\n")
+    # A refusal's page goes back to its model as it is.
+    for_people = row.report.state != "rejected" or screen.is_terminal()
+    head = "".join(f"\n    {line}" for line in listing.heading(row)) if for_people else ""
+    note = f"\nNote: {row.note}\n" if row.note else ""
+    return "\n".join(filter(None, (title, head, page))) + note
 
 
 def _print(text: str, repo: Repository) -> None:
-    """Byte for byte in a pipe; coloured, and harmless, on a terminal."""
+    """Print byte for byte in a pipe; coloured, and harmless, on a terminal."""
     if screen.is_terminal():
         screen.show(_coloured(text), repo)
     else:

@@ -11,7 +11,7 @@ from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Busy, UsageError
 from patchq.gate.queue.hand import STOP_NOW, activities, told
@@ -29,7 +29,7 @@ _PAUSE_SECONDS = 0.02
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     root = location.home / location.rules_to_look().config.queue.path
     until = time.monotonic() + _WAIT_SECONDS
     owner = lock_owner(root)

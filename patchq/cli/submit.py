@@ -11,7 +11,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import PurePath
 
-from patchq.cli import arguments, output, places
+from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import REQUEST, response_name
@@ -63,8 +63,7 @@ _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 def run(args: Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout says how long to wait", "say --wait, too")
-    location = places.find(args)
-    queue = places.open_queue(args, location, location.rules().config)
+    queue = opening.gate(args).queue()
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
         return _hand_in(args, queue)
     if args.file is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.cli import confirm, output, places
+from patchq.cli import confirm, opening, output
 from patchq.gate.errors import Fault, disk_fault
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import Hand
@@ -45,7 +45,7 @@ class Tenure:
         session.queue.acquire(session.target)
         args.opened.push(partial(_release, session))
         session = replace(session, hand=Hand(session.queue_root))
-        self.location = places.find(args)
+        self.location = opening.gate(args).location
         self.upkeep = Upkeep(session, self.location.home, Manager() if lasting else Manager({}))
         self.session, self._say = session, say
         self._screen: Bar | LiveLine | None = None

@@ -8,14 +8,13 @@ from argparse import Namespace
 from contextlib import closing
 from typing import get_args
 
-from patchq.cli import arguments, batches, output, places
+from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
 from patchq.core.model.values import State
+from patchq.gate.api import finding
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.schema import OVER, REPLACED, STANDING, Report, waits_for_its_agent
-from patchq.gate.report.secrecy import batch_id
 from patchq.gate.service.watcher import Watcher
 
 _ASKED = "changes_requested"
@@ -42,7 +41,7 @@ _LOOK_SECONDS = 0.5
 
 
 def run(args: Namespace) -> int:
-    context = places.open_context(args)
+    context = opening.gate(args).context()
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout
     wanted = frozenset(args.wanted or set(get_args(State)) - {"held"})
     with closing(Watcher(context.queue_root)) as watcher:
@@ -61,7 +60,7 @@ def run(args: Namespace) -> int:
 
 
 def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> TimeIsUp:
-    pending = batches.pending(context, args.id)
+    pending = finding.pending(context, args.id)
     stands = f"is {state}" if state else "has no verdict"
     where = f"it is {pending.told()}" if pending else "`patchq status` says what it waits for"
     return TimeIsUp(
@@ -73,21 +72,12 @@ def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> Tim
 def _seen(context: RepoContext, id: str) -> Report | None:
     """The report as it stands now; None for a batch without a verdict.  Raises `UsageError` for one
     that nobody knows."""
-    known = is_under_way(context, id)  # looked for first: what is not any more has its verdict
+    known = finding.is_under_way(
+        context, id
+    )  # looked for first: what is not any more has its verdict
     try:
-        return batches.seen(context, *batches.find(context, id))[0]
+        return finding.seen(context, *finding.find(context, id))[0]
     except UsageError:
-        if known or _is_given(context, id):
+        if known or finding.is_given(context, id):
             return None
         raise
-
-
-def is_under_way(context: RepoContext, id: str) -> bool:
-    """Whether a response waits or is in hand that has the id, or would get it."""
-    return batches.pending(context, id) is not None or _is_given(context, id)
-
-
-def _is_given(context: RepoContext, id: str) -> bool:
-    """Whether a batch has got the id; what is no id at all never will."""
-    queue = context.queue
-    return isinstance(queue, StoreQueue) and batch_id(id) == id and queue.next_id(id) != id

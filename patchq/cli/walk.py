@@ -16,6 +16,7 @@ from msgspec import Struct
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.core.text.quote import visible
+from patchq.gate.api.rows import Row, with_risk
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
@@ -41,7 +42,7 @@ def run(args: Namespace) -> int:
         raise UsageError(
             "`review --next` asks, and there is no terminal", "see `patchq status --by risk`"
         )
-    return Walk(args, opening.open_session(args, targeted=False), _line).all()
+    return Walk(args, opening.gate(args).session(targeted=False), _line).all()
 
 
 def _line(question: str) -> str:
@@ -107,8 +108,8 @@ class Walk(Struct, frozen=True, dict=True):
                 print(visible("; ".join(filter(None, (fault.message, fault.hint))), keep="\n"))
 
     def _show(self, report: Report) -> None:
-        risk = comparison.risk_of(self.session, report).to_json()
-        lines = [visible(report.id), *listing.heading(report), listing.risk_line(risk)]
+        row = with_risk(self.session, Row(report=report))
+        lines = [visible(report.id), *listing.heading(row)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
         print("\n".join(lines))
         files, changes = comparison.rows_of(self.session, report)

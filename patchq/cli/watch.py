@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from patchq.cli import arguments, confirm, opening, output, places
+from patchq.cli import arguments, confirm, opening, output
 from patchq.cli.tenure import Tenure
 from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
@@ -31,18 +31,18 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.open_session(args)
+    session = opening.gate(args).session()
     if args.detach:
         return _detach(args, session)
 
     def reload() -> GateRules:
         rules = tenure.location.rules()
-        places.setup_log(args, rules.config, args.log)
+        opening.gate(args).setup_log(rules.config, args.log)
         return rules
 
     tenure = Tenure(args, session, partial(output.log_and_say, args), lasting=True)
     try:
-        places.setup_log(args, session.config, args.log)
+        opening.gate(args).setup_log(session.config, args.log)
         if (other := difference(session.repo, session.judged_by)) and other[1]:
             _LOG.warning("%s: %s", *other)
         with suppress(confirm.Quit, Interrupted):  # what was in hand waits for the next start

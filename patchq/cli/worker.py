@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.cli import arguments, cluster, output, places
-from patchq.cli.places import Location
+from patchq.cli import arguments, cluster, opening, output
+from patchq.gate.api.location import Location
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, Interrupted
 from patchq.gate.git import records
@@ -40,13 +40,13 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     rules = location.rules()
     config = rules.config
     target = cluster.target_of(config)
-    places.setup_log(args, config)
+    opening.gate(args).setup_log(config)
     database = cluster.database_of(config)
-    root = places.open_queue(args, location, config).root
+    root = opening.gate(args).queue().root
     lock = Lock(root / LOCK)
     lock.acquire()
     args.opened.callback(lock.release)
@@ -90,7 +90,7 @@ def run(args: Namespace) -> int:
 
 def _read_anew(args: Namespace, location: Location) -> GateRules:
     rules = location.rules()
-    places.setup_log(args, rules.config)
+    opening.gate(args).setup_log(rules.config)
     return rules
 
 

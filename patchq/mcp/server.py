@@ -28,9 +28,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from patchq import __version__
-from patchq.cli.door import Door
+from patchq.cli import opening
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import nearest
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
@@ -59,7 +60,9 @@ _IMPLIED = (
 
 def opened(args: Namespace) -> tuple[Server, int]:
     """Return the server, and the most bytes of a message to it."""
-    door = Door(args, lazy=args.http is None)  # a client shows no word of a server that ends
+    door = SharedGate(
+        opening.options(args), lazy=args.http is None
+    )  # a client shows no word of a server that ends
     args.opened.callback(door.close)
     placed = bool(args.directories) or args.http is not None
     tools = Tools(door, Sender(args.agent))
@@ -71,7 +74,7 @@ class Server(MCPServer):
     """Server of the tools; with `placed` the repository is that of `door`."""
 
     def __init__(
-        self, queue: Tools, door: Door, *, placed: bool = True, read_only: bool = False
+        self, queue: Tools, door: SharedGate, *, placed: bool = True, read_only: bool = False
     ) -> None:
         self.queue, self._door, self._placed = queue, door, placed
         self._bus = InMemorySubscriptionBus()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -20,17 +19,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import Field
 
-from patchq.cli import batches, check, deciding, output, status, submit
-from patchq.cli.door import Door
-from patchq.cli.listing import Filter
-from patchq.cli.wait import is_under_way
+from patchq.cli import check, deciding, output, submit
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, State
+from patchq.gate.api import Gate, finding
+from patchq.gate.api.rows import ChangeRow, Filter
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
@@ -53,7 +51,7 @@ from patchq.mcp.answers import (
 from patchq.mcp.arguments import ChangeId, EditArguments, Path, Seconds, Word
 from patchq.mcp.tokens import token as token_of
 
-_MOST_LISTED, _MOST_PATHS, _MOST_READ = 200, 5, 1000
+_MOST_LISTED, _MOST_PATHS = 200, 5
 _LOOK_SECONDS = 1.0  # a daemon that ends, or a branch that git moves, is no event
 _NO_DAEMON = (
     "no daemon works on the queue: the change lies in the inbox, and gets its verdict once a "
@@ -82,7 +80,7 @@ class Dropped(Struct, frozen=True):
 class Tools:
     """Tools for one queue; `sender` is who submits, where the operator names it."""
 
-    def __init__(self, door: Door, sender: Sender | None = None) -> None:
+    def __init__(self, door: SharedGate, sender: Sender | None = None) -> None:
         self._door, self._sender = door, sender or Sender()
         self._watchers = set[Watcher]()
         self.ending: Callable[[], bool] = lambda: False
@@ -264,7 +262,7 @@ class Tools:
     def _changed(self, id: str, known: str) -> tuple[Report, str] | None:
         with self._session() as session:  # first: what is no longer under way has its verdict
             busy = session.queue.depth() > 0 or bool(store_queue(session.queue).in_hand())
-            under_way = busy or is_under_way(session, id)
+            under_way = busy or finding.is_under_way(session, id)
         try:
             report, note = self._seen(id)
         except UsageError:
@@ -277,7 +275,7 @@ class Tools:
 
     def _seen(self, id: str) -> tuple[Report, str]:
         with self._session() as session:
-            return batches.seen(session, *batches.find(session, id))
+            return finding.seen(session, *finding.find(session, finding.identify(session, id)))
 
     def report(
         self,
@@ -318,26 +316,19 @@ class Tools:
         self, agent: str | None = None, state: State | None = None, limit: int = 20
     ) -> types.CallToolResult:
         """Return the answer of `status`."""
-        with self._session() as session:
-            of = state if state in WAITING else None
-            seen = status.overview(session, limit, of, Filter(agent=agent))
-            listed, left_out = [], 0
-            if state is None or of:
-                held = (session.queue.load(one["id"]) for one in seen["held"])
-                listed = [_row(report) for report in held if report]
-                for one in seen["waiting"]:
-                    report = session.queue.load(one["id"])
-                    listed.append({**_row(report, one), "why": _reason(one)} if report else one)
-                left_out = sum(seen["left_out"].values())
-            else:
-                listed = list(islice(_finished(session.queue, state, agent), limit + 1))
-        listed = [one for one in listed if state in (None, one["state"])]
+        where = Filter(state, agent)
+        with self._gate() as gate:
+            seen = gate.status(where, limit)
+            rows, left_out = seen.rows, sum(seen.left_out.values())
+            if state not in (None, *WAITING):
+                found = gate.batches(where, limit)
+                rows, left_out = found.rows, abs(found.left_out)
         answer = {
-            "daemon": seen["daemon"] is not None,
-            **{key: seen[key] for key in ("target", "mode", "inbox", "busy")},
-            "troubles": [f"{one['what']}: {one['why']}" for one in seen["troubles"]],
-            "batches": listed[:limit],
-            "left_out": len(listed[limit:]) + left_out,
+            "daemon": seen.daemon is not None,
+            **{key: getattr(seen, key) for key in ("target", "mode", "inbox", "busy")},
+            "troubles": [f"{one['what']}: {one['why']}" for one in seen.troubles],
+            "batches": [_row(row) for row in rows[:limit]],
+            "left_out": left_out + len(rows[limit:]),
         }
         return result(answer, document.printed(answer))
 
@@ -384,6 +375,13 @@ class Tools:
         return report.retry.prompt
 
     @contextmanager
+    def _gate(self) -> Iterator[Gate]:
+        if self.missing is not None:
+            raise self.missing
+        with self._door.gate() as gate:
+            yield gate
+
+    @contextmanager
     def _session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
         if self.missing is not None:
             raise self.missing
@@ -415,36 +413,23 @@ def _waiting(id: str, note: str, token: str | None = None) -> types.CallToolResu
     return result({**value, "token": token}, f"waiting    {id}  {note}")
 
 
-def _row(report: Report, waiting: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a change of a list: `waiting` has what is known of one that waits for review."""
-    why = report.problems[-1:] if report.state in STOPPED else ()
-    comments = report.review.comments if report.review and waits_for_its_agent(report) else ()
+def _row(row: ChangeRow) -> dict[str, Any]:
+    """Return a change of a list, without what is not known of it."""
+    report, problem = row.report, row.why if row.report.state in STOPPED else None
+    others = dict.fromkeys(
+        one.conflicts_with.batch or "" for one in row.collides if one.conflicts_with
+    )
+    comments = report.review.comments if report.review and row.waits_for == "agent" else ()
     value: dict[str, Any] = {
-        "paths": list(dict.fromkeys(edit.path for edit in report.edits))[:_MOST_PATHS],
+        "paths": row.paths[:_MOST_PATHS],
         "subject": report.message,
         "age_seconds": int(time.time() - report.received.unix) if report.received else None,
         "size": document.plain(report.size),
-        "why": next((f"{one.code}: {one.message}" for one in why), None),
-        "waits_for": "other" if report.state == "held" else None,
+        "why": (f"{problem.code}: {problem.message}" if problem else row.needs_retry)
+        or (f"collides with {', '.join(others)}" if others else row.note or None),
+        "waits_for": row.waits_for,
         "open_comments": len(comments) or None,
+        "risk": row.risk.level if row.risk and report.state == "proposed" else None,
         **{key: getattr(report, key) for key in ("id", "state", "agent", "target")},
     }
-    if waiting:
-        known = {"state": waiting["state"], "waits_for": waiting["waits_for"]}
-        value |= {**known, "risk": waiting["risk"]["level"]}
     return {key: item for key, item in value.items() if item is not None}
-
-
-def _reason(waiting: Mapping[str, Any]) -> str | None:
-    """Return why one that waits cannot be accepted as it is."""
-    others = ", ".join(dict.fromkeys(one["batch"] for one in waiting["collides"]))
-    found = waiting["needs_retry"] or (f"collides with {others}" if others else waiting["note"])
-    return found or None
-
-
-def _finished(queue: QueueEngine, state: str | None, agent: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the finished changes of that state, the newest verdict first."""
-    for id in islice(queue.newest(), _MOST_READ):
-        report = queue.load(id)
-        if report and report.state == state and agent in (None, report.agent):
-            yield _row(report)

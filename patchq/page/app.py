@@ -13,19 +13,19 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from patchq.cli.door import Door
+from patchq.gate.api import Gate
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault, UsageError, disk_fault
-from patchq.gate.pipeline.session import Session
 from patchq.page import batch, conflicts, decisions, history, inbox, live, statistics
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
 _HERE = Path(__file__).parent
-View = Callable[[Session, Mapping[str, str]], Shown]
+View = Callable[[Gate, Mapping[str, str]], Shown]
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
+def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlette:
     """The application; who looks never waits for who decides."""
 
     def page(view: View) -> Answer:
@@ -51,7 +51,7 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
             Route("/history", page(history.view)),
             Route("/statistics", page(statistics.view)),
             Route("/conflicts", page(conflicts.view)),
-            Route("/help", page(lambda session, asked: Shown("help.html", "Help", {}))),
+            Route("/help", page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
             Route("/send-back", send_back, methods=["POST"]),
             Route("/batch/{id}", page(batch.view)),
@@ -63,19 +63,19 @@ def make(looking: Door, deciding: Door, news: live.News) -> Starlette:
     )
 
 
-def _look(door: Door, view: View, request: Request) -> Response:
+def _look(door: SharedGate, view: View, request: Request) -> Response:
     try:
-        with door.session() as session:
+        with door.gate() as gate:
             # From before: what changes while the page is made is told.
-            version = live.version(live.places(session))
-            shown = view(session, {**request.query_params, **request.path_params})
+            version = live.version(live.places(gate.context()))
+            shown = view(gate, {**request.query_params, **request.path_params})
             return _html(shown, request, version)
     except Exception as error:
         return _failed(error, request)
 
 
 def _decide(
-    looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
+    looking: SharedGate, deciding: SharedGate, request: Request, fields: list[tuple[str, str]]
 ) -> Response:
     id, deed = request.path_params["id"], request.path_params["deed"]
     try:
@@ -83,25 +83,25 @@ def _decide(
             result = decisions.take(session, id, deed, fields)
             if result is None:
                 return RedirectResponse(f"/batch/{id}", 303)
-        with looking.session() as session:
-            version = live.version(live.places(session))
-            shown = batch.view(session, {"id": id}, result)
+        with looking.gate() as gate:
+            version = live.version(live.places(gate.context()))
+            shown = batch.view(gate, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:
         return _failed(error, request)
 
 
 def _send_back(
-    looking: Door, deciding: Door, request: Request, fields: list[tuple[str, str]]
+    looking: SharedGate, deciding: SharedGate, request: Request, fields: list[tuple[str, str]]
 ) -> Response:
     try:
         with deciding.session(writes=True) as session:
             result = decisions.send_back_each(session, fields)
             if result is None:
                 return RedirectResponse("/", 303)
-        with looking.session() as session:
-            version = live.version(live.places(session))
-            return _html(inbox.view(session, {}, result), request, version, 409)
+        with looking.gate() as gate:
+            version = live.version(live.places(gate.context()))
+            return _html(inbox.view(gate, {}, result), request, version, 409)
     except Exception as error:
         return _failed(error, request)
 

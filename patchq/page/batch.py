@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from patchq.cli import batches
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import decode
+from patchq.gate.api import Gate, finding
 from patchq.gate.pipeline import depends
-from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import comparison, rows
@@ -26,9 +25,10 @@ Place = tuple[str | None, int]
 """A side and a line of it."""
 
 
-def view(session: Session, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
-    """The batch as it stands now; `result` is why a decision was not taken, or what it would do."""
-    report, note = batches.seen(session, *batches.find(session, asked["id"]))
+def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+    """Return the change as it is now; `result` is why nothing was decided, or a preview."""
+    session = gate.context()
+    report, note = finding.seen(session, *finding.find(session, asked["id"]))
     found = comparison.compare(session, report)
     choice = result.choice if result else None
     stack = depends.under(session, report) if report.state == "proposed" else depends.Stack()

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 
-from patchq.cli import log
-from patchq.gate.pipeline.session import Session
+from patchq.gate.api import Gate
 from patchq.page.shown import Shown
 
 PER_PAGE = 100
+_MOST_PAGES = 10_000
 
 
-def view(session: Session, asked: Mapping[str, str]) -> Shown:
-    """One page of it, as `patchq log` has it."""
+def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return one page of the history, as `patchq log` has it."""
     page = int(asked["page"]) if asked.get("page", "").isdecimal() else 1
-    page = min(max(page, 1), 10_000)
-    first = (page - 1) * PER_PAGE
-    some = list(islice(log.newest_first(session, first + PER_PAGE), first, first + PER_PAGE + 1))
-    values = {
-        "batches": [{"report": report, "note": note} for report, note in some[:PER_PAGE]],
-        "page": page,
-        "more": len(some) > PER_PAGE,
-    }
+    page = min(max(page, 1), _MOST_PAGES)
+    found = gate.batches(limit=PER_PAGE, skip=(page - 1) * PER_PAGE)
+    values = {"rows": found.rows, "page": page, "more": bool(found.left_out)}
     return Shown("history.html", "History", values)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchq.cli import listing, status
-from patchq.cli.listing import Filter
-from patchq.gate.git import records
-from patchq.gate.pipeline.session import Session
+from patchq.cli import listing
+from patchq.gate.api import Gate
+from patchq.gate.api.rows import Filter
 from patchq.page.decisions import FormResult
 from patchq.page.shown import Shown
 
@@ -16,31 +15,28 @@ MOST = 500
 FILTERS = ("agent", "path", "level")
 
 
-def view(session: Session, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
-    """How the queue stands, as `patchq status` has it; `asked` are the filters, `result` is why
-    some were not sent back."""
+def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
+    """Return the state of the queue, as `patchq status` has it.
+
+    `asked` has the filters, `result` the reasons why some were not sent back.
+    """
     wanted = {name: asked.get(name) or None for name in FILTERS}
-    overview = status.overview(
-        session, MOST, wanted=Filter(wanted["agent"], wanted["path"], by="risk")
-    )
-    everyone = [
-        {
-            **one,
-            "age": listing.age(one["received"]),
-            "commit": session.branches.tip(records.branch(one["id"])) or "",
-        }
-        for one in overview["waiting"]
-    ]
-    shown = [one for one in everyone if wanted["level"] in (None, one["risk"]["level"])]
+    status = gate.status(Filter(agent=wanted["agent"], path=wanted["path"]), MOST)
+    waiting = [row for row in status.rows if row.block != "held"]
+    shown = [row for row in waiting if wanted["level"] in (None, row.risk and row.risk.level)]
     values = {
-        "overview": overview,
-        "waiting": [one for one in shown if one["waits_for"] == "person"],
-        "sent_back": [one for one in shown if one["waits_for"] == "agent"],
-        "hidden": len(everyone) - len(shown),
+        "status": status,
+        "age": listing.age,
+        "size": listing.size_of,
+        "checks": listing.checks_of,
+        "waiting": [row for row in shown if row.waits_for != "agent"],
+        "sent_back": [row for row in shown if row.waits_for == "agent"],
+        "held": status.block("held"),
+        "hidden": len(waiting) - len(shown),
         "asked": {name: wanted[name] or "" for name in FILTERS},
-        "agents": sorted({one["agent"] for one in everyone if one["agent"]}),
+        "agents": sorted(status.agents),
         "problems": result.problems if result else (),
         "written": result.written if result else "",
-        "left_out": overview["left_out"]["waiting"],
+        "left_out": status.left_out["waiting"],
     }
     return Shown("inbox.html", "Inbox", values)

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from patchq.gate.git import records
-from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.service.watcher import Watcher
 
@@ -27,13 +27,13 @@ _BREATH_SECONDS = 15
 """A comment line after so long shows that the connection stands."""
 
 
-def places(session: Session) -> tuple[Path, ...]:
+def places(context: RepoContext) -> tuple[Path, ...]:
     """What changes when batches stand otherwise: events, the inbox, and the marks of what
     waits, since a decision is told before its mark goes."""
-    refs = session.repo.commondir
+    refs = context.repo.commondir
     return (
-        session.queue_root / LOCKS,
-        session.queue_root / "inbox",
+        context.queue_root / LOCKS,
+        context.queue_root / "inbox",
         refs / records.WAITING,
         refs / "packed-refs",
     )
@@ -57,10 +57,10 @@ class News:
     """What has changed in the queue, for every browser that listens; `ending` says that the server
     stops."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, context: RepoContext) -> None:
         self.ending: Callable[[], bool] = lambda: False
-        self._places = places(session)
-        self._watcher = Watcher(session.queue_root)
+        self._places = places(context)
+        self._watcher = Watcher(context.queue_root)
         self._wakes: set[asyncio.Event] = set()
 
     @asynccontextmanager

@@ -6,8 +6,8 @@ import webbrowser
 from argparse import Namespace
 from threading import Timer
 
-from patchq.cli import output
-from patchq.cli.door import Door
+from patchq.cli import opening, output
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.service import loopback
 from patchq.page.app import make
 from patchq.page.guard import Admission
@@ -18,7 +18,7 @@ _OPEN_SECONDS = 0.3
 
 def run(args: Namespace) -> int:
     """Listen until a signal ends it."""
-    doors = Door(args), Door(args)
+    doors = SharedGate(opening.options(args)), SharedGate(opening.options(args))
     for door in doors:
         args.opened.callback(door.close)
     with doors[1].session(writes=True) as session:  # what is to be watched has to be there
@@ -30,8 +30,8 @@ def run(args: Namespace) -> int:
         news.ending = lambda: serving.should_exit
         output.emit(args, {"url": guarded.url}, f"patchq review: {guarded.url}", "Ctrl-C ends it.")
         if not args.no_open:
-            opening = Timer(_OPEN_SECONDS, webbrowser.open, (guarded.url,))
-            opening.daemon = True
-            opening.start()
+            browser = Timer(_OPEN_SECONDS, webbrowser.open, (guarded.url,))
+            browser.daemon = True
+            browser.start()
         loopback.listen(serving, own)
     return 0

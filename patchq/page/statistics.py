@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from patchq.cli import stats
-from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.engine import store_queue
+from patchq.gate.api import Gate
+from patchq.gate.api.stats import DAY
 from patchq.gate.service.stats import PLACES
 from patchq.page import plots
 from patchq.page.shown import Shown
@@ -23,11 +22,10 @@ OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverte
 _MOST_ROWS = 50
 
 
-def view(session: Session, asked: Mapping[str, str]) -> Shown:
-    """The sums that `patchq stats` prints, as tables and plots."""
-    counts = store_queue(session.queue).counts()
-    whole: Mapping[str, Any] = next(iter(stats.table(counts, None)), {})
-    days = stats.days(session.queue_root)
+def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return the sums that `patchq stats` prints, as tables and plots."""
+    whole: Mapping[str, Any] = next(iter(gate.stats()), {})
+    days = gate.stats(DAY)
     values = {
         "days": days,
         "kinds": OVER_TIME,
@@ -44,6 +42,6 @@ def view(session: Session, asked: Mapping[str, str]) -> Shown:
             }
             for kind, what in _PLOTS.items()
         ],
-        "tables": {by: stats.table(counts, by)[:_MOST_ROWS] for by in PLACES},
+        "tables": {by: gate.stats(by)[:_MOST_ROWS] for by in PLACES},
     }
     return Shown("statistics.html", "Statistics", values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import anyio
 from mcp import Client
 
-from patchq.cli.door import Door
+from patchq.gate.api.location import Options
+from patchq.gate.api.shared import SharedGate
 from patchq.mcp.server import Server
 from patchq.mcp.tools import Tools
 from tests.helpers.command import block, patchq
@@ -131,9 +131,7 @@ def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
                 assert "was refused" not in shown
 
     with ExitStack() as opened:
-        door = Door(
-            Namespace(directory=repo, config=None, opened=opened, verbose=False, quiet=False)
-        )
+        door = SharedGate(Options(repo))
         opened.callback(door.close)
 
         async def main() -> None:

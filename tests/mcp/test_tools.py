@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +16,8 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from patchq.cli.door import Door
+from patchq.gate.api.location import Options
+from patchq.gate.api.shared import SharedGate
 from patchq.mcp.arguments import EditArguments, response
 from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
@@ -37,16 +37,14 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def door(repo: Path) -> Iterator[Door]:
+def door(repo: Path) -> Iterator[SharedGate]:
     with ExitStack() as opened:
-        door = Door(
-            Namespace(directory=repo, config=None, opened=opened, verbose=False, quiet=False)
-        )
+        door = SharedGate(Options(repo))
         opened.callback(door.close)
         yield door
 
 
-def within(door: Door, use: Use, *, read_only: bool = False, mode: str = ERAS[0]) -> None:
+def within(door: SharedGate, use: Use, *, read_only: bool = False, mode: str = ERAS[0]) -> None:
     """A client in this process, with a server of its own."""
 
     async def main() -> None:
@@ -70,7 +68,7 @@ TOOLS = {"submit", "check", "report", "status", "wait", "how_to_answer", "withdr
 COMMAND_LINE = re.compile(r"`patchq|--\w|command line|patchq (?:submit|status|show|wait|watch|run)")
 
 
-def test_definitions_are_few_words_that_speak_of_tools(door: Door) -> None:
+def test_definitions_are_few_words_that_speak_of_tools(door: SharedGate) -> None:
     async def use(client: Client) -> None:
         listed = await client.list_tools()
         wire = listed.model_dump_json(by_alias=True, exclude_none=True)
@@ -87,7 +85,7 @@ def test_definitions_are_few_words_that_speak_of_tools(door: Door) -> None:
     within(door, use)
 
 
-def test_read_only_offers_what_changes_nothing(door: Door) -> None:
+def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
     async def use(client: Client) -> None:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert names == TOOLS - {"submit", "withdraw"}
@@ -191,7 +189,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: Door, mode: str) -> None:
+def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: SharedGate, mode: str) -> None:
     patchq("run", cwd=repo)
     before = left(repo)
 
@@ -244,7 +242,7 @@ def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- without a daemon
 
 
-def test_submit_says_that_nobody_is_there(repo: Path, door: Door) -> None:
+def test_submit_says_that_nobody_is_there(repo: Path, door: SharedGate) -> None:
     async def use(client: Client) -> None:
         said_all = {"id": "mine", "message": "a: b", "model": "m", "depends_on": ["x"]}
         done = await client.call_tool("submit", {"edits": [GOOD], **said_all})
@@ -264,7 +262,7 @@ def test_submit_says_that_nobody_is_there(repo: Path, door: Door) -> None:
     within(door, use)
 
 
-def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: Door) -> None:
+def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: SharedGate) -> None:
     async def use(client: Client) -> None:
         (repo / ".git").rename(repo / "away")
         for name, given in (("status", {}), ("check", {"edits": [GOOD]})):
@@ -277,7 +275,7 @@ def test_a_repository_that_is_gone_is_said_to_be(repo: Path, door: Door) -> None
     within(door, use)
 
 
-def test_check_and_looks_write_nothing(repo: Path, door: Door) -> None:
+def test_check_and_looks_write_nothing(repo: Path, door: SharedGate) -> None:
     drop(repo / ".patchq", {"x.md": block("a.txt", "nowhere\n", "x\n")})
     patchq("run", cwd=repo, code=1)
     before = left(repo)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from patchq import __version__
-from patchq.cli import init, output, places, program
+from patchq.cli import init, opening, output, program
 from patchq.cli.arguments import Argument
 from patchq.cli.setup import changes
 from patchq.cli.setup.changes import FileEdit
@@ -41,7 +41,7 @@ _UNTRIED = "its command is not one that setup writes, so it is not run; name it 
 
 
 def run(args: Namespace) -> int:
-    location = places.find(args)
+    location = opening.gate(args).location
     root = location.repo.workdir
     if root is None:
         raise UsageError(

@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from patchq.cli.door import Door
+from patchq.gate.api.location import Options
+from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
@@ -166,8 +166,7 @@ def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_p
 def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
     """Both open what they show and decide on by one door, call by call."""
     with ExitStack() as opened:
-        words = {"config": None, "verbose": False, "quiet": False}
-        door = Door(Namespace(directory=repo, opened=opened, **words))
+        door = SharedGate(Options(repo))
         opened.callback(door.close)
 
         def rules() -> tuple[str, int]:

@@ -19,7 +19,8 @@ import pytest
 import yaml
 from psycopg import conninfo
 
-from patchq.cli import parsing, places
+from patchq.cli import parsing
+from patchq.gate.api.location import DATABASE
 from tests.helpers.command import block
 from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.pages import ROOT
@@ -63,8 +64,8 @@ def test_the_compose_files_names_are_those_of_the_product() -> None:
     made = read["database"]["environment"]
     ours = [one for name, one in read.items() if name != "database"]
     for one in ours:
-        assert one["environment"].keys() == {places.DATABASE, "PATCHQ_REMOTE"}
-        reached = conninfo.conninfo_to_dict(one["environment"][places.DATABASE])
+        assert one["environment"].keys() == {DATABASE, "PATCHQ_REMOTE"}
+        reached = conninfo.conninfo_to_dict(one["environment"][DATABASE])
         assert reached == {
             "host": "database",
             "user": made["POSTGRES_USER"],
@@ -87,7 +88,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         environ = {
             **os.environ,
             **service["environment"],
-            places.DATABASE: database,
+            DATABASE: database,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         with clone.with_suffix(".log").open("ab") as log:
@@ -135,7 +136,7 @@ def test_a_unit_calls_commands_that_there_are(unit: Path) -> None:
     lines = [line.partition("=")[2] for line in text.splitlines() if line.startswith("ExecStart")]
     verbs = [accepted(words_of(line)) for line in lines]
     assert verbs[-1] == ("worker" if "worker" in unit.name else "watch")
-    assert places.DATABASE in text or "worker" not in unit.name
+    assert DATABASE in text or "worker" not in unit.name
     if tool := shutil.which("systemd-analyze"):
         done = subprocess.run([tool, "verify", unit], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")

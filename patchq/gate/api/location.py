@@ -1,13 +1,12 @@
-"""Where the repository, its configuration and its queue are, and opening them."""
+"""A repository, the rules that count in it, and its queue."""
 
 from __future__ import annotations
 
 import os
 import re
-from argparse import Namespace
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from functools import partial
 from grp import getgrnam
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,7 +14,6 @@ from urllib.parse import unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.cli import output
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import FILE, OWN_FILE
 from patchq.gate.config.schema import Config, Queue
@@ -25,8 +23,8 @@ from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
-from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.rules import GateRules, difference
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.queue import layout
 from patchq.gate.queue.archive import UNREAD, Key
 from patchq.gate.queue.engine import StoreQueue
@@ -37,6 +35,20 @@ DATABASE = "PATCHQ_DATABASE"
 _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([^\s&']+))")
 
 
+class Options(Struct, frozen=True):
+    """The repository that is meant, and what is said of it on a command line."""
+
+    directory: Path = Path()
+    config: Path | None = None
+    """A configuration in place of the repository's."""
+    home: str | None = None
+    home_remote: str | None = None
+    """The home branch, and its remote, from now on."""
+    log_level: str | None = None
+    notice: Callable[[str], None] = lambda text: None
+    """Tells a person, beside any answer."""
+
+
 class Location(Struct, frozen=True):
     """A repository, with the places of its queue and of the rules that count in it."""
 
@@ -44,20 +56,16 @@ class Location(Struct, frozen=True):
     workdir: Path | None
     """The main work tree, whichever linked one the repository was opened from; None when bare."""
     home: Path
-    """Where the queue's default place begins: the main work tree's root, or the git directory of a
-    bare repository."""
-    file: Path | None
-    """The configuration that the command line names."""
-    branch: str | None
-    remote: str | None
-    """The home branch, and its remote, that the command line names."""
-    announce: Callable[[str], None]
+    """The queue's default place begins here: the main work tree, or a bare repository."""
+    options: Options
 
     @property
     def draft(self) -> Path:
         """The configuration file that people edit here: it need not be the one that counts."""
         own = self.repo.commondir / OWN_FILE
-        return self.file or (own if self.workdir is None or own.exists() else self.workdir / FILE)
+        return self.options.config or (
+            own if self.workdir is None or own.exists() else self.workdir / FILE
+        )
 
     def how_it_counts(self) -> list[str]:
         """Return what is left to do with an edited draft, as lines for people."""
@@ -66,7 +74,7 @@ class Location(Struct, frozen=True):
 
     def rules(self) -> GateRules:
         """Return the rules that count; raises `UsageError` where they cannot be known, or used."""
-        own = rules.of_operator(self.repo, self.file)
+        own = rules.of_operator(self.repo, self.options.config)
         home = self._find_home(own)
         found = rules.checked(replace(own, home=home) if own else rules.of_home(self.repo, home))
         config = found.config
@@ -84,22 +92,23 @@ class Location(Struct, frozen=True):
         try:
             return self.rules()
         except UsageError as error:
-            if rules.of_operator(self.repo, self.file):
+            if rules.of_operator(self.repo, self.options.config):
                 raise
             known = isinstance(error, HomeGone | config_file.ConfigError)
             return GateRules(trouble=error, home=recorded(self.repo.commondir) if known else None)
 
     def _find_home(self, own: GateRules | None) -> Home | None:
         """Return the home branch, recorded if it was not; None where nobody needs one."""
-        known, remote, checked_out = recorded(self.repo.commondir), self.remote, False
-        if self.branch is None and remote is not None and known:
+        named, remote = self.options.home, self.options.home_remote
+        known, checked_out = recorded(self.repo.commondir), False
+        if named is None and remote is not None and known:
             raise UsageError(f"the home branch is {known}", "say --target, too, to change that")
-        if self.branch is None and (known or (remote is None and own and own.config.target)):
+        if named is None and (known or (remote is None and own and own.config.target)):
             return known
-        if self.branch is None:
+        if named is None:
             home, checked_out = proposed(self.repo)
         else:
-            home = Home(self.branch, known.remote if known else None)
+            home = Home(named, known.remote if known else None)
         if remote is not None:
             home = replace(home, remote=remote or None)
         if home == known:
@@ -109,7 +118,7 @@ class Location(Struct, frozen=True):
             raise refuse(home)
         record(self.repo, home)
         before = f", no longer {known}" if known else ""
-        self.announce(f"{home} is the home branch from now on{before}: its rules count here")
+        self.options.notice(f"{home} is the home branch from now on{before}: its rules count here")
         return home
 
     def _not_a_queue(self, config: Config) -> str | None:
@@ -139,16 +148,14 @@ def _group(config: Config) -> int | None:
         return None
 
 
-def find(args: Namespace) -> Location:
-    """The repository that the command is called in, or for; `UsageError` if there is none."""
-    repo = Repository.open(args.directory)
-    args.opened.callback(files.unshare)
+def find(options: Options, closing: ExitStack) -> Location:
+    """Return the repository that the directory is in; `UsageError` if there is none."""
+    repo = Repository.open(options.directory)
+    closing.callback(files.unshare)
     files.share(repo.setting("core.sharedRepository"))
     linked = not repo.bare and repo.gitdir != repo.commondir
     workdir = Repository.open(repo.commondir).workdir if linked else repo.workdir
-    named = getattr(args, "home", None), getattr(args, "home_remote", None)
-    announce = partial(output.notice, args)
-    return Location(repo, workdir, workdir or repo.commondir, args.config, *named, announce)
+    return Location(repo, workdir, workdir or repo.commondir, options)
 
 
 def _counted(report: Report) -> Mapping[Key, float]:
@@ -157,8 +164,8 @@ def _counted(report: Report) -> Mapping[Key, float]:
     return stats.counted(report)
 
 
-def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueue:
-    """The queue, made if need be; the end of the command closes it."""
+def open_queue(location: Location, config: Config, closing: ExitStack) -> StoreQueue:
+    """Open the queue, made if need be."""
     root = location.home / config.queue.path
     if not (root / layout.PUBLIC[0]).is_dir():
         location.keep_out_of_status(root)
@@ -179,7 +186,7 @@ def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueu
             not config.has_cluster and location.repo.has_ref(*(prefix + id for prefix in prefixes))
         ),
     )
-    args.opened.callback(queue.close)
+    closing.callback(queue.close)
     if queue.fresh:
         queue.remember(UNREAD, "history")
     if queue.is_lost():
@@ -187,61 +194,31 @@ def open_queue(args: Namespace, location: Location, config: Config) -> StoreQueu
     return queue
 
 
-def open_context(
-    args: Namespace, *, targeted: bool = False, writes: bool = False, looks: bool = False
-) -> RepoContext:
-    """The repository, its configuration and its queue.
-
-    Raises `UsageError` where the default target is not there, if the command needs it
-    (`targeted`).  A command that only looks (unless `writes`) does not even make the queue: a
-    missing one is an empty one.  Who `looks` at troubles gets those of the rules as well.
-    """
-    location = find(args)
-    found = location.rules_to_look() if looks else location.rules()
-    config = found.config
-    setup_log(args, config)
-    repo, root = location.repo, location.home / config.queue.path
-    target = target_of(found)
-    branches = branches_of(repo, root, config, target, found.home)
-    if targeted:
-        _check(repo, branches, found, target)
-    empty = not writes and not root.is_dir()
-    queue = StoreQueue(root) if empty else open_queue(args, location, config)
-    return RepoContext(repo, queue, root, config, target, branches=branches, judged_by=found)
-
-
-def notice_difference(args: Namespace, repo: Repository, rules: GateRules) -> None:
-    """Tell a person who edits the work tree's file that other rules count."""
-    found = difference(repo, rules)
-    if found and found[1]:
-        output.notice(args, "; ".join(found))
-
-
 def target_of(rules: GateRules) -> str:
     """Return the branch of what names none; empty where the home branch is not known."""
     return rules.config.target or (rules.home.branch if rules.home else "")
 
 
-def _check(repo: Repository, branches: Branches, rules: GateRules, target: str) -> None:
-    """Raise `UsageError` where batches cannot be for that branch."""
-    if _is_missing(branches, target):
-        if not branches.tips(""):
+def check_target(context: RepoContext) -> None:
+    """Raise `UsageError` where changes cannot be for the default target."""
+    home, target = context.judged_by.home, context.target
+    if _is_missing(context.branches, target):
+        if not context.branches.tips(""):
             raise UsageError(f"{target!r} has no commit yet", "make a first commit")
-        if rules.home and target == rules.home.branch:
-            raise HomeGone(rules.home, repo)
+        if home and target == home.branch:
+            raise HomeGone(home, context.repo)
         raise UsageError(
             f"the target branch {target!r} does not exist", "create it, or set another `target`"
         )
     if records.is_branch(target):
         raise UsageError(
-            f"{target!r} is a branch that waits for review, so batches cannot be for it",
+            f"{target!r} is a branch that waits for review, so changes cannot be for it",
             "set another `target` in the configuration",
         )
 
 
 def _is_missing(branches: Branches, target: str) -> bool:
-    """Whether there is no such branch; one whose commit cannot be read is there, and holds what is
-    for it."""
+    """True if there is no such branch; one whose commit cannot be read is there."""
     try:
         if branches.tip(target) is None and branches.remote:
             branches.refresh()
@@ -250,15 +227,15 @@ def _is_missing(branches: Branches, target: str) -> bool:
         return False
 
 
-def setup_log(args: Namespace, config: Config, file: Path | None = None) -> None:
+def setup_log(options: Options, config: Config, file: Path | None = None) -> None:
     """Send the log to standard error or to the file, in the configured form."""
-    level = "debug" if args.verbose else "error" if args.quiet else config.log.level
     key = os.environ.get(config.llm.api_key_env or "", "")
     found = _PASSWORD.search(database(config))
     password = next(filter(None, found.groups()), "") if found else ""
-    logs.setup(level, config.log.format, file, [key, password, unquote(password)])
+    secrets = [key, password, unquote(password)]
+    logs.setup(options.log_level or config.log.level, config.log.format, file, secrets)
 
 
 def database(config: Config) -> str:
-    """The connection string of the cluster's database; empty where none is named."""
+    """Return the connection string of the cluster's database; empty where none is named."""
     return config.cluster.database or os.environ.get(DATABASE, "")

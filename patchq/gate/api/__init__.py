@@ -1,0 +1,199 @@
+"""Everything that the command line, the page and MCP ask of a queue, or have it do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from patchq.core.model.values import FileChange
+from patchq.gate.api import finding, location
+from patchq.gate.api.location import Location, Options
+from patchq.gate.api.rows import ALL, Filter, Row, Rows, collect
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault, ObjectDamaged
+from patchq.gate.pipeline.context import RepoContext, branches_of
+from patchq.gate.pipeline.rules import GateRules, difference
+from patchq.gate.pipeline.session import Session, compose
+from patchq.gate.queue.archive import UNREAD
+from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.hand import Pending
+from patchq.gate.report.schema import Report
+from patchq.gate.review import comparison
+from patchq.gate.review.rows import FileRows
+
+if TYPE_CHECKING:
+    from patchq.gate.api.status import Status
+    from patchq.gate.queue.events import Event
+
+MOST = 50
+"""Rows of a list, if nobody says how many."""
+
+
+class Gate:
+    """A repository with its queue; what it opens is closed with it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._closing = ExitStack()
+        self._context: RepoContext | None = None
+        self._session: Session | None = None
+        self._has_queue = False
+
+    @classmethod
+    def open(cls, directory: Path, config: Path | None = None) -> Gate:
+        """Return the gate of the repository that holds the directory."""
+        return cls(Options(directory, config))
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the queue and the repository, once notified hooks have ended."""
+        self._context = self._session = None
+        self.__dict__.pop("location", None)
+        self._closing.close()
+
+    @cached_property
+    def location(self) -> Location:
+        """The repository; raises `UsageError` where there is none."""
+        return location.find(self.options, self._closing)
+
+    @property
+    def root(self) -> Path | None:
+        """The queue's directory, once it was opened."""
+        return self._context.queue_root if self._context else None
+
+    @property
+    def rules(self) -> GateRules | None:
+        """The rules of the open context."""
+        return self._context.judged_by if self._context else None
+
+    def queue(self) -> StoreQueue:
+        """Open the queue alone, made if need be."""
+        return location.open_queue(self.location, self.location.rules().config, self._closing)
+
+    def context(
+        self, *, targeted: bool = False, writes: bool = False, looks: bool = False
+    ) -> RepoContext:
+        """Return the repository, its configuration and its queue.
+
+        Raises `UsageError` where a command needs the default target (`targeted`) and it is missing.
+        Only a command that `writes` makes a missing queue; to others it is an empty one.  One that
+        `looks` at troubles gets those of the rules as well.
+        """
+        if self._context is None or (writes and not self._has_queue):
+            where = self.location
+            found = where.rules_to_look() if looks else where.rules()
+            root, target = where.home / found.config.queue.path, location.target_of(found)
+            location.setup_log(self.options, found.config)
+            branches = branches_of(where.repo, root, found.config, target, found.home)
+            self._has_queue = writes or root.is_dir()
+            queue = StoreQueue(root)
+            if self._has_queue:
+                queue = location.open_queue(where, found.config, self._closing)
+            self._session = None
+            self._context = RepoContext(
+                where.repo, queue, root, found.config, target, branches=branches, judged_by=found
+            )
+        if targeted:
+            location.check_target(self._context)
+        return self._context
+
+    def session(self, *, targeted: bool = True, writes: bool = True) -> Session:
+        """Return the context with all that deciding takes."""
+        context = self.context(targeted=targeted, writes=writes)
+        if self._session is None:
+            self._session = compose(context)
+            self._closing.callback(_close, self._session)
+        if writes and store_queue(context.queue).recall(UNREAD):
+            from patchq.gate.service import fsck  # only a new store needs it
+
+            with suppress(ObjectDamaged):  # reported once a change needs the object
+                fsck.enter_history(self._session)
+        return self._session
+
+    def setup_log(self, config: Config, file: Path | None = None) -> None:
+        """Send the log to standard error or to the file, as the configuration has it."""
+        location.setup_log(self.options, config, file)
+
+    def notice_difference(self, rules: GateRules) -> None:
+        """Tell a person who edits the work tree's file that other rules count."""
+        found = difference(self.location.repo, rules)
+        if found and found[1]:
+            self.options.notice("; ".join(found))
+
+    # ---------------------------------------------------------------- queries
+
+    def status(self, where: Filter = ALL, limit: int | None = MOST) -> Status:
+        """Return the daemon, the inbox, troubles, and at most `limit` changes of each block."""
+        from patchq.gate.api import status
+
+        return status.look(self.context(looks=True), where, limit)
+
+    def batches(self, where: Filter = ALL, limit: int | None = MOST, skip: int = 0) -> Rows:
+        """Return changes that have a verdict, the newest first unless `where` has an order."""
+        context = self.context()
+        found = finding.newest_first(context, limit and limit + skip)
+        return collect(context, found, where, limit, skip)
+
+    def find(self, id: str) -> Row | Pending:
+        """Return a change as git shows it now, or its response without a verdict."""
+        context = self.context()
+        id = finding.identify(context, id)
+        if pending := finding.pending(context, id):
+            return pending
+        report, note = finding.seen(context, *finding.find(context, id))
+        risk = comparison.risk_of(context, report) if report.state == "proposed" else None
+        return Row(report=report, note=note, risk=risk)
+
+    def report(self, id: str) -> Report:
+        """Return the report of a change as git shows it now."""
+        context = self.context()
+        found = finding.find(context, finding.identify(context, id))
+        return finding.seen(context, *found)[0]
+
+    def sides(self, report: Report) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
+        """Return both sides of a change, in rows and whole; nothing where its commit is gone."""
+        return comparison.rows_of(self.context(), report)
+
+    def overlaps(self) -> dict[str, Any]:
+        """Return what is being written in work trees and branches, and what it overlaps."""
+        from patchq.gate.review.ahead import ahead  # only who asks compares work trees
+
+        return ahead(self.context())
+
+    def events(self, since: str = "") -> Iterator[Event]:
+        """Yield what happened after the event with that id."""
+        from patchq.gate.queue.events import Events
+
+        with closing(Events(self.context().queue_root, since)) as events:
+            yield from events.read()
+
+    def stats(self, by: str | None = None) -> list[dict[str, Any]]:
+        """Return sums of verdicts and edits: a row for each agent, model, format or day."""
+        from patchq.gate.api import stats
+
+        context = self.context()
+        if by == stats.DAY:
+            return stats.days(self.events())
+        return stats.table(store_queue(context.queue).counts(), by)
+
+
+def _close(session: Session) -> None:
+    """Wait for notified hooks, keep their output, and let go of everything."""
+    try:
+        with suppress(Fault):  # the work is done, and was reported
+            if session.hooks.told:
+                from patchq.gate.land import reports
+
+                session.notifier().close()
+                reports.keep_told(session, sys.maxsize)
+    finally:
+        session.close()

@@ -1,0 +1,210 @@
+"""The state of a queue: its daemon, its inbox, its troubles, and the changes that wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from time import time_ns
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from patchq.core.model.values import Outcome, Source
+from patchq.gate.api import finding
+from patchq.gate.api.rows import Block, Filter, Row, collisions, with_risk, with_sizes
+from patchq.gate.git import records
+from patchq.gate.pipeline import depends, history
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.rules import difference
+from patchq.gate.pipeline.history import Sighting
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.events import Events
+from patchq.gate.queue.hand import activities, stem_id, told
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report import document
+from patchq.gate.report.schema import Report, has_commit
+from patchq.gate.review import from_git
+from patchq.gate.service.doctor import Finding, beside
+
+BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held")
+_MOST_DOING = 10
+_MOST_EVENTS = 2000
+_DAY = 86400 * 10**9
+"""In nanoseconds, as the ids of events."""
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """The state of a queue; `counts` has all changes of each block, `rows` some of each."""
+
+    target: str | None
+    remote: str | None
+    mode: str
+    rules: Mapping[str, Any]
+    daemon: Mapping[str, Any] | None
+    inbox: int
+    in_hand: Mapping[str, Any]
+    busy: str | None
+    troubles: list[dict[str, str | None]]
+    counts: Mapping[str, int]
+    branches: list[dict[str, str | None]]
+    refused: int
+    """Responses refused in the last 24 hours."""
+    rows: list[Row]
+    agents: frozenset[str]
+    paths: frozenset[str]
+
+    def block(self, name: str) -> list[Row]:
+        """Return the rows of a block, in their order."""
+        return [row for row in self.rows if row.block == name]
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of changes without a row here."""
+        held, all_held = len(self.block("held")), self.counts["held"]
+        waiting = sum(self.counts.values()) - all_held - (len(self.rows) - held)
+        return {"held": all_held - held, "waiting": waiting}
+
+    def to_json(self) -> dict[str, Any]:
+        kept = asdict(self)
+        rows, _, _ = kept.pop("rows"), kept.pop("agents"), kept.pop("paths")
+        return {
+            **kept,
+            "left_out": self.left_out,
+            "held": [row.to_json() for row in rows if row.block == "held"],
+            "waiting": [row.to_json() for row in rows if row.block != "held"],
+        }
+
+
+def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
+    """Return the state of the queue, with at most `limit` wanted changes of each block."""
+    owner = lock_owner(context.queue_root)
+    everyone = list(_rows(context))
+    wanted = [row for row in everyone if where.has_state(row) and where.fits(row.report)]
+    counts = Counter(row.block for row in wanted)
+    ordered = where.ordered((with_risk(context, row) for row in wanted), "risk")
+    by_id = {row.id: row for row in ordered}
+    rows = [by_id[report.id] for report in depends.in_order(row.report for row in ordered)]
+    blocks = [[row for row in rows if row.block == block] for block in BLOCKS]
+    return Status(
+        target=context.target or None,
+        remote=context.branches.remote,
+        mode=context.config.mode,
+        rules=document.plain(context.judged_by.origin()),
+        daemon={"pid": owner.pid, "since": owner.since and _time(owner.since)} if owner else None,
+        inbox=context.queue.depth(),
+        in_hand=_in_hand(context),
+        busy=context.branches.busy(context.target) if context.target else None,
+        troubles=[
+            {"what": found.what, "why": found.message, "cure": found.cure}
+            for found in _troubles(context)
+        ],
+        counts={block: counts[block] for block in BLOCKS},
+        branches=_branches(context),
+        refused=_refused(context),
+        rows=[with_sizes(context, row) for block in blocks for row in block[:limit]],
+        agents=frozenset(row.report.agent for row in everyone if row.report.agent),
+        paths=frozenset(path for row in everyone for path in row.paths)
+        if where.path
+        else frozenset(),
+    )
+
+
+def _rows(context: RepoContext) -> Iterator[Row]:
+    """Yield all that is held, then all proposals by their ids."""
+    needs = depends.held(context)
+    waiting = list(_proposals(context))
+    proposed = {report.id for report, _ in waiting if report.state == "proposed"}
+    carries: dict[str, list[str]] = {}
+    for report, _ in waiting:
+        if report.stands_on:
+            carries.setdefault(report.stands_on.batch, []).append(report.id)
+    held = [claim.id for claim in context.queue.held() if claim.id]
+    known = [(context.queue.load(id) or _unseen(context, id), "") for id in held]
+    for report, note in [*known, *waiting]:
+        on = report.stands_on
+        yield Row(
+            report=report,
+            note=note,
+            collides=tuple(
+                one
+                for one in collisions(report)
+                if one.conflicts_with and one.conflicts_with.batch in proposed
+            ),
+            stands_on=on if on and on.batch in proposed else None,
+            carries=tuple(carries.get(report.id, ())),
+            needs=needs.get(report.id, {}),
+            waited_for_by=tuple(other for other, named in needs.items() if report.id in named),
+        )
+
+
+def _unseen(context: RepoContext, id: str) -> Report:
+    """Return the report of a held change that nobody has looked at yet."""
+    return document.to_json(
+        Outcome(id=id, state="held", source=Source("", "", 0), mode=context.config.mode)
+    )
+
+
+def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
+    """Yield what waits for review as git shows it now, by ids; what git alone knows comes last."""
+    marks, lost = history.ids(context.repo, records.WAITING), set[str]()
+    for id in sorted(marks):
+        report = context.queue.load(id)
+        if report is None or not has_commit(report):
+            lost.add(id)
+        else:
+            yield finding.seen(context, report)
+    for report in from_git.waiting(context, marks - lost) if lost else ():
+        now = Sighting("proposed", from_git.SAYS_SO)
+        yield finding.as_it_stands(context, report, now), now.note
+
+
+def _troubles(context: RepoContext) -> Iterator[Finding]:
+    """Yield what keeps the queue from working, or its rules from being the work tree's."""
+    root, rules = context.queue_root, context.judged_by
+    if fault := rules.trouble:
+        cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""
+        yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
+    elif other := difference(context.repo, rules):
+        yield Finding("rules", "weaker", *other)
+    yield from beside.replaced_inbox(root)
+    yield from beside.ended(root)
+    yield from beside.short(context.repo.commondir, root)
+    if context.branches.remote is None:
+        yield from beside.work_trees(context.repo)
+    yield from beside.noted(root, context.config)
+
+
+def _branches(context: RepoContext) -> list[dict[str, str | None]]:
+    """Return the branches whose commits are taken when they move."""
+    if not context.config.branches:
+        return []
+    from patchq.gate.review import branches  # only who has any looks at them
+
+    return list(branches.standing(context))
+
+
+def _in_hand(context: RepoContext) -> dict[str, Any]:
+    """Return the number of responses in hand, and what is done with them."""
+    pending = store_queue(context.queue).in_hand()
+    known = {name for one in pending for name in (one.id, stem_id(one.name))}
+    doing = [one for one in activities(context.queue_root) if one.hook or one.batch in known]
+    doing = doing[:_MOST_DOING] if pending else []
+    return {
+        "count": len(pending),
+        "doing": [asdict(one) for one in doing],
+        "text": told(doing, batches=True),
+    }
+
+
+def _refused(context: RepoContext) -> int:
+    """Return the number of refusals in the last day, as far as events are kept."""
+    since = format(time_ns() - _DAY, "016x")
+    with closing(Events(context.queue_root, since)) as events:
+        return sum(event["kind"] == "refused" for event in events.read(_MOST_EVENTS))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
