@@ -15,5 +15,6 @@ def run(args: Namespace) -> int:
     file = Path(args.file)
     if file.exists():
         raise UsageError(f"{file} is there already", "name a file that is not there")
-    opening.gate(args).queue().backup(file)
+    gate = opening.gate(args)
+    gate.queue(gate.location.rules().config).backup(file)
     return output.emit(args, {"file": str(file)}, str(file))

@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
 
 def make(args: Namespace, location: Location, config: Config) -> list[str]:
     """Make the queue and the configuration; return what a person is to know of it."""
-    queue = opening.gate(args).queue()
+    queue = opening.gate(args).queue(config)
     path = location.draft
     created = [str(queue.root)]
     if not path.exists():

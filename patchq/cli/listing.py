@@ -14,7 +14,7 @@ from patchq.cli.arguments import Argument, positive
 from patchq.cli.screen import Line, Styled, is_terminal
 from patchq.core.model.names import nearest
 from patchq.core.text.quote import visible
-from patchq.gate.api.rows import SORTS, Filter, Row, Rows, seconds
+from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows, seconds
 from patchq.gate.api.status import Status
 from patchq.gate.report.schema import Moment, Report
 
@@ -107,7 +107,7 @@ def age(*moments: Moment | float | None) -> str:
     return f"{passed // _UNITS[unit]}{unit}"
 
 
-def size_of(row: Row) -> str:
+def size_of(row: ChangeRow) -> str:
     """Return the lines that a change adds and deletes, or the sizes of a binary file."""
     size = row.report.size
     if row.binaries:
@@ -120,7 +120,7 @@ def _bytes(count: int) -> str:
     return str(count) if count < 1000 else f"{count / 1000:.1f} kB"
 
 
-def files_of(row: Row) -> str:
+def files_of(row: ChangeRow) -> str:
     """Return the first file of a change, `old → new` where renamed, and the number of others."""
     paths, size = row.paths, row.report.size
     count = max(len(paths), size.files if size else 0)
@@ -141,7 +141,7 @@ def author_and_subject(report: Report) -> str:
     return ": ".join(filter(None, (report.agent, report.message)))
 
 
-def checks_of(row: Row) -> str:
+def checks_of(row: ChangeRow) -> str:
     """Return the result of the project's own checks."""
     runs = row.checks
     if not runs:
@@ -151,7 +151,7 @@ def checks_of(row: Row) -> str:
     return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}"
 
 
-def heading(row: Row) -> Iterator[str]:
+def heading(row: ChangeRow) -> Iterator[str]:
     """Yield the facts of a report in lines for people."""
     report, on = row.report, row.report.stands_on
     by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))

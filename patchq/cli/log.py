@@ -12,7 +12,7 @@ from patchq.cli import arguments, listing, opening, output, screen
 from patchq.cli.screen import Line, Styled
 from patchq.core.model.values import State
 from patchq.gate.api import MOST
-from patchq.gate.api.rows import Row
+from patchq.gate.api.rows import ChangeRow
 from patchq.gate.report.schema import OVER, REPLACED, STOPPED
 
 ARGUMENTS = (
@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[Line]:
+def _lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
     """Yield a line for each and, on a terminal, how many there are of each state."""
     yield from listing.lines([_cells(row) for row in rows], ("subject", "why", "id"))
     if rows and screen.is_terminal():
@@ -48,7 +48,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[Line]:
         yield screen.plain(f"{len(rows)} shown: {states}", "bold")
 
 
-def _cells(row: Row) -> dict[str, Styled]:
+def _cells(row: ChangeRow) -> dict[str, Styled]:
     report = row.report
     refused = row.why if report.state in STOPPED else None
     codes = dict.fromkeys(one.code for one in report.problems)

@@ -89,7 +89,7 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
     said = proc_receive.said(push.options)
     data, words = _response(args, command, target, said)
     shutil.rmtree(args.objects, ignore_errors=True)
-    queue = opening.gate(args).queue()
+    queue = opening.gate(args).queue(location.rules().config)
     if ended.asked():
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = said.keys.get("id")

@@ -11,7 +11,7 @@ from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
 from patchq.core.model.names import nearest
 from patchq.core.text.quote import visible
-from patchq.gate.api.rows import Row, seconds
+from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
@@ -73,7 +73,7 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
     if args.yes:
         return True
     for report in found[:_MOST_LISTED]:
-        row = Row(report=report)
+        row = ChangeRow(report=report)
         size = f"{listing.size_of(row)} {listing.files_of(row)}".strip()
         said = report.message or ""
         parts = (report.state, report.id, listing.age(report.received), size, said)

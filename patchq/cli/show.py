@@ -11,7 +11,7 @@ from patchq.cli import arguments, listing, opening, output, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
 from patchq.core.text.quote import visible
-from patchq.gate.api.rows import Row
+from patchq.gate.api.rows import ChangeRow
 from patchq.gate.git.repository import Repository
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _page(row: Row) -> str:
+def _page(row: ChangeRow) -> str:
     """Return the report's page, with facts for people below its title."""
     title, _, page = to_markdown(row.report).partition("\n")
     # A refusal's page goes back to its model as it is.

@@ -11,7 +11,7 @@ from patchq.cli import arguments, listing, opening, output, screen
 from patchq.cli.screen import Line, Styled, plain
 from patchq.core.text.quote import visible
 from patchq.gate.api import MOST
-from patchq.gate.api.rows import Block, Row
+from patchq.gate.api.rows import Block, ChangeRow
 from patchq.gate.api.status import BLOCKS, Status
 from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.queue.hand import Pending
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _one(args: Namespace, found: Row | Pending) -> int:
+def _one(args: Namespace, found: ChangeRow | Pending) -> int:
     if isinstance(found, Pending):
         return output.emit(args, found.to_json(), output.pending(found))
     line = output.line(found.report) + (f"  ({found.note})" if found.note else "")
@@ -90,7 +90,7 @@ def _lines(status: Status, height: int | None) -> Iterator[Line]:
 
 
 def _shares(
-    blocks: Mapping[Block, Sequence[Row]], titles: Sequence[Block], lines: int | None
+    blocks: Mapping[Block, Sequence[ChangeRow]], titles: Sequence[Block], lines: int | None
 ) -> Mapping[Block, int]:
     """Return the number of rows of each block that fit: some of each, then the first ones' rest."""
     counts = {name: len(blocks[name]) for name in titles}
@@ -128,12 +128,12 @@ def _refused(status: Status) -> Iterator[Line]:
         yield plain(f"{status.refused} refused in the last 24 h: `patchq log --state rejected`")
 
 
-def _proposal_lines(rows: Sequence[Row]) -> Iterator[Line]:
+def _proposal_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
     cells = [_proposal(row) for row in rows]
     return listing.lines(cells, ("subject", "id", "checks", "agent"), indent="  ")
 
 
-def _proposal(row: Row) -> dict[str, Styled]:
+def _proposal(row: ChangeRow) -> dict[str, Styled]:
     report, level = row.report, row.risk.level if row.risk else ""
     sent_back = row.waits_for == "agent" and report.review
     subject = f"sent back: {_first_words(row)}" if sent_back else report.message or ""
@@ -159,18 +159,19 @@ def _proposal(row: Row) -> dict[str, Styled]:
     }
 
 
-def _first_words(row: Row) -> str:
+def _first_words(row: ChangeRow) -> str:
     comments = row.report.review.comments if row.report.review else ()
     text = next((one.text for one in comments), "")
     return text.split("\n")[0]
 
 
-def _held_lines(rows: Sequence[Row]) -> Iterator[Line]:
+def _held_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
     for row in rows:
         why = row.why
         reason = f"{why.code}: {why.message}" if why else "not looked at yet"
         if row.needs:
-            reason = f"waits for {', '.join(row.needs)}"
+            needs = (id if state else f"{id} (unknown)" for id, state in row.needs.items())
+            reason = f"waits for {', '.join(needs)}"
         cells = {
             "id": listing.cell(row.id, listing.STYLES["held"]),
             "why": listing.cell(reason),

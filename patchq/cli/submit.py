@@ -63,7 +63,8 @@ _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 def run(args: Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout says how long to wait", "say --wait, too")
-    queue = opening.gate(args).queue()
+    gate = opening.gate(args)
+    queue = gate.queue(gate.location.rules().config)
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
         return _hand_in(args, queue)
     if args.file is None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from patchq.cli import accept, deciding, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.core.text.quote import visible
-from patchq.gate.api.rows import Row, with_risk
+from patchq.gate.api.rows import ChangeRow, with_risk
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
@@ -108,7 +108,7 @@ class Walk(Struct, frozen=True, dict=True):
                 print(visible("; ".join(filter(None, (fault.message, fault.hint))), keep="\n"))
 
     def _show(self, report: Report) -> None:
-        row = with_risk(self.session, Row(report=report))
+        row = with_risk(self.session, ChangeRow(report=report))
         lines = [visible(report.id), *listing.heading(row)]
         lines += [visible(f"{'warning':<10} {text}") for text in _warnings(report)]
         print("\n".join(lines))

@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
     target = cluster.target_of(config)
     opening.gate(args).setup_log(config)
     database = cluster.database_of(config)
-    root = opening.gate(args).queue().root
+    root = opening.gate(args).queue(config).root
     lock = Lock(root / LOCK)
     lock.acquire()
     args.opened.callback(lock.release)

@@ -19,6 +19,7 @@ from patchq.core.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
 
+MINUS = "\N{MINUS SIGN}"
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
 OTHER = block("b.txt", "b\n", "B\n")
@@ -133,7 +134,7 @@ def test_relative_files_are_below_the_directory_of_the_command(
 
 
 def test_an_empty_directory_of_the_command_is_where_it_is(repo: Path) -> None:
-    assert "main (review mode)" in patchq("-C", "", "status", cwd=repo).out
+    assert "main, review mode" in patchq("-C", "", "status", cwd=repo).out
     done = patchq("-C", "a.txt", "status", cwd=repo, code=2)
     assert done.err == (
         "patchq: usage: cannot change to a.txt: Not a directory; name a directory behind -C\n"
@@ -208,9 +209,9 @@ def test_directory_and_configuration_are_chosen(repo: Path, tmp_path: Path) -> N
     for words in (("-C", str(repo), "--config"), ("-C", str(repo / "sub"), "--config", "..")):
         config = "/".join((*words[3:], "../auto.yaml"))
         shown = patchq(*words[:3], config, "status", cwd=tmp_path).out
-        assert "main (auto mode)" in shown
-    assert "main (review mode)" in patchq("status", cwd=repo / "sub").out
-    assert "main (review mode)" in patchq("-C", "status", "status", cwd=_sibling(repo)).out
+        assert "main, auto mode" in shown
+    assert "main, review mode" in patchq("status", cwd=repo / "sub").out
+    assert "main, review mode" in patchq("-C", "status", "status", cwd=_sibling(repo)).out
 
 
 def _sibling(repo: Path) -> Path:
@@ -331,7 +332,7 @@ def test_daemon(daemon: Path) -> None:
     status = patchq("--json", "status", cwd=daemon).json()
     assert status["daemon"]["pid"] > 0
     assert status["daemon"]["since"]
-    assert "daemon   runs since" in patchq("status", cwd=daemon).out
+    assert "; watching for " in patchq("status", cwd=daemon).out
     for words in (("watch",), ("watch", "--detach"), ("run",)):
         assert patchq(*words, cwd=daemon, code=75).err
     assert patchq("apply", "outside/other.md", cwd=daemon).out.startswith("proposed")
@@ -339,7 +340,7 @@ def test_daemon(daemon: Path) -> None:
     assert git("show", "main:a.txt", cwd=daemon) == "one\n2\nthree"
     assert "has stopped" in patchq("stop", cwd=daemon).out
     assert patchq("stop", cwd=daemon).out == "no daemon runs\n"
-    assert "daemon   does not run" in patchq("status", cwd=daemon).out
+    assert "; no daemon runs" in patchq("status", cwd=daemon).out
     assert not [*(daemon / ".git").rglob("*.lock")]
 
 
@@ -438,15 +439,14 @@ def test_apply(repo: Path) -> None:
 
 def test_status(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT, "y.md": f"---\ndepends_on: [z]\n---\n{OTHER}"})
-    assert "inbox    2 waiting" in patchq("status", cwd=repo).out
+    assert "; 2 in the inbox" in patchq("status", cwd=repo).out
     patchq("run", cwd=repo)
     assert re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines() == [
-        "daemon   does not run",
-        "target   main (review mode)",
-        "inbox    0 waiting",
-        "batches  1 held, 1 proposed",
-        "held     y  depends.failed: the batch waits for z to land: no batch z is known  0s",
-        "proposed patchq/x  0s  +1 -1 a.txt  Edit a.txt  checked by gate",
+        "main, review mode; no daemon runs; inbox empty",
+        "For you (1)",
+        f"  x  low  +1 {MINUS}1  0s  not run  Edit a.txt",
+        "Held (1)",
+        "  y  waits for z (unknown)  0s",
     ]
     shown = patchq("--json", "status", cwd=repo).json()
     assert shown["daemon"] is None
@@ -468,29 +468,29 @@ def test_status_is_bounded_and_says_what_it_left_out(repo: Path) -> None:
         ((), ["h0", "h1"], ["x0", "x1", "x2", "x3"], (2, 4), (0, 0)),
         (("--limit", "1"), ["h0"], ["x0"], (2, 4), (1, 3)),
         (("--limit", "4"), ["h0", "h1"], ["x0", "x1", "x2", "x3"], (2, 4), (0, 0)),
-        (("--agent", "of-1"), [], ["x1", "x3"], (None, 2), (0, 0)),
-        (("--agent", "of-1", "-n", "1"), [], ["x1"], (None, 2), (0, 1)),
-        (("--state", "held"), ["h0", "h1"], [], (2, None), (0, 0)),
-        (("--state", "proposed", "-n", "3"), [], ["x0", "x1", "x2"], (None, 4), (0, 1)),
+        (("--agent", "of-1"), [], ["x1", "x3"], (0, 2), (0, 0)),
+        (("--agent", "of-1", "-n", "1"), [], ["x1"], (0, 2), (0, 1)),
+        (("--state", "held"), ["h0", "h1"], [], (2, 0), (0, 0)),
+        (("--state", "proposed", "-n", "3"), [], ["x0", "x1", "x2"], (0, 4), (0, 1)),
     ):
         shown = patchq("--json", "status", *words, cwd=repo).json()
         assert [it["id"] for it in shown["held"]] == held, words
         assert [it["id"] for it in shown["waiting"]] == waiting, words
-        assert (shown["counts"].get("held"), shown["counts"].get("proposed")) == counts, words
+        assert (shown["counts"]["held"], shown["counts"]["for_you"]) == counts, words
         assert (shown["left_out"]["held"], shown["left_out"]["waiting"]) == left, words
     lines = patchq("status", "--limit", "1", cwd=repo).out.splitlines()
-    assert lines[3] == "batches  2 held, 4 proposed"
-    assert lines[-1].startswith("not shown: 1 held, 3 waiting for review; see ")
+    assert [line for line in lines if line[0] != " "][1:] == ["For you (4)", "Held (2)"]
+    assert [line.split(":")[0] for line in lines if "more" in line] == ["  … 3 more", "  … 1 more"]
     git("branch", "-q", "-D", "patchq/x0", cwd=repo)
     counts = patchq("--json", "status", cwd=repo).json()["counts"]
-    assert counts == {"held": 2, "discarded": 1, "proposed": 3}
+    assert counts == {"for_you": 3, "accepted": 1, "for_agents": 0, "held": 2}
 
 
 def test_status_without_a_target(tmp_path: Path) -> None:
     git("init", "-q", cwd=tmp_path)
     assert patchq("--json", "status", cwd=tmp_path).json()["busy"] is None
     git("checkout", "-q", "--detach", cwd=make_repo(tmp_path / "repo", FILES))
-    assert "target   none (review mode)\n" in patchq("status", cwd=tmp_path / "repo").out
+    assert "no target, review mode; " in patchq("status", cwd=tmp_path / "repo").out
 
 
 def test_log_and_show(repo: Path) -> None:
@@ -509,7 +509,7 @@ def test_log_and_show(repo: Path) -> None:
     title, _, page = (repo / ".patchq/done/x.report.md").read_text().partition("\n")
     seen = patchq("show", "x", cwd=repo).out
     assert seen.startswith(f"{title}\n\n    what       Edit a.txt\n    when       received 20")
-    assert "\n    size       +1 -1 a.txt\n    checks     gate\n" in seen
+    assert f"\n    size       +1 {MINUS}1 a.txt\n    checks     not run\n" in seen
     assert seen.endswith(page)
     diff = told(repo, "x")["diff"]
     assert patchq("show", "x", "--diff", cwd=repo).out == diff
@@ -621,7 +621,7 @@ def test_accept_lands_on_the_batch_s_target_whatever_is_checked_out(repo: Path) 
     patchq("accept", "y", cwd=repo)
     assert tip(repo, "main~2") == start
     assert tip(repo, "elsewhere") == there
-    assert "target   main (review mode)" in patchq("status", cwd=repo).out
+    assert "main, review mode" in patchq("status", cwd=repo).out
 
 
 def test_batches_are_not_for_branches_that_wait(repo: Path) -> None:

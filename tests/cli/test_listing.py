@@ -60,20 +60,20 @@ def logged(repo: Path, *words: str) -> list[str]:
 
 
 ORDERS = (
-    ("", "big nobodys two", "bad nobodys two big"),
+    ("", "two big nobodys", "bad nobodys two big"),
     ("--by age", "two big nobodys", "two big nobodys bad"),
     ("--by size", "big two nobodys", "big two nobodys bad"),
     ("--by agent", "two big nobodys", "two bad big nobodys"),
     ("--agent coder", "two", "bad two"),
     ("--path a.txt", "two", "bad two"),
-    ("--path lib", "big nobodys two", "nobodys two big"),
+    ("--path lib", "two big nobodys", "nobodys two big"),
     ("--path ./lib/ --by age -n 1", "two", "two"),
     ("--path lib/*w.txt", "big", "big"),
     ("--path li", "", ""),
     ("--path . --agent coder", "two", "bad two"),
     ("--path lib/../a.txt", "two", "bad two"),
     ("--since 36h", "nobodys", "bad nobodys"),
-    ("--since 2000-01-01T00:00:00Z", "big nobodys two", "bad nobodys two big"),
+    ("--since 2000-01-01T00:00:00Z", "two big nobodys", "bad nobodys two big"),
     ("--since 0s", "", ""),
     ("--state proposed --by size", "big two nobodys", "big two nobodys"),
 )
@@ -87,10 +87,13 @@ def test_which_and_in_which_order(repo: Path) -> None:
 
 def test_a_line_says_who_what_when_how_old_how_large_and_which_checks(repo: Path) -> None:
     lines = patchq("status", "--by", "age", cwd=repo).out.splitlines()
-    assert lines[4:] == [
-        "proposed patchq/two  3d  +3 -2 a.txt (+1)  coder: Change two files  checked by gate",
-        "proposed patchq/big  2d  +30 -0 lib/new.txt  writer: Add much  checked by gate",
-        "proposed patchq/nobodys  24h  +1 -1 lib/b.txt  Edit lib/b.txt  checked by gate",
+    minus = "\N{MINUS SIGN}"
+    assert lines[1:] == [
+        "For you (3)",
+        f"  two  low  +3 {minus}2  3d  coder  not run  Change two files",
+        f"  big  low  +30 {minus}0  2d  writer  not run  Add much",
+        f"  nobodys  low  +1 {minus}1  24h  not run  Edit lib/b.txt",
+        "1 refused in the last 24 h: `patchq log --state rejected`",
     ]
     (bad,) = patchq("log", "--state", "rejected", cwd=repo).out.splitlines()
     assert re.fullmatch(r"rejected   bad  \d+s  a.txt  match.none: .*  coder: Never lands", bad)
@@ -173,15 +176,13 @@ def test_a_screen_shows_what_fits_and_says_what_does_not(
     patchq("run", cwd=repo)
     lines = [line for line in plain(seen(repo, "status")) if line]
     assert len(lines) <= 29
-    assert lines[3] == "batches  60 proposed"
-    assert lines[-2].startswith("proposed patchq/p")
-    shown = sum(line.startswith("proposed patchq/") for line in lines)
-    left = f"not shown: 0 held, {60 - shown} waiting for review; see `patchq status --limit 60`"
-    assert lines[-1].startswith(left)
-    assert (
-        sum(line.startswith("proposed") for line in plain(seen(repo, "status", "-n", "60"))) == 60
-    )
+    assert "For you (60)" in lines
+    assert lines[-2].startswith("  p")
+    shown = sum(line.startswith("  p") for line in lines)
+    left = f"  … {60 - shown} more: `patchq status --all`, or `patchq review`"
+    assert lines[-1] == left
+    assert sum(line.startswith("  p") for line in plain(seen(repo, "status", "--all"))) == 60
     piped = patchq("status", cwd=repo).out.splitlines()
-    assert len(piped) <= 22
-    assert piped[-1].startswith("not shown: 0 held, ")
+    assert len(piped) <= 24
+    assert piped[-1].startswith("  … ")
     assert len(told(repo)["waiting"]) == 50

@@ -118,7 +118,9 @@ def test_a_person_is_asked(repo: Path, answer: str, state: str) -> None:
         terminal.type(f"{answer}\n")
         lines = plain(terminal.read_all())
         assert terminal.process.wait(WAIT_SECONDS) == 0
-    assert any(line.startswith("proposed  b1  ") and "+1 -0 b1.txt" in line for line in lines)
+    assert any(
+        line.startswith("proposed  b1  ") and "+1 \N{MINUS SIGN}0 b1.txt" in line for line in lines
+    )
     assert states(repo, "b1", "b2", "a1") == [state, state, "proposed"]
 
 

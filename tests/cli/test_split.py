@@ -102,14 +102,14 @@ def test_status_tells_risk_and_who_is_waited_for(tmp_path: Path) -> None:
     patchq("send-back", "asked", "-m", "why?", cwd=repo)
     waiting = patchq("--json", "status", cwd=repo).json()["waiting"]
     assert [(one["id"], one["waits_for"], one["risk"]["level"]) for one in waiting] == [
-        ("plain", "person", "low"),
         ("risky", "person", "medium"),
+        ("plain", "person", "low"),
         ("asked", "agent", "medium"),
     ]
     told = patchq("status", "--by", "risk", cwd=repo).out
-    assert told.index("patchq/risky") < told.index("patchq/plain") < told.index("patchq/asked")
-    assert "sent back patchq/asked" in told
-    assert "medium risk: it deletes 1 file: c.txt" in told
+    assert told.index("  risky") < told.index("  plain") < told.index("  asked")
+    assert "For their agents (1)\n  asked  medium" in told
+    assert "sent back: why?" in told
     assert "risk       medium: it deletes 1 file" in patchq("show", "risky", cwd=repo).out
     (file,) = patchq("--json", "show", "--split", "plain", cwd=repo).json()["files"]
     (row,) = file["rows"]

@@ -130,10 +130,10 @@ def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
         assert [(one["stage"], one["hook"]) for one in told["doing"]] == [("checking", "slow")]
         assert told["state"] == "claimed"
         overview = patchq("status", cwd=repo).out
-        assert "\nin hand  1: own checking by slow for " in overview
+        assert "\n1 in hand: own checking by slow for " in overview
         line = patchq("status", "own", cwd=repo).out
         assert line.startswith("claimed    own  in hand: checking by slow for ")
         work.kill()
     told = patchq("show", "own", "--json", cwd=repo).json()
     assert (told["state"], told["doing"]) == ("claimed", [])
-    assert "\nin hand  1\n" in patchq("status", cwd=repo).out
+    assert "\n1 in hand\n" in patchq("status", cwd=repo).out

@@ -196,7 +196,7 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
     top = f"---\ndepends_on: [low]\n---\n{made.format('top', 'top')}"
     drop(repo / ".patchq", {"low.md": made.format("low", "low"), "top.md": top})
     patchq("run", cwd=repo)
-    assert '<small>stands on <a href="/batch/low">' in person.look("/")
+    assert '<small>on top of <a href="/batch/low">' in person.look("/")
     page = person.look("/batch/top")
     assert "Accept the stack: low, then this" in page
     assert "Accept all" not in page

@@ -9,25 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from patchq.core.model.values import FileChange
-from patchq.gate.api import finding, location
+from patchq.gate.api import location
 from patchq.gate.api.location import Location, Options
-from patchq.gate.api.rows import ALL, Filter, Row, Rows, collect
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules, difference
-from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue.archive import UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
-from patchq.gate.queue.hand import Pending
-from patchq.gate.report.schema import Report
-from patchq.gate.review import comparison
-from patchq.gate.review.rows import FileRows
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # each command imports what it calls
+    from patchq.core.model.values import FileChange
+    from patchq.gate.api.rows import ChangeRow, Filter, Rows
     from patchq.gate.api.status import Status
+    from patchq.gate.pipeline.session import Session
     from patchq.gate.queue.events import Event
+    from patchq.gate.queue.hand import Pending
+    from patchq.gate.report.schema import Report
+    from patchq.gate.review.rows import FileRows
 
 MOST = 50
 """Rows of a list, if nobody says how many."""
@@ -75,9 +74,9 @@ class Gate:
         """The rules of the open context."""
         return self._context.judged_by if self._context else None
 
-    def queue(self) -> StoreQueue:
+    def queue(self, config: Config) -> StoreQueue:
         """Open the queue alone, made if need be."""
-        return location.open_queue(self.location, self.location.rules().config, self._closing)
+        return location.open_queue(self.location, config, self._closing)
 
     def context(
         self, *, targeted: bool = False, writes: bool = False, looks: bool = False
@@ -95,9 +94,7 @@ class Gate:
             location.setup_log(self.options, found.config)
             branches = branches_of(where.repo, root, found.config, target, found.home)
             self._has_queue = writes or root.is_dir()
-            queue = StoreQueue(root)
-            if self._has_queue:
-                queue = location.open_queue(where, found.config, self._closing)
+            queue = self.queue(found.config) if self._has_queue else StoreQueue(root)
             self._session = None
             self._context = RepoContext(
                 where.repo, queue, root, found.config, target, branches=branches, judged_by=found
@@ -108,6 +105,8 @@ class Gate:
 
     def session(self, *, targeted: bool = True, writes: bool = True) -> Session:
         """Return the context with all that deciding takes."""
+        from patchq.gate.pipeline.session import compose
+
         context = self.context(targeted=targeted, writes=writes)
         if self._session is None:
             self._session = compose(context)
@@ -131,36 +130,44 @@ class Gate:
 
     # ---------------------------------------------------------------- queries
 
-    def status(self, where: Filter = ALL, limit: int | None = MOST) -> Status:
+    def status(self, where: Filter | None = None, limit: int | None = MOST) -> Status:
         """Return the daemon, the inbox, troubles, and at most `limit` changes of each block."""
-        from patchq.gate.api import status
+        from patchq.gate.api import rows, status
 
-        return status.look(self.context(looks=True), where, limit)
+        return status.look(self.context(looks=True), where or rows.ALL, limit)
 
-    def batches(self, where: Filter = ALL, limit: int | None = MOST, skip: int = 0) -> Rows:
+    def batches(self, where: Filter | None = None, limit: int | None = MOST, skip: int = 0) -> Rows:
         """Return changes that have a verdict, the newest first unless `where` has an order."""
+        from patchq.gate.api import finding, rows
+
         context = self.context()
         found = finding.newest_first(context, limit and limit + skip)
-        return collect(context, found, where, limit, skip)
+        return rows.collect(context, found, where or rows.ALL, limit, skip)
 
-    def find(self, id: str) -> Row | Pending:
+    def find(self, id: str) -> ChangeRow | Pending:
         """Return a change as git shows it now, or its response without a verdict."""
+        from patchq.gate.api import finding, rows
+
         context = self.context()
-        id = finding.identify(context, id)
         if pending := finding.pending(context, id):
             return pending
+        id = finding.identify(context, id)
         report, note = finding.seen(context, *finding.find(context, id))
-        risk = comparison.risk_of(context, report) if report.state == "proposed" else None
-        return Row(report=report, note=note, risk=risk)
+        row = rows.with_sizes(context, rows.ChangeRow(report=report, note=note))
+        return rows.with_risk(context, row) if report.state == "proposed" else row
 
     def report(self, id: str) -> Report:
         """Return the report of a change as git shows it now."""
+        from patchq.gate.api import finding
+
         context = self.context()
         found = finding.find(context, finding.identify(context, id))
         return finding.seen(context, *found)[0]
 
     def sides(self, report: Report) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
         """Return both sides of a change, in rows and whole; nothing where its commit is gone."""
+        from patchq.gate.review import comparison
+
         return comparison.rows_of(self.context(), report)
 
     def overlaps(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
 _LEFT_OUT = ("skipped", "cancelled")
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ChangeRow(Struct, frozen=True, kw_only=True):
     """A change in a list: its report as git shows it now, and its place among the others."""
 
     report: Report
@@ -125,7 +125,7 @@ class Row(Struct, frozen=True, kw_only=True):
 class Rows(Struct, frozen=True, kw_only=True):
     """A bounded list of changes; `left_out` is the number of others, -1 if nobody counted them."""
 
-    rows: list[Row]
+    rows: list[ChangeRow]
     left_out: int = 0
     agents: frozenset[str] = frozenset()
     """The agents of all that were looked at, to suggest from where a filter matches none."""
@@ -148,13 +148,13 @@ class Filter(Struct, frozen=True):
         if self.since is not None and seconds(report.decided, report.received) < self.since:
             return False
         wanted = "." if self.path is None else normpath(self.path)
-        return wanted == "." or any(_is_at(path, wanted) for path in Row(report=report).paths)
+        return wanted == "." or any(_is_at(path, wanted) for path in ChangeRow(report=report).paths)
 
-    def has_state(self, row: Row) -> bool:
+    def has_state(self, row: ChangeRow) -> bool:
         asked = row.waits_for == "agent"
         return self.state in (None, row.report.state, "changes_requested" if asked else None)
 
-    def ordered(self, rows: Iterable[Row], by: str) -> list[Row]:
+    def ordered(self, rows: Iterable[ChangeRow], by: str) -> list[ChangeRow]:
         """Return the rows in the order of `self.by`, or else `by`."""
         return sorted(rows, key=SORTS[self.by or by])
 
@@ -167,24 +167,24 @@ def seconds(*moments: Moment | None) -> float:
     return next((moment.unix for moment in moments if moment), float("inf"))
 
 
-def _age(row: Row) -> float:
+def _age(row: ChangeRow) -> float:
     return seconds(row.report.received, row.report.decided)
 
 
-def _size(row: Row) -> tuple[int, int]:
+def _size(row: ChangeRow) -> tuple[int, int]:
     size = row.report.size
     return (-size.added - size.deleted, -size.files) if size else (1, 0)
 
 
-def _agent(row: Row) -> tuple[bool, str, float]:
+def _agent(row: ChangeRow) -> tuple[bool, str, float]:
     return row.report.agent is None, row.report.agent or "", _age(row)
 
 
-def _risk(row: Row) -> tuple[Any, ...]:
+def _risk(row: ChangeRow) -> tuple[Any, ...]:
     return (*(-number for number in row.risk.order), _age(row)) if row.risk else (1, _age(row))
 
 
-SORTS: Mapping[str, Callable[[Row], Any]] = {
+SORTS: Mapping[str, Callable[[ChangeRow], Any]] = {
     "age": _age,
     "size": _size,
     "agent": _agent,
@@ -208,9 +208,9 @@ def collect(
     """Return the wanted rows of what is found, in its order unless `where` has one."""
     agents, paths = set[str | None](), set[str]()
 
-    def wanted() -> Iterator[Row]:
+    def wanted() -> Iterator[ChangeRow]:
         for report, note in found:
-            row = Row(report=report, note=note, ended=context.queue.ended(report.id))
+            row = ChangeRow(report=report, note=note, ended=context.queue.ended(report.id))
             agents.add(report.agent)
             paths.update(row.paths if where.path else ())
             if where.has_state(row) and where.fits(report):
@@ -228,12 +228,12 @@ def collect(
     return Rows(rows=shown, left_out=-more, agents=names, paths=frozenset(paths))
 
 
-def with_risk(context: RepoContext, row: Row) -> Row:
+def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with its risk, as its target is now."""
     return replace(row, risk=comparison.risk_of(context, row.report))
 
 
-def with_sizes(context: RepoContext, row: Row) -> Row:
+def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with the bytes of the binary files that it changes."""
     if "\nBinary files " not in row.report.diff and "\nGIT binary patch" not in row.report.diff:
         return row

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from patchq.core.model.values import Outcome, Source
 from patchq.gate.api import finding
-from patchq.gate.api.rows import Block, Filter, Row, collisions, with_risk, with_sizes
+from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext
@@ -52,11 +52,11 @@ class Status(Struct, frozen=True, kw_only=True):
     branches: list[dict[str, str | None]]
     refused: int
     """Responses refused in the last 24 hours."""
-    rows: list[Row]
+    rows: list[ChangeRow]
     agents: frozenset[str]
     paths: frozenset[str]
 
-    def block(self, name: str) -> list[Row]:
+    def block(self, name: str) -> list[ChangeRow]:
         """Return the rows of a block, in their order."""
         return [row for row in self.rows if row.block == name]
 
@@ -112,7 +112,7 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
     )
 
 
-def _rows(context: RepoContext) -> Iterator[Row]:
+def _rows(context: RepoContext) -> Iterator[ChangeRow]:
     """Yield all that is held, then all proposals by their ids."""
     needs = depends.held(context)
     waiting = list(_proposals(context))
@@ -125,7 +125,7 @@ def _rows(context: RepoContext) -> Iterator[Row]:
     known = [(context.queue.load(id) or _unseen(context, id), "") for id in held]
     for report, note in [*known, *waiting]:
         on = report.stands_on
-        yield Row(
+        yield ChangeRow(
             report=report,
             note=note,
             collides=tuple(

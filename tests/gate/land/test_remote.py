@@ -245,7 +245,7 @@ def test_doctor_tries_it_out(gate: Path) -> None:
     said = patchq("doctor", cwd=gate, code=1).out
     assert "origin does not take what is pushed" in said
     assert "s3cret" not in said
-    assert "on origin (auto mode)" in patchq("status", cwd=gate).out
+    assert "on origin, auto mode" in patchq("status", cwd=gate).out
 
 
 @pytest.mark.parametrize(

@@ -286,7 +286,7 @@ def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:
     held = told(repo, "y")
     assert (held["state"], codes(held)) == ("held", [("depends.failed", "warning")])
     assert (repo / ".patchq/active/y.report.json").exists()
-    assert "held     y" in patchq("status", cwd=repo).out
+    assert "\n  y  waits for " in patchq("status", cwd=repo).out
     patchq("accept", "x", cwd=repo)
     patchq("run", cwd=repo)
     assert (told(repo, "y")["state"], codes(told(repo, "y"))) == ("applied", [])

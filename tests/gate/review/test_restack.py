@@ -558,20 +558,18 @@ def test_status_shows_the_graph(repo: Path) -> None:
     drop(repo / ".patchq", {"h.md": "---\ndepends_on: [z, nobody]\n---\n" + change(1, 1)})
     patchq("run", cwd=repo)
     lines = re.sub(r"  \d+s", "  0s", patchq("status", cwd=repo).out).splitlines()
-    assert lines[4:] == [
-        "held     h  depends.failed: the batch waits for nobody to land: "
-        "no batch nobody is known  0s",
-        "           waits for z, nobody",
-        "proposed patchq/x  0s  +1 -1 a.txt  [conflict.pending]  of-x: Edit a.txt",
-        "           collides with y of of-y (a.txt:5-6)",
-        "proposed patchq/y  0s  +2 -2 a.txt  [conflict.pending]  of-y: Edit a.txt",
-        "           collides with x of of-x (a.txt:5)",
-        "proposed patchq/z  0s  +1 -1 a.txt  of-z: Edit a.txt",
-        "           waited for by h",
+    minus, times = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+    assert lines[-6:] == [
+        "For you (3)",
+        f"  x  medium  +1 {minus}1  0s  of-x  not run  Edit a.txt  {times}1",
+        f"  y  medium  +2 {minus}2  0s  of-y  not run  Edit a.txt  {times}1",
+        f"  z  low  +1 {minus}1  0s  of-z  not run  Edit a.txt",
+        "Held (1)",
+        "  h  waits for z, nobody (unknown)  0s",
     ]
     shown = patchq("--json", "status", cwd=repo).json()
     (held,) = shown["held"]
-    assert held["waits_for"] == [
+    assert held["needs"] == [
         {"id": "z", "state": "proposed"}, {"id": "nobody", "state": None},
     ]  # fmt: skip
     x, _, z = shown["waiting"]
@@ -585,7 +583,7 @@ def test_status_shows_the_graph(repo: Path) -> None:
         ("y", True), ("z", False),
     ]  # fmt: skip
     assert after["waiting"][0]["collides"] == []
-    assert "           needs a retry: main moved to " in patchq("status", cwd=repo).out
+    assert "  needs a retry" in patchq("status", cwd=repo).out
 
 
 def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:

@@ -361,8 +361,8 @@ def test_the_stack_is_told(two: Path) -> None:
     assert [(one["id"], one["carries"]) for one in shown] == [("a", ["b"]), ("b", ["0"]), ("0", [])]
     assert [one["stands_on"] and one["stands_on"]["batch"] for one in shown] == [None, "a", "b"]
     out = patchq("status", cwd=two).out
-    assert "           stands on a\n           carries 0\n" in out
-    assert f"stands on  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
+    assert "  on top of a" in out
+    assert f"on top of  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
     assert "It stands on batch `a`" in (two / ".patchq/done/b.report.md").read_text()
 
 

@@ -160,7 +160,7 @@ def test_what_works_beside_it(repo: Path) -> None:
             assert ask(repo, block(f"{id}.txt", "", "new\n"), id) == "proposed"
         assert patchq("submit", "../other.md", "--wait", cwd=repo).out.startswith("proposed")
         assert patchq("check", "../other.md", cwd=repo).out.startswith("would be duplicate")
-        assert "daemon   runs since" in patchq("status", cwd=repo).out
+        assert "; watching for " in patchq("status", cwd=repo).out
         assert patchq("status", "x", cwd=repo).out.startswith("proposed")
         assert len(patchq("log", cwd=repo).out.splitlines()) == 3
         assert "x.txt" in patchq("show", "x", "--diff", cwd=repo).out
@@ -467,7 +467,7 @@ def test_branch_that_somebody_keeps_locked(repo: Path) -> None:
         (problem,) = json.loads(held.read_bytes())["problems"]
         assert (problem["code"], problem["severity"]) == ("target.busy", "warning")
         assert str(lock) in problem["message"]
-        assert "held     r1  target.busy" in patchq("status", cwd=repo).out
+        assert "  r1  target.busy" in patchq("status", cwd=repo).out
         assert ask(repo, f"---\ntarget: other\n---\n{new_file(3)}", "r3") == "applied"
         assert lock.exists()
         lock.unlink()
