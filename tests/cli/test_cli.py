@@ -299,13 +299,6 @@ def test_submit_puts_what_it_is_told_into_the_front_matter(repo: Path) -> None:
     assert git("log", "-1", "--format=%s", f"patchq/{other}", cwd=repo) == "Other"
 
 
-def test_submit_does_not_overrule_the_response(repo: Path) -> None:
-    text = f"---\nmessage: Mine\n---\n{EDIT}"
-    done = patchq("submit", "-", "--message", "Other", cwd=repo, stdin=text, code=2)
-    assert "`message`" in done.err
-    assert list((repo / ".patchq/inbox").iterdir()) == []
-
-
 def test_submitted_bytes_arrive_as_they_are(repo: Path) -> None:
     data = b"caf\xe9\r\n" + EDIT.encode()
     patchq("submit", "-", cwd=repo, stdin=data)

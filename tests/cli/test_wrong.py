@@ -28,6 +28,7 @@ RIGHT = {
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
     "instructions": "", "review": "--no-open", "hooks": "list", "config": "check",
     "completion": "bash", "cluster": "status", "worker": "",
+    "service": "install",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
@@ -66,6 +67,7 @@ OWN = {
     "completion": "bsh",
     "cluster": "statis",
     "worker": "--lane",
+    "service": "instal",
 }
 """Each verb with a mistake of its own."""
 
