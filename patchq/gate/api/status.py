@@ -18,8 +18,8 @@ from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk
 from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.rules import difference
 from patchq.gate.pipeline.history import Sighting
+from patchq.gate.pipeline.rules import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
 from patchq.gate.queue.hand import activities, stem_id, told
