@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -11,7 +12,8 @@ from patchq.cli.arguments import Argument, edit_ids
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
-from patchq.gate.errors import Fault
+from patchq.gate.errors import Fault, UsageError
+from patchq.gate.land.train import Trial
 from patchq.gate.pipeline import history
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept
@@ -32,25 +34,74 @@ def run(args: Namespace) -> int:
     ids = several.chosen(args, session, history.waiting)
     only = None if args.only is None else tuple(sorted(args.only))
     without = tuple(sorted(args.without or ()))
+    by_target: dict[str | None, list[str]] = {}
+    for id in ids:
+        known = session.queue.load(id)
+        by_target.setdefault(known.target if known else None, []).append(id)
 
-    def land(id: str) -> int:
-        errand = Accept(id, only, without, args.stack)
-        return report(args, deciding.decide(session, errand), len(ids))
+    trains = {train[-1]: tuple(train) for train in by_target.values()}
 
-    return several.decide(args, ids, land)
+    def land(last: str) -> int:
+        errand = Accept(trains[last], only, without, args.stack, fail_fast=args.fail_fast)
+        progress = Progress(args)
+        if session.config.has_cluster:
+            decided = deciding.decide(session, errand)
+        else:
+            decided = errand.carry_out(session, watch=progress.say)
+        every = (*decided.others, decided)
+        code = max(report(args, one, max(len(ids), len(every))) for one in every)
+        if waiting := [id for id in trains[last] if id not in {one.report.id for one in every}]:
+            names = ", ".join(waiting)
+            print(visible(f"patchq: left as they were: {names}"), file=sys.stderr)
+        progress.end()
+        return code
+
+    return several.decide(args, list(trains), land)
+
+
+class Progress:
+    """What is printed of a train while it runs."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._silent, self._runs, self._began = args.json or args.quiet, 0, time.monotonic()
+        self._size = 0
+
+    def say(self, target: str, size: int, trial: Trial) -> None:
+        """Print one run of the hooks."""
+        if (size == 1 and not self._size) or not trial.asked or self._silent:
+            return
+        if not self._size:
+            self._size = size
+            print(visible(f"{target}: {size} accepted, joined as one train"), flush=True)
+        self._runs += 1
+        names = ", ".join(run.id for run in trial.runs if bool(run.exit != 0) != trial.passed)
+        what = (
+            f"checked {size} together" if trial.size == size else f"checked the first {trial.size}"
+        )
+        verdict = "passed" if trial.passed else "refused"
+        print(visible(f"  {what:<24} {verdict:<8} {names}  {_clock(trial.seconds)}"), flush=True)
+
+    def end(self) -> None:
+        """Print how many runs it took."""
+        if self._runs > 1:
+            took = _clock(time.monotonic() - self._began)
+            print(f"{self._runs} runs, {took}; one by one: {self._size} runs")
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:
     """Print what was decided, one of so many, or why nothing was; the exit code."""
     if not decided.problems:
-        for below in decided.below:
-            output.say(args, below)
         output.say(args, decided.report)
         if not args.json and not args.quiet:
             for line in _beside(decided):
                 print(visible(f"  {line}"))
         return 0
     id = decided.report.id if of > 1 else None
+    misused = any(problem.code == UsageError.code for problem in decided.problems)
     for problem in decided.problems:
         if args.json:
             fault = Fault(problem.message, problem.hint or "")
@@ -62,7 +113,7 @@ def report(args: Namespace, decided: Decided, of: int = 1) -> int:
         lines = [f"patchq: {about}{problem.code}: {first}", *(f"  | {text}" for text in more)]
         lines += [f"  {problem.hint}"] if problem.hint else []
         print(*map(visible, lines), sep="\n", file=sys.stderr)
-    return 1
+    return UsageError.exit_status if misused else 1
 
 
 def _beside(decided: Decided) -> Iterator[str]:

@@ -19,6 +19,7 @@ VERBS = {
     "events": "tell of every change of state, as it comes or since an event",
     "review": "look at what waits, and decide, on a page in the browser",
     "accept": "land a proposal on its target",
+    "train": "land what was accepted and waits; the daemon does so by itself",
     "send-back": "ask for changes of a proposal, in words that its agent gets",
     "discard": "take a proposal away; its commit is kept, and `log` tells it",
     "revert": "take a batch that landed back",

@@ -22,7 +22,8 @@ from patchq.gate.git import records
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import PENDING_CONFLICT, Report, waits_for_its_agent
-from patchq.gate.review import comment_file, comparison, decide
+from patchq.gate.review import comment_file, comparison
+from patchq.gate.review.accept import preview
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
 
@@ -120,23 +121,23 @@ class Walk(Struct, frozen=True, dict=True):
             print(visible(report.diff, keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept(report.id, seen=seen)))
+        return self._told(self._decided(Accept((report.id,), seen=seen)))
 
     def land_stack(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept(report.id, stack=True, seen=seen)))
+        return self._told(self._decided(Accept((report.id,), stack=True, seen=seen)))
 
     def land_some(self, report: Report, seen: str) -> bool:
         ids = ", ".join(edit.id for edit in report.edits)
         only = edit_ids(self.ask(visible(f"Which of the edits {ids}? ")))
         if not only:
             return True
-        shown = decide.preview(self.session, report.id, only)
+        shown = preview(self.session, report.id, only)
         if shown.problems:
             return self._told(shown)
         print(visible(shown.report.diff, keep="\n\t").rstrip("\n"))
         if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
             return True
-        return self._told(self._decided(Accept(report.id, tuple(sorted(only)), seen=seen)))
+        return self._told(self._decided(Accept((report.id,), tuple(sorted(only)), seen=seen)))
 
     def ask_for_changes(self, report: Report, seen: str) -> bool:
         print(_HOW)

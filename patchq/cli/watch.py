@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import subprocess
-import sys
 import time
 from argparse import SUPPRESS, Namespace
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output
 from patchq.cli.tenure import Tenure
+from patchq.cli.train import command
 from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
@@ -40,6 +40,7 @@ def run(args: Namespace) -> int:
         opening.gate(args).setup_log(rules.config, args.log)
         return rules
 
+    log = ["--log", str(args.log)] if args.log else []
     tenure = Tenure(args, session, partial(output.log_and_say, args), lasting=True)
     try:
         opening.gate(args).setup_log(session.config, args.log)
@@ -57,6 +58,7 @@ def run(args: Namespace) -> int:
                     tenure.tell,
                     reload,
                     tenure.upkeep,
+                    [*command(args), "train", "--child", *log],
                     tenure.refresh,
                 )
     except Fault as fault:
@@ -73,13 +75,9 @@ def _detach(args: Namespace, session: Session) -> int:
     if owner is not None:
         raise QueueLocked(f"the queue is served already, by process {owner.pid}", "patchq stop")
     log = session.queue_root / "daemon.log"
-    command = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
-    if args.config is not None:
-        command += ["--config", str(args.config.resolve())]
-    command += ["-q"] * args.quiet + ["-v"] * args.verbose
     with log.open("ab") as out:
         child = subprocess.Popen(
-            [*command, "watch", "--log", str(log.resolve())],
+            [*command(args), "watch", "--log", str(log.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

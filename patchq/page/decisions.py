@@ -15,7 +15,7 @@ from patchq.cli import deciding
 from patchq.core.model.values import EditOutcome, Problem
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.session import Session
-from patchq.gate.review import comment_file, decide
+from patchq.gate.review import accept, comment_file
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
 
@@ -102,16 +102,16 @@ def _written(fields: Fields) -> Iterator[str]:
 
 def _accept(session: Session, id: str, fields: Fields) -> FormResult | None:
     only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
-    return _ended(session, Accept(id, only, seen=_seen(fields)))
+    return _ended(session, Accept((id,), only, seen=_seen(fields)))
 
 
 def _accept_stack(session: Session, id: str, fields: Fields) -> FormResult | None:
     # The commit that was looked at has those below it for its history.
-    return _ended(session, Accept(id, stack=True, seen=_seen(fields)))
+    return _ended(session, Accept((id,), stack=True, seen=_seen(fields)))
 
 
 def _choose(session: Session, id: str, fields: Fields) -> FormResult | None:
-    decided = decide.preview(session, id, _edits(fields))
+    decided = accept.preview(session, id, _edits(fields))
     if decided.problems:
         return FormResult(decided.problems)
     edits = tuple(edit for edit in decided.report.edits if edit.state == "applied")

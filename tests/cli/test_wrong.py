@@ -26,7 +26,7 @@ RIGHT = {
     "send-back": "good -m x",
     "wait": "good",
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
-    "instructions": "", "review": "--no-open", "hooks": "list", "config": "check",
+    "instructions": "", "train": "", "review": "--no-open", "hooks": "list", "config": "check",
     "completion": "bash", "cluster": "status", "worker": "",
     "service": "install",
 }  # fmt: skip
@@ -62,6 +62,7 @@ OWN = {
     "formats": "search_replce",
     "instructions": "claude",
     "review": "--port 65536",
+    "train": "--log",
     "hooks": "instal",
     "config": "chek",
     "completion": "bsh",

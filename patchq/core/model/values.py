@@ -347,14 +347,22 @@ class Base(Struct, frozen=True):
 
 
 class HookRun(Struct, frozen=True):
-    """One hook's run: its exit code (128 + n: by signal n; None: its time was over), the seconds
-    that it took, and the end of what it said."""
+    """A hook's run: its exit code, the seconds that it took, and the end of its output.
+
+    An exit of 128 + n is signal n; None: its time was over.  `tree` is what it judged, `tip` where
+    the change stood, and `others` (`with` in reports) the ids that it was joined to.
+    """
 
     id: str
     stage: str
     exit: int | None
     seconds: float
     output: str = ""
+    tree: str | None = None
+    tip: str | None = None
+    others: tuple[str, ...] = field(default=(), name="with")
+    flaky: bool = False
+    """The same hook refused the same tree before."""
 
 
 class Correction(Struct, frozen=True):

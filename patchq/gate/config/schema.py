@@ -132,6 +132,9 @@ class Hook(Section):
         _about("variables that the hook gets from the daemon's environment"),
     ] = ()
     fixes: Annotated[Flag, _about("its changes to files become part of the batch")] = False
+    each: Annotated[
+        Flag, _about("judges every commit by itself, not the joined tree of a train")
+    ] = False
     network: Annotated[Flag | None, _about("default: false before the commit, true after it")] = (
         None
     )
@@ -171,6 +174,19 @@ class Commit(Section):
 
 class Worktree(Section):
     backup: Annotated[Flag, _about("keep a `.bak` copy of files that are updated")] = False
+
+
+class TrainLimits(Section):
+    batches: Annotated[
+        int,
+        _takes("a whole number from 1 to 256", ge=1, le=256),
+        _about("changes that are accepted and checked together, at most"),
+    ] = 256
+    parallel: Annotated[
+        int,
+        _takes("a whole number from 1 to 8", ge=1, le=8),
+        _about("runs of the hooks at a time while a refusal is searched for"),
+    ] = 1
 
 
 class Landing(Section):
@@ -263,6 +279,7 @@ class Config(Section):
     commit: Commit = Commit()
     worktree: Worktree = Worktree()
     landing: Landing = Landing()
+    train: TrainLimits = TrainLimits()
     confirm: Annotated[Flag, _about("ask before each batch; without a terminal: propose")] = False
     llm: Llm = Llm()
     stats: Stats = Stats()

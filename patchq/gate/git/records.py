@@ -1,9 +1,9 @@
 """The names of patchq's own branches and refs, which no other module spells.
 
 A batch's branch is `patchq/<id>`.  Beside it, one ref tells that the batch waits for review
-(`WAITING`), so that a branch which a person deleted is missed, and not taken for a merged one; or
-that it was discarded (`DISCARDED`).  One that landed has no ref: its commit's trailers are the
-record.
+(`WAITING`), so that a branch which a person deleted is missed, and not taken for a merged one;
+that it was accepted and waits for its train (`BOARDED`); or that it was discarded (`DISCARDED`).
+One that landed has no ref: its commit's trailers are the record.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ OWN = "refs/patchq/"
 BRANCHES = "refs/heads/patchq/"
 WAITING = OWN + "waiting/"
 DISCARDED = OWN + "discarded/"
-"""The id follows behind each of these three."""
+BOARDED = OWN + "boarded/"
+"""The id follows behind each of these four."""
 PUBLISHED = OWN + "published/"
 """Behind it the remote and the id: what `hooks/publish` pushed."""
 REMOTES = "refs/remotes/"

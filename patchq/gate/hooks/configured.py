@@ -56,6 +56,8 @@ class Step(Struct, frozen=True):
     digest: str
     """Of everything above: a pass under another configuration is none."""
     fixes: bool = False
+    each: bool = False
+    """It judges every commit, not the joined tree of a train."""
     cache: bool = True
     judge: builtin.Judge | None = None
     """A function to ask in this process instead of starting one."""
@@ -84,6 +86,26 @@ class Steps(Struct, frozen=True):
     checking: tuple[Step, ...] = ()
     after: tuple[Step, ...] = ()
     rejected: tuple[Step, ...] = ()
+
+    @property
+    def each(self) -> tuple[Step, ...]:
+        """Those that check every commit by itself."""
+        return tuple(step for step in self.checking if step.each)
+
+    @property
+    def joined(self) -> tuple[Step, ...]:
+        """Those that check the joined tree of a train."""
+        return tuple(step for step in self.checking if not step.each)
+
+    @property
+    def alone(self) -> Steps:
+        """Those that judge each member of a train by itself."""
+        return replace(self, checking=self.each)
+
+    @property
+    def judges(self) -> Steps:
+        """Those that are functions of this process, and cost nothing."""
+        return Steps(plan=tuple(step for step in self.plan if step.judge is not None))
 
     @property
     def told(self) -> tuple[Step, ...]:
@@ -134,6 +156,7 @@ def _step(hook: Hook) -> Step:
         cares=matcher(hook.files) if hook.files else lambda path: True,
         digest=digest.hexdigest(),
         fixes=hook.fixes,
+        each=hook.each,
         cache=hook.cache,
         judge=judge if hook.stage == "pre-apply" else None,
         visible=hook.visible,
@@ -190,6 +213,7 @@ def _git_steps(hooks: Path) -> list[Step]:
             cares=lambda path: True,
             digest=sha256(file.read_bytes()).hexdigest(),
             fixes=fixes,
+            each=True,
             cache=not fixes,
             git=True,
             hears=_LANDED if stage == "post-commit" else frozenset(),

@@ -106,7 +106,7 @@ class Engine:
                 answer = self._run(step, candidate, stop)
             except OSError as error:
                 raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
-        self.see(step, answer.run, candidate.id)
+        self.see(step, answer.run, candidate.id.rpartition(" ")[2])
         if step.cache and not (answer.problems or answer.fixed or answer.message):
             self._passes.put(key, b"\0".join(changed))
         return answer

@@ -23,7 +23,7 @@ from patchq.gate.hooks.engine import Engine
 from patchq.gate.hooks.verdict import tail
 from patchq.gate.queue.spool import report
 from patchq.gate.report import logs
-from patchq.gate.report.schema import Report, kind_of
+from patchq.gate.report.schema import EventKind, Report, kind_of
 
 _LOG = logging.getLogger("patchq")
 _AT_ONCE = 2
@@ -55,22 +55,22 @@ class Notifier:
         """Have the hooks that hear of such a verdict run soon."""
         for step in steps.told:
             if kind_of(report) in step.hears:
-                self._soon(step, report)
+                self._soon(step, report, kind_of(report))
 
     def follow(self, steps: Steps, before: Report | None, report: Report) -> None:
         """Have the hooks run soon that hear of a rewritten report, or keep in step with it."""
-        kind, last = kind_of(report), before and (before.state, before.commit)
+        kind, last = kind_of(report, before), before and (before.state, before.commit)
         changed = before is None or kind_of(before) != kind
         for step in steps.told:
             moved = step.in_step and last != (report.state, report.commit)
             if moved or (changed and not step.in_step and kind in step.hears):
-                self._soon(step, report)
+                self._soon(step, report, kind)
 
     def runs(self, most: int) -> list[tuple[str, HookRun]]:
         """Take runs that have ended and were not asked for yet, each with its batch's id."""
         return [self._runs.popleft() for _ in range(min(most, len(self._runs)))]
 
-    def _soon(self, step: Step, report: Report) -> None:
+    def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:
         # A hook that keeps in step runs once for all changes of a batch until it begins.
         key = step.id, report.id, None if step.in_step else object()
         kept = report if self._path(report.id) is None else None
@@ -79,7 +79,7 @@ class Notifier:
             self._due[key] = report.state, kept
         if not waits:
             pool = self._pools.setdefault(step.id, ThreadPoolExecutor(_AT_ONCE, "told"))
-            pool.submit(self._run, step, key, kind_of(report) or "")
+            pool.submit(self._run, step, key, kind or "")
 
     def _path(self, id: str) -> Path | None:
         """Return the file of the report, which a queue on PostgreSQL does not have."""

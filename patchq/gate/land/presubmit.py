@@ -1,24 +1,20 @@
-"""Asking the hooks about candidates, many at once, before any of them lands.
+"""Ask the hooks about candidates by themselves, before any of them lands.
 
-Each candidate is built on those before it, and is checked so: the tree that lands is the tree that
-the hooks saw.  When one of them is refused, or changed by a hook that fixes, those that were built
-on it are dropped at once, to be decided again without it; all others keep their verdict.  What a
-hook made of a candidate becomes part of the batch, through the same gate as its edits.
+What a hook made of a candidate becomes part of the change, through the same gate as its edits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import AbstractContextManager
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import EditOutcome, FileChange, Plan, Problem
+from patchq.core.model.values import EditOutcome, FileChange, HookRun, Plan, Problem
 from patchq.core.text import unified
 from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
@@ -28,7 +24,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, logs
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
-    from patchq.gate.hooks.configured import Step
+    from patchq.gate.hooks.configured import Step, Steps
     from patchq.gate.hooks.engine import HookInput
     from patchq.gate.hooks.verdict import Fixed, Verdict
     from patchq.gate.hooks.warm import Objects
@@ -159,115 +155,73 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def group_size(session: Session, usual: int) -> int:
-    """How many batches are decided before they are checked: few, where a check takes its time."""
-    if not session.hooks.parallel:
-        return usual
-    from patchq.gate.hooks.engine import processors
-
-    return 2 * processors()
-
-
-class Presubmit(Struct, frozen=True):
-    """What the hooks leave of a group: the decisions that go on, and those that were built on one
-    which does not land as it was, and are to be decided again."""
-
-    kept: list[Decision]
-    dropped: list[Decision]
-
-
 def check(
-    decisions: Sequence[Decision], session: Session, *, as_it_stands: bool = False
-) -> Presubmit:
-    """Ask the hooks about every commit that is to land, and refuse what they refuse.
+    decisions: Sequence[Decision],
+    session: Session,
+    steps: Steps | None = None,
+    *,
+    as_it_stands: bool = False,
+) -> list[Decision]:
+    """Return the decisions after each commit was shown to the hooks (all) by itself.
 
     `as_it_stands`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
     started.
     """
-    steps = session.hooks
-    asked = {d.candidate.commit: d for d in decisions if d.candidate and d.lands}
+    steps = steps or session.hooks
+    asked = {id(d): d for d in decisions if d.candidate and d.lands}
     if not asked or not steps.before:
-        return Presubmit(list(decisions), [])
-    check = _Check(
-        session,
-        as_it_stands,
-        {d.candidate.commit: d.candidate.parent for d in asked.values() if d.candidate},
-        {commit: Event() for commit in asked},
-    )
+        return list(decisions)
+    each = _Check(session, steps, as_it_stands, Event(), Lock())
     made = (
-        _together(check.one, list(asked.values()), check.stop_all, session.pulse)
+        together(each.one, list(asked.values()), each.stop.set, session.pulse)
         if steps.parallel
-        else list(map(check.one, asked.values()))
+        else list(map(each.one, asked.values()))
     )
-    after = {id(before): now for before, now in zip(asked.values(), made, strict=True)}
-    return Presubmit(
-        [after.get(id(d), d) for d in decisions if d.tip not in check.gone],
-        [d for d in decisions if d.tip in check.gone],
-    )
+    after = dict(zip(asked, made, strict=True))
+    return [after.get(id(decision), decision) for decision in decisions]
 
 
-@dataclass
-class _Check:
-    """One group's check; `stops` has an event for each candidate that is to be dropped."""
+class _Check(Struct, frozen=True):
+    """The hooks' judgement of commits by themselves; `lock` is held by who uses the repository."""
 
     session: Session
+    steps: Steps
     as_it_stands: bool
-    parents: Mapping[str, str]
-    """Of the group's commits, in their order."""
-    stops: Mapping[str, Event]
-    gone: set[str] = field(default_factory=set)
-    """Commits that do not land."""
-    lock: Lock = field(default_factory=Lock)
-    """Held by whoever uses the repository."""
-
-    def stop_all(self) -> None:
-        for stop in self.stops.values():
-            stop.set()
+    stop: Event
+    lock: Lock
 
     def one(self, before: Decision) -> Decision:
-        decision, commit = before, before.commit or ""
+        decision = before
         try:
             with logs.about(before.id):
-                for after in self._asked(before, self.stops[commit]):
+                for after in self._asked(before):
                     decision = after
         except Cancelled:
             return before
         except CannotSign as fault:
-            decision = decision.held(fault.message, fault.hint, fault.code)
+            return decision.held(fault.message, fault.hint, fault.code)
         except ObjectDamaged as damage:
-            decision = decision.damaged(damage)
+            return decision.damaged(damage)
         except Fault:
             raise
         except Exception as error:
-            decision = crashed(decision, error)
-        if decision.commit != commit:
-            self._drop_those_on(commit)
+            return crashed(decision, error)
         return decision
 
-    def _drop_those_on(self, commit: str) -> None:
-        with self.lock:
-            self.gone.add(commit)
-            for other, parent in self.parents.items():
-                if parent in self.gone:
-                    self.gone.add(other)
-                    self.stops[other].set()
-
-    def _asked(self, decision: Decision, stop: Event) -> Iterator[Decision]:
-        """The decision after each round of hooks: those that look at the plan, each that may fix
-        something, and those that check the result."""
-        steps, asked = self.session.hooks, None
+    def _asked(self, decision: Decision) -> Iterator[Decision]:
+        """Yield the decision after each round of hooks: on the plan, fixing, and checking."""
+        steps, asked = self.steps, None
         fixing = (((step,), step) for step in steps.fixing)
         for group, fixer in ((steps.plan, None), *fixing, (steps.checking, None)):
             candidate = decision.candidate
             if candidate is None:
                 return
-            asked = asked or self._candidate(decision, candidate)
-            wanted = [step for step in group if step.git or step.wants(asked.paths)]
-            ask = partial(self._verdict, candidate=asked, stop=stop)
-            verdicts = _together(ask, wanted, stop.set) if wanted else []
-            decision = replace(
-                decision, hooks=(*decision.hooks, *(verdict.run for verdict in verdicts))
-            )
+            if asked is None:
+                with self.lock:
+                    asked = hook_input([decision], self.session, self.lock)
+            verdicts = ask(group, asked, self.session, self.stop)
+            runs = [run_on(verdict.run, [decision]) for verdict in verdicts]
+            decision = replace(decision, hooks=(*decision.hooks, *runs))
             problems = [problem for verdict in verdicts for problem in verdict.problems]
             if problems:
                 decision = decision.with_verdict("rejected", *problems)
@@ -276,14 +230,6 @@ class _Check:
                     decision = self._changed(decision, candidate, fixer, verdicts[0])
                 asked = None
             yield decision
-
-    def _verdict(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        with self.session.doing(candidate.id, "checking", step.id):
-            return self.session.engine().ask(step, candidate, stop)
-
-    def _unwritten(self, commit: str) -> Objects:
-        with self.lock:
-            return self.session.repo.unwritten.needed([commit])
 
     def _changed(
         self, decision: Decision, candidate: CandidateCommit, step: Step, verdict: Verdict
@@ -304,37 +250,69 @@ class _Check:
             return say(decision, candidate, verdict.message, self.session)
         return decision
 
-    def _candidate(self, decision: Decision, candidate: CandidateCommit) -> HookInput:
-        """What the hooks are told."""
-        from patchq.gate.hooks.engine import HookInput
 
-        repo = self.session.repo
-        with self.lock:
-            if repo.promised is not None and self.session.hooks.parallel:
-                repo.promised.complete(candidate.tree)
-            return HookInput(
-                id=decision.id,
-                target=candidate.target,
-                base=candidate.base,
-                parent=candidate.parent,
-                parent_tree=repo.tree(candidate.parent).root,
-                commit=candidate.commit,
-                tree=candidate.tree,
-                paths=candidate.paths,
-                message=repo.message(candidate.commit),
-                plan=_plan(decision, candidate, self.session),
-                lend=partial(self._unwritten, candidate.commit),
-            )
+def ask(
+    steps: Sequence[Step], candidate: HookInput, session: Session, stop: Event
+) -> list[Verdict]:
+    """Return the verdicts of those hooks that want the candidate's files, asked side by side."""
+    wanted = [step for step in steps if step.git or step.wants(candidate.paths)]
+    ids = candidate.id.split()
+    label = " … ".join(dict.fromkeys((ids[0], ids[-1])))
+
+    def verdict(step: Step) -> Verdict:
+        with session.doing(label, "checking", step.id):
+            return session.engine().ask(step, candidate, stop)
+
+    return together(verdict, wanted, stop.set) if wanted else []
 
 
-def _plan(decision: Decision, candidate: CandidateCommit, session: Session) -> dict[str, Any]:
-    """`patchq.plan/1` of a batch, or of a branch which is all that is known of one."""
-    if not decision.edits:
-        changes = session.repo.file_changes(candidate.parent, candidate.commit)
-        decision = replace(
-            decision, edits=tuple(map(_as_edit, changes)), diff=unified.unified(changes)
-        )
-    return document.to_plan(decision.outcome())
+def run_on(run: HookRun, joined: Sequence[Decision]) -> HookRun:
+    """Return the run with the tree that it judged, and the changes that made that."""
+    last = joined[-1]
+    assert last.candidate
+    others = tuple(decision.id for decision in joined[:-1])
+    return replace(run, tree=last.candidate.tree, tip=last.candidate.parent, others=others)
+
+
+def hook_input(
+    joined: Sequence[Decision], session: Session, lock: AbstractContextManager[Any]
+) -> HookInput:
+    """Return what hooks see of changes that were joined: from the first's parent to the last."""
+    from patchq.gate.hooks.engine import HookInput
+
+    chain = [decision.candidate for decision in joined if decision.candidate]
+    repo, first, last = session.repo, chain[0], chain[-1]
+    if repo.promised is not None and session.hooks.parallel:
+        repo.promised.complete(last.tree)
+
+    def lend() -> Objects:
+        with lock:
+            return repo.unwritten.needed([last.commit])
+
+    return HookInput(
+        id=" ".join(decision.id for decision in joined),
+        target=last.target,
+        base=last.base if len(joined) == 1 else first.parent,
+        parent=first.parent,
+        parent_tree=repo.tree(first.parent).root,
+        commit=last.commit,
+        tree=last.tree,
+        paths=tuple(sorted({path for candidate in chain for path in candidate.paths})),
+        message=repo.message(last.commit),
+        plan=_plan(joined, first.parent, last.commit, session),
+        lend=lend,
+    )
+
+
+def _plan(joined: Sequence[Decision], parent: str, commit: str, session: Session) -> dict[str, Any]:
+    """`patchq.plan/1` of a change, of several that were joined, or of a branch."""
+    decision = joined[-1]
+    ids = [one.id for one in joined]
+    if not decision.edits or len(joined) > 1:
+        changes = session.repo.file_changes(parent, commit)
+        edits, diff = tuple(map(_as_edit, changes)), unified.unified(changes)
+        decision = replace(decision, id=" ".join(ids), edits=edits, diff=diff)
+    return {**document.to_plan(decision.outcome()), "batches": ids}
 
 
 def _as_edit(change: FileChange) -> EditOutcome:
@@ -342,14 +320,17 @@ def _as_edit(change: FileChange) -> EditOutcome:
     return EditOutcome(change.path, "git", (0, 0), change.path, op, "applied")
 
 
-def _together(
+def together(
     function: Callable[[T], R],
     items: Sequence[T],
     on_error: Callable[[], None],
     pulse: Callable[[], None] | None = None,
 ) -> list[R]:
-    """The function's results for all items, worked out at the same time.  If one fails, `on_error`
-    has the others end, and what failed first is raised; `pulse` is called each second meanwhile."""
+    """Return the function's results for all items, worked out at the same time.
+
+    If one fails, `on_error` has the others end, and what failed first is raised; `pulse` is called
+    each second meanwhile.
+    """
     if len(items) == 1 and pulse is None:
         return [function(items[0])]
     with ThreadPoolExecutor(len(items)) as pool:

@@ -185,8 +185,24 @@ def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:
         log = f"patchq: {id}: superseded by {new}"
         refs.move(session.repo, records.DISCARDED + id, None, tip, log, session.identity())
         _delete(session, id, tip, log)
-    if waits:
-        refs.delete(session.repo, records.WAITING + id, waits)
+    for mark in (records.BOARDED + id, records.WAITING + id):
+        if at := session.repo.ref_target(mark):
+            refs.delete(session.repo, mark, at)
+
+
+def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
+    """Take the acceptance of a proposal back, for these reasons; return the new report."""
+
+    def change(report: Report) -> Report | None:
+        if report.boarded is None or report.state != "proposed":
+            return None
+        return document.with_problems(replace(report, boarded=None), *problems)
+
+    updated = amend(session, id, change)
+    mark = records.BOARDED + id
+    if at := session.repo.ref_target(mark):
+        refs.delete(session.repo, mark, at)
+    return updated
 
 
 _WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
@@ -282,10 +298,10 @@ def close(
             last, log = tip or report.commit, f"patchq: {id}: {words}"
             refs.move(repo, records.DISCARDED + id, None, last, log, session.identity())
         _delete_own(session, id, tip, state)
-        waits = repo.ref_target(records.WAITING + id)
         updated = _rewritten(session, now, state, why, fields)
-        if waits:
-            refs.delete(repo, records.WAITING + id, waits)
+        for mark in (records.BOARDED + id, records.WAITING + id):
+            if at := repo.ref_target(mark):
+                refs.delete(repo, mark, at)
     return updated
 
 

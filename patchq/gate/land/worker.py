@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic, sleep, thread_time
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -32,6 +33,7 @@ from patchq.gate.land import (
     reports,
 )
 from patchq.gate.land.landing import Publication
+from patchq.gate.land.train import Search, TargetRed
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips, recorded
@@ -46,9 +48,6 @@ _FOLLOW_SECONDS = 1.0
 """How long a group is gathered; and one that a work tree follows, as git reads and writes all of
 the index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait
 for the groups before them."""
-_CHECK_SECONDS = 5.0
-"""The same for one that hooks check: those of a group run at the same time, and of two groups one
-after the other, which takes longer than to decide on the few of a group."""
 _MANY = 64
 _CROWD = 4
 """How many times as long it takes by the clock, at most, where others have the processor: a group
@@ -111,9 +110,14 @@ def _judged(claim: Claim) -> Claim:
 def turn(session: Session, tell: Tell) -> int:
     """Give a verdict to the responses that wait, one group of them; how many there were."""
     claims = session.desk.answered() if session.desk else []
-    claims += session.queue.claim(1 if session.ask else presubmit.group_size(session, GROUP))
+    claims += session.queue.claim(1 if session.ask else _most(session))
     work(claims, session, tell)
     return len(claims)
+
+
+def _most(session: Session) -> int:
+    """Return how many responses share a group: the members of a train, where hooks check one."""
+    return session.config.train.batches if session.hooks.joined else GROUP
 
 
 def look_at_held(session: Session, tell: Tell) -> int:
@@ -134,8 +138,10 @@ def look_at_held(session: Session, tell: Tell) -> int:
     ended += _look_at_unsigned(
         [claim for claim in claims if why[claim.token] == CannotSign.code], session, tell
     )
+    red = [claim for claim in claims if why[claim.token] == TargetRed.code]
+    ended += work([claim for claim in red if _has_moved(claim, session)], session, tell)
     for claim in claims:
-        mending = why[claim.token] not in (None, CannotSign.code, CRASHED)
+        mending = why[claim.token] not in (None, CannotSign.code, CRASHED, TargetRed.code)
         if mending and now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds:
             looked[claim.token] = now
             ended += work([claim], session, tell)
@@ -156,12 +162,25 @@ _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
 """When this process last tried the batches that wait for something to be mended."""
 
 
+def _has_moved(claim: Claim, session: Session) -> bool:
+    """Return true if the target is not the one any more that failed by itself."""
+    report = session.queue.load(claim.id) if claim.id else None
+    tip = session.branches.tip(report.target) if report and report.target else None
+    return bool(report and tip and tip[:12] not in report.problems[-1].message)
+
+
 def _waits_for_mending(claim: Claim, session: Session) -> str | None:
     report = session.queue.load(claim.id) if claim.id else None
     return waits_for_mending(report) if report and report.state == "held" else None
 
 
-_MENDED_BY_SOMEBODY = (ObjectDamaged.code, CannotFollow.code, CRASHED, CannotSign.code)
+_MENDED_BY_SOMEBODY = (
+    ObjectDamaged.code,
+    CannotFollow.code,
+    CRASHED,
+    CannotSign.code,
+    TargetRed.code,
+)
 
 
 def waits_for_mending(report: Report) -> str | None:
@@ -188,19 +207,24 @@ def work(
         with suppress(Unreachable):  # each is held for that
             asking.learn([claim for claim, _ in left], session, choice)
         marks.catch_up(session)
-    most = 1 if session.ask and choice is None else presubmit.group_size(session, GROUP)
+    most = 1 if session.ask and choice is None else _most(session)
     room, many, ended, tries = most, len(left) > _MANY, 0, Counter[str]()
+    rejoined = set[str]()
     while left and not session.stop.is_set:
         if not (choice or left[0][0].choice or session.ask):  # no person waits for it
             _rest(session)
         tips = Tips(session, _unsure.setdefault(session.repo, set()))
         group = _Group(room, many, session)
         ended += _gather(group, left, tips, tries, tell)
-        lost, again, landed = _settle(group.decisions, session, tips, tell)
-        ended += landed
+        settled = _settle(group.decisions, session, tips, tell, rejoined)
+        lost, again = settled.lost, settled.again
+        ended += settled.ended
         tries.update(lost)
+        rejoined |= {decision.claim.token for decision in again}
         often = any(tries[token] > _TRIES // 4 for token in lost)
         room = max(1, len(lost) // 2) if often or len(lost) > _FEW else most
+        if again and not lost:  # the hooks refused one, and those behind it are joined anew
+            room = min(most, 2 * (settled.ended + 1))
         left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
     return ended
 
@@ -228,7 +252,7 @@ class _Group:
         if not self.decisions:
             return False
         slow = self.many or any(one.follows for one in self.decisions)
-        checked = _CHECK_SECONDS if self.session.hooks.parallel else 0.0
+        checked = inf if self.session.hooks.joined else 0.0
         usual = _FOLLOW_SECONDS if slow else _GROUP_SECONDS
         lasts = max(thread_time() - self.worked, (monotonic() - self.clock) / _CROWD)
         return (
@@ -276,7 +300,7 @@ def _gather(
             if decision.state == "held" and claim.held:
                 landing.hold_on(decision, session)
             else:
-                group.decisions.append(decision)
+                group.decisions.append(_checked(decision, session, tips))
         left.popleft()
     return ended
 
@@ -291,36 +315,78 @@ def _decide(claim: Claim, session: Session, tips: Tips, choice: Choice | None) -
         choice = session.ask(claim)
     session.pulse()
     with session.doing(claim.id or stem_id(claim.source.name), "deciding"):
-        decision = process(claim, session, tips, choice or AS_SENT)
+        return process(claim, session, tips, choice or AS_SENT)
+
+
+def _checked(decision: Decision, session: Session, tips: Tips) -> Decision:
+    """Return the decision as those hooks leave it that judge it by itself."""
+    if decision.state == "applied":
+        (decision,) = presubmit.check([decision], session, session.hooks.alone)
     if decision.state == "applied" and decision.candidate:
         tips.move(decision.candidate.target, decision.candidate.commit)
     return decision
 
 
-def _settle(
-    group: Sequence[Decision], session: Session, tips: Tips, tell: Tell
-) -> tuple[list[str], list[Decision], int]:
-    """Have a group checked, and land it.
+class _Settled(Struct):
+    """The end of a group: what to decide again, how many claims ended, and which lost a race."""
 
-    Return the claims (tokens) whose branch was moved by others, all decisions to decide again, and
-    how many claims ended.
-    """
-    checked = presubmit.check(group, session)
-    landed = landing.land(_complete(checked.kept, session), session)
-    if tips.unsure is not None:
-        tips.unsure |= landed.unsure
-    # What moves nothing may be of a batch that came with the push which this one met.
-    idle = [one.decision for one in landed.done if one.decision.candidate is None]
-    stand, ended = _still_open(idle, session, tell)
-    gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
-    done = [one for one in landed.done if one.decision.claim.token not in gone]
-    ended += sum(_publish(run, session, tell) for run in _runs(done))
-    collisions.spread(done, session)
-    moved = {one.claim.token for one in landed.again}
-    dropped = moved | {one.claim.token for one in checked.dropped}
-    again, others = _still_open([it for it in group if it.claim.token in dropped], session, tell)
-    lost = [it.claim.token for it in again if it.claim.token in moved]
-    return lost, again, ended + others
+    again: list[Decision]
+    ended: int
+    lost: list[str]
+    """Tokens of the claims whose branch was moved by others."""
+
+
+def _settle(
+    group: Sequence[Decision], session: Session, tips: Tips, tell: Tell, rejoined: Set[str]
+) -> _Settled:
+    """Have a group checked, and land what passes."""
+    ended, lost = 0, list[str]()
+    open = {decision.claim.token: decision for decision in group}
+    for portion in _cleared(group, session, rejoined):
+        landed = landing.land(_complete(portion, session), session)
+        if tips.unsure is not None:
+            tips.unsure |= landed.unsure
+        # What moves nothing may be of a batch that came with the push which this one met.
+        idle = [one.decision for one in landed.done if one.decision.candidate is None]
+        stand, more = _still_open(idle, session, tell)
+        gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
+        done = [one for one in landed.done if one.decision.claim.token not in gone]
+        ended += more + sum(_publish(run, session, tell) for run in _runs(done))
+        collisions.spread(done, session)
+        for one in portion:
+            del open[one.claim.token]
+        lost += [one.claim.token for one in landed.again]
+        open |= {one.claim.token: one for one in landed.again}
+        if lost:
+            break
+    again, more = _still_open([it for it in group if it.claim.token in open], session, tell)
+    return _Settled(again, ended + more, [it.claim.token for it in again if it.claim.token in lost])
+
+
+def _cleared(
+    group: Sequence[Decision], session: Session, rejoined: Set[str]
+) -> Iterator[list[Decision]]:
+    """Yield what may land of a group, as the hooks clear it; the rest is to be decided again."""
+    chains: dict[str, list[Decision]] = {}
+    for decision in group if session.hooks.joined else ():
+        if decision.state == "applied" and decision.candidate:
+            chains.setdefault(decision.candidate.target, []).append(decision)
+    members = {one.commit for chain in chains.values() for one in chain}
+    # One that a hook's fix made a proposal of was not seen by all hooks.
+    waits = [replace(one, hooks=()) for one in group if one.state == "proposed"]
+    checked = {one.claim.token: one for one in presubmit.check(waits, session)}
+    rest = [checked.get(one.claim.token, one) for one in group if one.commit not in members]
+    if first := [one for one in rest if one.tip not in members]:
+        yield first
+    for chain in chains.values():
+        alone = len(chain) == 1 and chain[0].claim.token not in rejoined
+        left = deque(chain)
+        try:
+            for part in Search(chain, session).cleared(alone=alone):
+                commits = {left.popleft().commit for _ in part} if part[0].lands else set()
+                yield [*part, *(one for one in rest if one.tip in commits)]
+        except TargetRed as red:
+            yield [one.held(red.message, red.hint, red.code) for one in left]
 
 
 def _still_open(

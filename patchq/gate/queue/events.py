@@ -67,13 +67,15 @@ def add(database: Database, batch: str, kind: str) -> None:
     )
 
 
-def add_verdict(database: Database, report: Report, number: int) -> None:
+def add_verdict(
+    database: Database, report: Report, number: int, before: Report | None = None
+) -> None:
     """Add the event that a report tells of, under a number from `event_number`."""
     database.run(
         "insert into events (number, batch, kind, said) values (:number, :batch, :kind, :said)",
         number=number,
         batch=report.id,
-        kind=str(kind_of(report)),
+        kind=str(kind_of(report, before)),
         said=json.dumps(_said(report), separators=(",", ":")),
     )
 

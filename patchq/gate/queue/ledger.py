@@ -389,7 +389,7 @@ class Ledger(KnownBatches, ABC):
             page, event, ended = _encoded(markdown), self._next_event(), state == "ended"
             self._put(number, report=spool.encode(report), page=page)
             if events.differs(before, report):
-                events.add_verdict(self._store, report, event)
+                events.add_verdict(self._store, report, event, before)
             if ended:
                 self._count_report(before, report)
             columns = "change = :event, shown = 0"

@@ -162,6 +162,9 @@ worktree.unseen
 target.moved
     The target moved and the batch cannot follow, or its branch was changed, not by patchq.
     Send the response again, made on the new tip; accept or discard a branch changed by hand.
+target.red
+    The hooks refuse the target's own tree, so no change is to blame.
+    Mend the target; what is accepted, or held for this, goes on by itself once it moves.
 target.busy
     The target is being rebased, merged or the like, keeps moving, or its remote takes nothing.
     Finish or abort that, or mend the remote; the batch then goes on by itself.

@@ -49,6 +49,9 @@ _MOST_CANDIDATES = 200
 _MOST_ENTRIES = 1000
 """More edits, and more problems, than a report has room for."""
 
+_OVER: Mapping[str, None] = {"branch": None, "stands_on": None, "boarded": None}
+"""What a batch has only while it waits."""
+
 T = TypeVar("T")
 P = TypeVar("P", bound=Struct)
 
@@ -140,7 +143,7 @@ def with_state(report: Report, state: State, **changes: Any) -> Report:
     The review branch is gone in every state but `proposed`, unless `branch` says otherwise,
     and with it the proposal below it.
     """
-    later: dict[str, Any] = {} if state == "proposed" else {"branch": None, "stands_on": None}
+    later: dict[str, Any] = {} if state == "proposed" else {**_OVER}
     if state != report.state:
         later |= {"decided": moment(time.time()), "reason": None}
     return fitted(replace(report, **{**later, "state": state, **changes}))

@@ -61,7 +61,7 @@ CHANGES = "review.changes"
 """The code of the warning that a person asks for changes."""
 NotifiedKind = Literal[
     "held", "applied", "proposed", "duplicate", "refused",
-    "changes_requested", "accepted", "discarded", "superseded", "reverted",
+    "changes_requested", "boarded", "left_out", "accepted", "discarded", "superseded", "reverted",
 ]  # fmt: skip
 EventKind = Literal["claimed", NotifiedKind]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -142,6 +142,14 @@ class ReviewEntry(Struct, frozen=True, kw_only=True):
     comments: Sequence[CommentEntry]
 
 
+class BoardedEntry(Struct, frozen=True, kw_only=True):
+    """The acceptance of a proposal that waits for its train: by whom, when, and of which commit."""
+
+    by: str
+    at: Moment
+    commit: str
+
+
 class RetryEntry(Struct, frozen=True, kw_only=True):
     """The text that lets a model send a correct response; the batch that this one tries again."""
 
@@ -189,6 +197,7 @@ class Report(Struct, frozen=True, kw_only=True):
     size: SizeEntry | None
     diff: str
     review: ReviewEntry | None
+    boarded: BoardedEntry | None = None
     retry: RetryEntry
     timings: Mapping[str, float]
 
@@ -213,8 +222,12 @@ def waits_for_its_agent(report: Report) -> bool:
     return report.state == "proposed" and review is not None and review.state == "changes_requested"
 
 
-def kind_of(report: Report) -> EventKind | None:
-    """Return the kind of the event by which a batch came to this state."""
+def kind_of(report: Report, before: Report | None = None) -> EventKind | None:
+    """Return the kind of the event by which a batch came to this state, from the one before."""
+    if report.boarded:
+        return "boarded"
+    if report.state == "proposed" and before and before.boarded:
+        return "left_out"
     if waits_for_its_agent(report):
         return "changes_requested"
     kind = "refused" if report.state == "rejected" else report.state

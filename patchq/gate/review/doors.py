@@ -193,7 +193,7 @@ def _asked(
     )
     with ExitStack() as scratch:
         asking = replace(session, config=config, engine=_engine(session, scratch))
-        (decision,) = presubmit.check([decision], asking, as_it_stands=True).kept
+        (decision,) = presubmit.check([decision], asking, as_it_stands=True)
     errors = [problem for problem in decision.problems if problem.severity == "error"]
     return errors or ([] if decision.lands else list(decision.problems))
 

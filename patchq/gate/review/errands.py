@@ -19,29 +19,50 @@ from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain, problem_entry
 from patchq.gate.report.schema import Report
-from patchq.gate.review import decide, revert, send_back, stacked
+from patchq.gate.review import accept, decide, revert, send_back
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
 
 class Accept(Struct, frozen=True):
-    """Land a proposal: whole, or these of its edits, or all but those; or with what it stands on
-    (`stack`).  `seen` is the commit of its branch that the person has looked at, if that is
-    said, here and below."""
+    """Land proposals of one target as one train; of a single one perhaps chosen edits alone.
+
+    `stack` takes what it is on top of along.  `seen` is the commit of the last one's branch that
+    the person has looked at, here and below.
+    """
 
     verb: ClassVar = "accept"
     ends: ClassVar = "accepted"
-    id: str
+    ids: tuple[str, ...]
     only: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     stack: bool = False
     seen: str | None = None
+    fail_fast: bool = False
+    wait: bool = True
 
-    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        if self.stack:
-            return stacked.accept(session, self.id, self.seen)
+    @property
+    def id(self) -> str:
+        return self.ids[-1]
+
+    def carry_out(
+        self,
+        session: Session,
+        tell: worker.Tell = lambda report: None,
+        watch: accept.Watch = accept.unwatched,
+    ) -> Decided:
         only = None if self.only is None else frozenset(self.only)
-        return decide.accept(session, self.id, only, frozenset(self.without), self.seen)
+        choice = accept.Edits(only, frozenset(self.without))
+        return accept.accept(
+            session,
+            self.ids,
+            choice,
+            seen=self.seen,
+            stack=self.stack,
+            fail_fast=self.fail_fast,
+            wait=self.wait,
+            watch=watch,
+        )
 
 
 class Discard(Struct, frozen=True):
@@ -148,7 +169,7 @@ def _errand(words: Mapping[str, Any]) -> Errand:
     given = {key: value for key, value in words.items() if key != "verb"}
     try:
         kind = next(kind for kind in _ERRANDS if kind.verb == words["verb"])
-        for name in ("only", "without", "comments"):
+        for name in ("ids", "only", "without", "comments"):
             if given.get(name) is not None:
                 given[name] = tuple(given[name])
         if "runs" in given:
@@ -189,12 +210,14 @@ def _refused(fault: Fault) -> Mapping[str, Any]:
 def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
     return {
         "verdicts": plain(verdicts),
-        "report": plain(decided.report),
-        "problems": [plain(problem_entry(problem)) for problem in decided.problems],
-        "back": decided.back,
-        "along": decided.along,
-        "below": plain(decided.below),
+        **_words(decided),
     }
+
+
+def _words(decided: Decided) -> dict[str, Any]:
+    problems = [plain(problem_entry(problem)) for problem in decided.problems]
+    others = [_words(other) for other in decided.others]
+    return {**to_builtins(decided), "problems": problems, "others": others}
 
 
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
@@ -203,14 +226,18 @@ def answered(answer: Mapping[str, Any]) -> ErrandDone:
         if fault["code"] == UsageError.code:
             raise UsageError(fault["message"], fault["hint"])
         raise FarFault(fault)
-    decided = Decided(
-        convert(answer["report"], Report),
+    return ErrandDone(_decided(answer), convert(answer["verdicts"], tuple[Report, ...]))
+
+
+def _decided(words: Mapping[str, Any]) -> Decided:
+    return Decided(
+        convert(words["report"], Report),
         tuple(
             Problem(one["code"], one["message"], one["hint"], severity=one["severity"])
-            for one in answer["problems"]
+            for one in words["problems"]
         ),
-        tuple(answer["back"]),
-        tuple((edit, need) for edit, need in answer["along"]),
-        convert(answer["below"], tuple[Report, ...]),
+        tuple(words["back"]),
+        tuple((edit, need) for edit, need in words["along"]),
+        words["landed"],
+        tuple(map(_decided, words["others"])),
     )
-    return ErrandDone(decided, convert(answer["verdicts"], tuple[Report, ...]))

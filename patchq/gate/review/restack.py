@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Base, Problem, Source, StandsOn
-from patchq.gate.errors import Fault, ObjectDamaged, UsageError
+from patchq.gate.errors import Busy, Fault, ObjectDamaged, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.reffiles import heads
@@ -43,6 +43,7 @@ from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Footing
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.selection import Selection
 from patchq.gate.pipeline.session import Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.report import document
@@ -52,6 +53,7 @@ from patchq.gate.report.schema import (
     PENDING_CONFLICT,
     CommittedReport,
     Report,
+    has_commit,
     waits_for_its_agent,
 )
 from patchq.gate.review import stuck
@@ -74,7 +76,7 @@ class _Looked:
     """What a process has looked at, so that it looks again at what moved and at nothing else."""
 
     marks: dict[str, _Mark] = field(default_factory=dict)
-    """The refs of each proposal, and where its branch is checked out."""
+    """The refs of each proposal, its acceptance, and where its branch is checked out."""
     below: dict[str, _Mark] = field(default_factory=dict)
     """The refs of what each stands on, if that is another one."""
     tips: dict[str, str | None] = field(default_factory=dict)
@@ -111,7 +113,7 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
         for id in todo:
             looked.now.pop(id, None)
             looked.later.pop(id, None)
-        looked.marks |= {id: (commit, commit) for id, commit in moved.items()}
+        looked.marks |= {id: (commit, commit, None) for id, commit in moved.items()}
         if there := board.known(session.repo):
             looked.below |= _below(looked.marks, there, todo)
             looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
@@ -129,11 +131,17 @@ def _look(session: Session) -> _Looked:
     looked = _looked.setdefault(repo, _Looked())
     waits = board.waiting(session)
     branches = session.branches.tips(records.branch("")) if waits else {}
+    boarded = repo.refs(records.BOARDED) if waits else {}
     at: dict[str, list[str]] = {}
     for gitdir, ref in heads(repo.commondir) if waits else ():
         at.setdefault(ref, []).append(str(gitdir))
     marks: dict[str, _Mark] = {
-        id: (mark, branches.get(records.branch(id)), *at.get(records.BRANCHES + id, ()))
+        id: (
+            mark,
+            branches.get(records.branch(id)),
+            boarded.get(records.BOARDED + id),
+            *at.get(records.BRANCHES + id, ()),
+        )
         for id, mark in waits.items()
     }
     there = board.board(session, waits)
@@ -207,23 +215,54 @@ class _Step(Struct, frozen=True):
 
 
 def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, str]:
-    """Make these proposals (all) again on the tips of their targets, or say why that fails; the
-    commits of those that were made again."""
-    steps = []
+    """Make these proposals (all) again on the tips of their targets, or say why that fails.
+
+    Return the commits of those that were made again.  What has boarded belongs to its train.
+    """
+    steps, boarded = [], session.repo.refs(records.BOARDED)
     for report in list(history.waiting(session, ids)):
+        if records.BOARDED + report.id in boarded:
+            continue
         try:
             step = _step(report, session)
         except ObjectDamaged as damage:  # it stays as it is, and is looked at again
             _LOG.warning("%s: %s", report.id, damage.message, extra={"batch": report.id})
             continue
         steps += [step] if step else []
-    if steps:
-        with _staged(steps, session) as values:
-            flush(session)
-            with reports.locked(session):
-                steps = [step for step in steps if _as_before(step, session)]
-                return _carry_out(steps, values, session)
-    return {}
+    return _take(steps, session)
+
+
+def with_edits(
+    session: Session, report: CommittedReport, selected: Selection
+) -> CommittedReport | tuple[Problem, ...]:
+    """Make a proposal anew with these of its edits alone, or return why that cannot be."""
+    footing = depends.footing(session, report)
+    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
+    decision = _decided(report, footing, session, choice)
+    if isinstance(decision, Fault):
+        raise decision
+    if decision.candidate is None:
+        errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+        return errors or decision.problems
+    commit, branch = decision.candidate.commit, report.commit
+    step = _Step(report.id, branch, branch, commit, _made_again(report, decision, commit))
+    if not _take([step], session):
+        raise Busy(f"{report.id} was changed meanwhile", "look at it as it is now, then decide")
+    made = session.queue.load(report.id)
+    assert made
+    assert has_commit(made)
+    return made
+
+
+def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
+    """Carry out the steps of those that nobody touched meanwhile; return their commits."""
+    if not steps:
+        return {}
+    with _staged(steps, session) as values:
+        flush(session)
+        with reports.locked(session):
+            steps = [step for step in steps if _as_before(step, session)]
+            return _carry_out(steps, values, session)
 
 
 def _step(report: CommittedReport, session: Session) -> _Step | None:
@@ -282,18 +321,21 @@ def _stands_on(footing: Footing) -> StandsOn | None:
     return StandsOn(footing.on, footing.commit)
 
 
-def _decided(report: CommittedReport, footing: Footing, session: Session) -> Decision | Fault:
-    """The batch where it is to stand; the fault if the queue does not hold what it was made
-    from."""
+def _decided(
+    report: CommittedReport, footing: Footing, session: Session, choice: Choice | None = None
+) -> Decision | Fault:
+    """Return the change where it is to stand, or the fault if its response is lost.
+
+    The judges in this process are asked; what other hooks said before stays with its tree.
+    """
     try:
-        claim, choice = claim_of(report, session), choice_of(report)
+        claim, choice = claim_of(report, session), choice or choice_of(report)
     except Fault as fault:
         return fault
     decision = process(claim, session, Tips(session), choice)
     if report.stands_on and decision.candidate:
         decision = _on_new_ground(decision, decision.candidate, session)
-    if session.hooks.fixing:  # `accept` asks the others, about the tree that lands
-        (decision,) = presubmit.check([decision], session).kept
+    (decision,) = presubmit.check([decision], session, session.hooks.judges)
     return decision
 
 
@@ -350,6 +392,7 @@ def claim_of(report: Report, session: Session) -> Claim:
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:
     """The report on the batch as it was made again; what came of its delivery stays."""
     again = document.to_json(decision.outcome())
+    new = {run.id for run in again.hooks}
     codes = {problem.code for problem in again.problems}
     codes |= set() if report.mode == "auto" else _LEFT_BEHIND
     kept = [p for p in report.problems if p.code in _KEPT and p.code not in codes]
@@ -363,7 +406,7 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
         edits=again.edits,
         problems=[*again.problems, *kept],
         message=again.message,
-        hooks=again.hooks,
+        hooks=[*(run for run in report.hooks if run.id not in new), *again.hooks],
         size=again.size,
         diff=again.diff,
     )

@@ -49,6 +49,7 @@ def send_back(
 ) -> Decided:
     """Ask for changes of a proposal, by these comments; `by` is who asks, and `seen` the commit of
     the proposal that was looked at, if it may have followed its target meanwhile."""
+    decide.refresh(session)
     report = decide.proposal(session, id)
     shown = seen or report.commit
     if not session.repo.exists(shown):
@@ -64,6 +65,7 @@ def send_back(
         reports.put(session, updated)
         session.queue.sync()
         notes.add(session, updated)
+    reports.unboard(session, id)
     llm = session.config.llm
     if llm.model and llm.auto_retry:
         session.queue.submit(request.write(Request(retries=id)), id + REQUEST)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -28,9 +28,10 @@ from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.queue.inbox import replaced
-from patchq.gate.review import restack
+from patchq.gate.review import accept, restack
 from patchq.gate.review.heads import Heads
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
+from patchq.gate.service.trains import TrainChild
 from patchq.gate.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
@@ -99,9 +100,10 @@ def serve(
     tell: worker.Tell,
     load: Callable[[], GateRules],
     upkeep: Upkeep,
+    train: Sequence[str],
     idle: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work until `control.stop`, with the queue's lock; `idle` is called where nothing is left."""
+    """Work until `control.stop`; `train` lands what is accepted, `idle` is called in pauses."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     keep_heap_small()
@@ -115,8 +117,11 @@ def serve(
     _say_what_is_out_of_reach(session, doorbell.warning)
     upkeep.ready()
     rounds, followers, heads, intake = Rounds(), _Followers(), Heads(), Intake()
-    recovered = False
-    try:
+    trains, recovered = TrainChild(train), False
+    with ExitStack() as ends:
+        for one in (doorbell, desk, trains):
+            ends.callback(one.close)
+        ends.callback(upkeep.manager.stopping)
         while not control.stop:
             upkeep.turn()
             desk.session = session = renewed_session(session, control, upkeep, load)
@@ -127,6 +132,7 @@ def serve(
                 if not recovered:
                     worker.start(session, tell)
                     recovered = True
+                trains.turn(session)
                 heads.turn(session)
                 # What comes while the branches rest lands together.
                 came = not session.branches.rest() and worker.turn(session, tell) > 0
@@ -143,10 +149,6 @@ def serve(
             upkeep.idle()
             pauses = upkeep.pause, followers.pause, heads.pause, session.branches.rest() or inf
             doorbell.wait(min(_pause(session), *pauses))
-    finally:
-        upkeep.manager.stopping()
-        desk.close()
-        doorbell.close()
 
 
 def why_held(session: Session) -> Fault | None:
@@ -315,6 +317,7 @@ def drain(
         worker.start(session, tell)
         Heads().look(session)
         restack.settle(session, rest=False)
+        accept.resume(session)
         quiet_until = monotonic() + session.config.queue.settle_seconds + 1
         while not control.stop:
             progress()

@@ -559,9 +559,8 @@ sys.exit(main(["run"]))
 """
 
 
-@pytest.mark.parametrize("mode", ["review", "auto"])
-def test_candidates_are_checked_at_the_same_time(
-    repo: Path, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+def test_proposals_are_checked_at_the_same_time(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each hook waits until the other one runs, however long it took to decide on the batches."""
     if len(os.sched_getaffinity(0)) < 2:
@@ -569,7 +568,7 @@ def test_candidates_are_checked_at_the_same_time(
     monkeypatch.setenv(NO_SANDBOX, "1")
     both = f"test -e {tmp_path}/r -a -e {tmp_path}/s"
     meet = f"touch {tmp_path}/$PATCHQ_BATCH; until {both}; do sleep .05; done"
-    configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS), mode=mode)
+    configure(repo, hook(meet, timeout_seconds=WAIT_SECONDS))
     drop(repo / ".patchq", {"r.md": EDIT, "s.md": block("b.txt", "b\n", "B\n")})
     subprocess.run([sys.executable, "-c", SLOWLY], cwd=repo, check=True)
     told = [report(repo / ".patchq", id) for id in ("r", "s")]
@@ -634,7 +633,7 @@ def test_a_hook_hears_of_the_events_that_it_names(repo: Path, tmp_path: Path) ->
     heard = Counter(log.read_text().splitlines())
     assert heard == Counter(
         ["proposed x", "held y", "proposed z", "discarded x", "some discarded", "discarded y",
-         "some discarded", "proposed z-2", "superseded z", "accepted z-2",
+         "some discarded", "proposed z-2", "superseded z", "boarded z-2", "accepted z-2",
          *["usual proposed"] * 3, "usual accepted"]
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ edit: elided shrinks dependency confidence secret
 result: syntax
 hook: refused timeout
 worktree: dirty unseen
-target: moved busy
+target: moved red busy
 depends: failed
 review: changes
 llm: not_configured timeout rate_limited server answer

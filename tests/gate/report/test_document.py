@@ -91,6 +91,7 @@ SCHEMA: dict[str, Any] = {
     "size": {"files": int, "added": int, "deleted": int},
     "diff": TEXT,
     "review": {},
+    "boarded": (dict, NONE),
     "retry": {"prompt": (str, NONE), "of": (str, NONE)},
     "timings": {"parse_ms": NUMBER},
 }

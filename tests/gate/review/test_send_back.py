@@ -24,6 +24,7 @@ from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file, decide, from_git, restack
+from patchq.gate.review.accept import accept
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.send_back import MAX_COMMENTS, send_back
 from patchq.gate.service.fsck import batches
@@ -331,7 +332,11 @@ def test_a_refused_answer_leaves_the_question(desk: Desk) -> None:
     assert desk.told("x") == asked
 
 
-@pytest.mark.parametrize("end", [decide.accept, decide.discard])
+def accept_one(session: Session, id: str) -> decide.Decided:
+    return accept(session, [id])
+
+
+@pytest.mark.parametrize("end", [accept_one, decide.discard])
 def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided]) -> None:
     desk.feed(x=change(10))
     desk.ask("x", "a.txt:10: x")

@@ -1,0 +1,661 @@
+"""Accepting proposals: each boards the train of its target, and the train lands by few runs.
+
+The mark `refs/patchq/boarded/<id>` is the decision; it is made before anything lands, and lasts
+until the proposal has landed, was refused, or says something else than the person saw.  Whoever
+starts first goes on from the marks:
+
+    marks | join | hooks | flush | the target | flush | reports, each with its mark
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from time import sleep
+from typing import Any
+from zlib import crc32
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from patchq.core.model.values import Problem
+from patchq.core.text import unified
+from patchq.gate.errors import Fault
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove
+from patchq.gate.git.branches.worktree import results
+from patchq.gate.git.checkout import dirty
+from patchq.gate.git.signing import is_signed
+from patchq.gate.land import landing, presubmit, reports
+from patchq.gate.land.train import Search, Trial
+from patchq.gate.pipeline import depends, history, mode, selection
+from patchq.gate.pipeline.context import flush
+from patchq.gate.pipeline.process import process
+from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.session import Choice, Session, Tips
+from patchq.gate.queue import store
+from patchq.gate.report import document
+from patchq.gate.report.schema import (
+    BoardedEntry,
+    CommittedReport,
+    Report,
+    has_commit,
+    waits_for_its_agent,
+)
+from patchq.gate.review import decide, restack
+from patchq.gate.review.decide import Decided
+
+_TRAINS = 1 << 40
+"""Behind it, the locked bytes of targets whose train runs, as far from those of sessions."""
+_LOOK_SECONDS = 0.2
+_LOG = logging.getLogger("patchq")
+TRIES = 5
+"""Times that a train is joined anew since its target moved, before it is left for later."""
+Watch = Callable[[str, int, Trial], None]
+"""Called after each run of a train's hooks with its target, its length, and the trial."""
+
+
+class Member(Struct, frozen=True):
+    """A proposal of a train: its report, the tip of its branch, and the commit that lands."""
+
+    report: CommittedReport
+    branch: str
+    decision: Decision
+
+    @property
+    def id(self) -> str:
+        return self.report.id
+
+    @property
+    def log(self) -> str:
+        return f"patchq: {self.id}: {self.decision.subject}"
+
+
+# ---------------------------------------------------------------- boarding
+
+
+class Edits(Struct, frozen=True):
+    """The edits of a proposal that a person takes: all of them, if neither is given."""
+
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> bool:
+        return self.only is None and not self.without
+
+
+ALL = Edits()
+
+
+def board(
+    session: Session,
+    ids: Sequence[str],
+    edits: Edits = ALL,
+    seen: str | None = None,
+    *,
+    fail_fast: bool = False,
+) -> tuple[dict[str, Decided], dict[str, Decided]]:
+    """Mark proposals as accepted; return those that board, and those that cannot.
+
+    Of a single one the chosen edits alone may be taken; `seen` is the last one's commit that the
+    person has looked at.
+    """
+    boards: dict[str, Decided] = {}
+    refused: dict[str, Decided] = {}
+    for id in ids:
+        try:
+            decided = _ready(session, id, boards, edits, seen if id == ids[-1] else None)
+        except Fault as fault:
+            report = session.queue.load(id)
+            if len(ids) == 1 or report is None:
+                raise
+            decided = Decided(report, (Problem(fault.code, fault.message, fault.hint),))
+        (refused if decided.problems else boards)[id] = decided
+        if refused and fail_fast:
+            break
+    # From above, so that a crash leaves no lower part of a stack that lands by itself.
+    now = session.clock()
+    changes = {
+        id: partial(_marked, session=session, at=now + number / 1000)
+        for number, id in enumerate(boards)
+    }
+    made = reports.amend_each(session, dict(reversed(changes.items())))
+    for id in boards.keys() - made.keys():
+        raise decide.decided_already(id, "gone")
+    return boards, refused
+
+
+def _marked(report: Report, session: Session, at: float) -> Report | None:
+    """Return the report of a proposal with its acceptance, once its mark is there."""
+    id, who, branch = report.id, session.identity(), session.branches.tip(records.branch(report.id))
+    if report.state != "proposed" or branch is None:
+        raise decide.decided_already(id, report.state)
+    mark = records.BOARDED + id
+    refs.move(session.repo, mark, session.repo.ref_target(mark), branch, f"{id} accepted", who)
+    moment = document.moment(at)
+    assert moment
+    problems = [one for one in report.problems if not one.code.startswith("hook.")]
+    return replace(
+        report, boarded=BoardedEntry(by=who.name, at=moment, commit=branch), problems=problems
+    )
+
+
+def _ready(
+    session: Session, id: str, before: Collection[str], edits: Edits, seen: str | None
+) -> Decided:
+    """Return the proposal with the chosen edits, or why it cannot board behind those `before`."""
+    report = decide.proposal(session, id)
+    _, branch = decide.tips(session, report)
+    if seen not in (None, branch):
+        return Decided(report, (decide.unseen(id),))
+    if problem := _alone(session, report, before):
+        return Decided(report, (problem,))
+    return Decided(report) if edits.all else _with_edits(session, report, branch, edits)
+
+
+def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
+    """Return why the proposal cannot land, since what it stands on has not boarded."""
+    problem = depends.alone(session, report)
+    stack = depends.under(session, report)
+    boarded = {*before, *_boarded(session)}
+    if problem and not stack.why and boarded.issuperset(stack.ids):
+        return None
+    return problem
+
+
+def _with_edits(session: Session, report: CommittedReport, branch: str, edits: Edits) -> Decided:
+    """Make the proposal anew with the chosen edits."""
+    if branch != report.commit:
+        return Decided(report, (_of_a_person(session, report, "only whole branches can land"),))
+    selected = selection.select(report.edits, edits.only, edits.without)
+    before = report.edits
+    made = restack.with_edits(session, report, selected)
+    if isinstance(made, tuple):
+        return Decided(report, made)
+    back = tuple(selection.brought_back(before, made.edits))
+    return Decided(made, back=back, along=tuple(selection.taken_along(before, made.edits)))
+
+
+def _boarded(session: Session) -> list[str]:
+    """Return the ids of all proposals that have boarded."""
+    return [name.removeprefix(records.BOARDED) for name in session.repo.refs(records.BOARDED)]
+
+
+# ---------------------------------------------------------------- the train
+
+
+def unwatched(target: str, size: int, trial: Trial) -> None:
+    """Let a run pass."""
+
+
+def accept(
+    session: Session,
+    ids: Sequence[str],
+    edits: Edits = ALL,
+    *,
+    seen: str | None = None,
+    stack: bool = False,
+    fail_fast: bool = False,
+    wait: bool = True,
+    watch: Watch = unwatched,
+) -> Decided:
+    """Have proposals of one target board, and land their train, unless nobody waits for that.
+
+    Return what became of the last one, with the `others` beside it.  `seen` is the last one's
+    commit that the person has looked at; `stack` takes along what that is on top of.
+    """
+    decide.refresh(session)
+    last = decide.proposal(session, ids[-1]) if stack else None
+    below = depends.under(session, last) if last else depends.Stack()
+    if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
+        return Decided(last, (_sent_back(asked[-1]),))
+    order = list(dict.fromkeys((*reversed(below.ids), *_lower_first(session, ids))))
+    boarded, done = board(session, order, edits, seen, fail_fast=fail_fast)
+    if not wait:
+        done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
+    elif boarded:
+        _landed(session, boarded, done, watch, fail_fast)
+    results = [done[id] for id in order if id in done]
+    own = next((one for one in results if one.report.id == ids[-1]), results[-1])
+    return replace(own, others=tuple(one for one in results if one is not own))
+
+
+def _landed(
+    session: Session,
+    boarded: Mapping[str, Decided],
+    done: dict[str, Decided],
+    watch: Watch,
+    fail_fast: bool,
+) -> None:
+    """Land the train of these, or wait until another process did; `done` gets the outcome."""
+    target = next(iter(boarded.values())).report.target or ""
+    while (ended := run(session, target, boarded, watch, fail_fast=fail_fast)) is None:
+        session.pulse()
+        sleep(_LOOK_SECONDS)
+    for id, before in boarded.items():
+        if decided := ended.get(id) or _elsewhere(session, id, len(boarded) == 1):
+            done[id] = replace(decided, back=before.back, along=before.along)
+
+
+def _elsewhere(session: Session, id: str, alone: bool) -> Decided | None:
+    """Return what another process made of a proposal that had boarded; None if it waits."""
+    report = session.queue.load(id)
+    if report is None or report.boarded:
+        return None
+    if report.state == "accepted":
+        return Decided(report, landed=True)
+    said = [one for one in report.problems if one.code.startswith("hook.")]
+    why = tuple(Problem(one.code, one.message, one.hint) for one in said)
+    over = decide.decided_already(id, report.state)
+    if report.state != "proposed" and alone:
+        raise over
+    return Decided(report, why or (Problem(over.code, over.message, over.hint),))
+
+
+def _lower_first(session: Session, ids: Sequence[str]) -> list[str]:
+    """Return the ids, each behind those that it is on top of."""
+    found = [report for id in ids if (report := session.queue.load(id))]
+    known = [report.id for report in depends.in_order(found)]
+    return [*known, *(id for id in ids if id not in known)]
+
+
+def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
+    """Land what has boarded and nobody lands; return what became of it."""
+    waiting = [report for id in _boarded(session) if (report := session.queue.load(id))]
+    decided: list[Decided] = []
+    for target in dict.fromkeys(report.target for report in waiting if report.target):
+        decided += (run(session, target, (), watch) or {}).values()
+    return decided
+
+
+def run(
+    session: Session,
+    target: str,
+    own: Collection[str],
+    watch: Watch = unwatched,
+    *,
+    fail_fast: bool = False,
+) -> dict[str, Decided] | None:
+    """Land what has boarded for a target; return what became of each, None if another process does.
+
+    With `fail_fast`, the first of `own` that is left out takes the others with it.
+    """
+    try:
+        fd = store.hold(session.queue_root, _TRAINS + crc32(target.encode()))
+    except (BlockingIOError, PermissionError):
+        return None
+    try:
+        train = Train(session, target, watch, own if fail_fast else ())
+        train.run()
+    finally:
+        os.close(fd)
+        if train.landed:
+            let_follow(session)
+    return train.done
+
+
+def let_follow(session: Session) -> None:
+    """Have what else waits follow its target; the next run does what is left."""
+    try:
+        restack.settle(session)
+    except Fault as fault:
+        _LOG.warning("%s; the next `patchq run` has the other proposals follow", fault.message)
+
+
+@dataclass
+class Train:
+    """The proposals that have boarded for a target, until each has landed or was left out."""
+
+    session: Session
+    target: str
+    watch: Watch
+    together: Collection[str] = ()
+    """Those that go on only as long as none of them is left out."""
+    done: dict[str, Decided] = field(default_factory=dict)
+    landed: int = 0
+    lost: int = 0
+    """Times in a row that the target moved meanwhile."""
+
+    def run(self) -> None:
+        """Join, check and land, until nothing waits."""
+        reports.reconcile(self.session, _boarded(self.session))
+        most = window = self.session.config.train.batches
+        waiting = self._waiting()
+        alone = len(waiting) == 1
+        while waiting and self.lost < TRIES:
+            chain, before = self._join(waiting[:window]), self.landed
+            whole = not chain or self._clear(chain, alone)
+            size = self.landed - before
+            window = min(most, max(window, 2 * size) if whole else 2 * (size + 1))
+            waiting = self._waiting()
+
+    def _waiting(self) -> list[CommittedReport]:
+        """Return the reports of those that have boarded, the first accepted first."""
+        session, found = self.session, list[CommittedReport]()
+        for id in _boarded(session):
+            report = session.queue.load(id)
+            if report is None or report.state != "proposed":
+                reports.unboard(session, id)
+            elif has_commit(report) and report.target == self.target and id not in self.done:
+                found.append(report)
+        found.sort(key=lambda report: report.boarded.at.unix if report.boarded else inf)
+        wanted = {report.id: report for report in found}
+        return [wanted[report.id] for report in depends.in_order(found)]
+
+    def _clear(self, chain: list[Member], alone: bool) -> bool:
+        """Land what passes of the chain; True if that is all of it."""
+        watch = partial(self.watch, self.target, len(chain))
+        search, start = Search([one.decision for one in chain], self.session, watch), 0
+        for group in search.cleared(alone=alone):
+            members = [
+                replace(member, decision=decision)
+                for member, decision in zip(chain[start:], group, strict=False)
+            ]
+            start += len(group)
+            if not group[0].lands:
+                self._leave_out(members[0].report, _refusal(members[0]))
+                return False
+            if not self._land(members):
+                self.lost += 1
+                if self.lost == TRIES:
+                    for one in chain:
+                        self.done[one.id] = Decided(one.report, (_moved_on(one.report),))
+                return False
+            self.lost = 0
+        return start == len(chain)
+
+    # ------------------------------------------------------------ joining
+
+    def _join(self, waiting: Sequence[CommittedReport]) -> list[Member]:
+        """Return the members, each built on the one before; others are left out."""
+        tips, chain = Tips(self.session), list[Member]()
+        for report in waiting:
+            found = self._member(report, tips, [one.id for one in chain])
+            if isinstance(found, Member):
+                chain.append(found)
+                tips.move(report.target, found.decision.commit or "")
+            else:
+                self._leave_out(report, found)
+        return chain
+
+    def _member(
+        self, report: CommittedReport, tips: Tips, before: Sequence[str]
+    ) -> Member | tuple[Problem, ...]:
+        """Return the proposal on the end of the chain, or why it cannot be there."""
+        session, id, target = self.session, report.id, report.target
+        tip, branch = tips.of(target), session.branches.tip(records.branch(id))
+        seen = session.repo.ref_target(records.BOARDED + id)
+        if tip is None or branch is None:
+            gone = records.branch(id) if tip else target
+            return (Problem("target.moved", f"the branch {gone} is gone", "see `patchq status`"),)
+        if seen != branch and not (seen and _is_same(session, report, seen, branch)):
+            return (decide.unseen(id),)
+        on = depends.footing(session, report).on
+        if on and on not in before:
+            return (_left_below(id, on),)
+        if doing := session.branches.busy(target):
+            return (_busy(target, doing),)
+        decision = decision_on(session, report, tips, branch)
+        (decision,) = presubmit.check(
+            [decision], session, session.hooks.alone, as_it_stands=not decision.choice.accepted
+        )
+        if decision.candidate is None:
+            return _errors(decision) or (_is_there(id, target),)
+        ahead = session.branches.tip(target) or tip
+        return left_behind(session, id, ahead, decision.candidate) or Member(
+            report, branch, decision
+        )
+
+    # ------------------------------------------------------------ what becomes of them
+
+    def _land(self, members: Sequence[Member]) -> bool:
+        """Move the target over the members; False if it, or one of their branches, has moved."""
+        session, last, who = self.session, members[-1], self.session.identity()
+        first = members[0].decision.candidate
+        assert first
+        assert last.decision.candidate
+        value = refs.stage(session.repo, last.decision.candidate.commit)
+        try:
+            flush(session)
+            with reports.locked(session):
+                if not all(map(self._is_as_before, members)):
+                    return False
+                go = [
+                    BranchMove(records.branch(one.id), one.branch, None, one.log, who)
+                    for one in members
+                ]
+                through = [(one.decision.commit or "", one.log) for one in members[:-1]]
+                target, tip = last.report.target, first.parent
+                if not landing.move_target(session, target, tip, value, last.log, go, through):
+                    return False
+        finally:
+            value.drop()
+        flush(session)
+        for one in members:
+            self._close(one)
+        return True
+
+    def _is_as_before(self, member: Member) -> bool:
+        """Return True if nobody decided on the proposal, or touched its branch, meanwhile."""
+        session, id = self.session, member.id
+        report = session.queue.load(id)
+        return (
+            report is not None
+            and report.state == "proposed"
+            and session.branches.tip(records.branch(id)) == member.branch
+            and session.repo.ref_target(records.BOARDED + id) is not None
+        )
+
+    def _close(self, member: Member) -> None:
+        changes = changes_of(self.session, member)
+        made = reports.close(self.session, member.report, "accepted", member.branch, "", **changes)
+        self.landed += 1
+        self.done[member.id] = Decided(made, landed=True)
+
+    def _leave_out(self, report: CommittedReport, problems: tuple[Problem, ...]) -> None:
+        """Take a proposal out of the train; what hooks said against it goes into its report."""
+        said = [problem for problem in problems if problem.code.startswith("hook.")]
+        kept = [replace(problem, severity="warning") for problem in said]
+        now = reports.unboard(self.session, report.id, *kept)
+        self.done[report.id] = Decided(now or report, problems)
+        if report.id in self.together:
+            for id in set(self.together) - self.done.keys():
+                reports.unboard(self.session, id)
+
+
+# ---------------------------------------------------------------- one proposal
+
+
+def decision_on(
+    session: Session, report: CommittedReport, tips: Tips, branch: str, choice: Choice | None = None
+) -> Decision:
+    """Return the decision to land: the branch as it stands, or the change made again."""
+    tip = tips.of(report.target) or ""
+    if choice is None and _stands(session, report, tip, branch):
+        return _as_it_stands(session, report, tip, branch)
+    if branch != report.commit:
+        problem = _of_a_person(session, report, f"{report.target} moved")
+        return _as_it_stands(session, report, tip, branch).with_verdict("rejected", problem)
+    choice = choice or restack.choice_of(report)
+    choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
+    return process(restack.claim_of(report, session), session, tips, choice)
+
+
+def _stands(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
+    """Return True if the branch, which ends at `branch`, can land on `tip` as it stands."""
+    repo = session.repo
+    if branch != report.commit:
+        return repo.is_ancestor(tip, branch)
+    # One from before commits were to be signed is made again, and gets its signature.
+    ready = is_signed(repo.raw(branch)) or not session.signer.wanted
+    fixing = {step.id for step in session.hooks.fixing}
+    fixed = all(run.tip == tip for run in report.hooks if run.id in fixing)
+    return ready and fixed and repo.parents(branch) == (tip,)
+
+
+def _as_it_stands(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
+    """Return the landing of what a branch has on top of `tip`."""
+    repo, claim = session.repo, restack.claim_of(report, session)
+    candidate = CandidateCommit(
+        target=report.target,
+        parent=tip,
+        base=tip,
+        commit=branch,
+        tree=repo.tree(branch).root,
+        paths=tuple(sorted(repo.changes(tip, branch))),
+    )
+    return Decision(
+        source=claim.source,
+        claim=claim,
+        choice=Choice(),
+        id=report.id,
+        mode=session.config.mode,
+        state="applied",
+        target=report.target,
+        tip=tip,
+        candidate=candidate,
+        subject=repo.message(branch).split("\n", 1)[0],
+    )
+
+
+def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
+    """Return what `accept` of these edits would land now; nothing is written, no hook runs."""
+    decide.refresh(session, decides=False)
+    report = decide.waits(session, id)
+    _, branch = decide.tips(session, report)
+    if branch != report.commit:
+        return Decided(report, (_of_a_person(session, report, "only whole branches can land"),))
+    selected = selection.select(report.edits, only, frozenset())
+    choice = replace(restack.choice_of(report), edits=selected.taken, left=selected.left)
+    decision = decision_on(session, report, Tips(session), branch, choice)
+    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+    if errors or decision.candidate is None:
+        return Decided(report, errors or _errors(decision) or (_is_there(id, report.target),))
+    made = document.to_json(decision.outcome())
+    return Decided(
+        replace(report, edits=made.edits, diff=made.diff),
+        back=tuple(selection.brought_back(report.edits, made.edits)),
+        along=tuple(selection.taken_along(report.edits, made.edits)),
+    )
+
+
+def changes_of(session: Session, member: Member) -> dict[str, Any]:
+    """Return what the report says otherwise, once the member has landed."""
+    before, decision, branch = member.report, member.decision, member.branch
+    candidate = decision.candidate
+    assert candidate
+    hooks = list(decision.hooks) or before.hooks
+    landed: dict[str, Any] = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
+    if branch != before.commit:  # a person changed it
+        return {**landed, **history.as_changed(session, before, branch)}
+    if candidate.commit == branch:
+        return landed
+    made = document.to_json(decision.outcome())
+    return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}
+
+
+def left_behind(
+    session: Session, id: str, tip: str, candidate: CandidateCommit
+) -> tuple[Problem, ...]:
+    """Return what keeps a work tree that has the target checked out from following."""
+    where, changed = session.branches.checkouts(candidate.target), candidate.paths
+    wanted = results(session.repo.changes(tip, candidate.commit)) if where else None
+    again = f"run `patchq accept {id}` again"
+    left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
+    if left:
+        return tuple(replace(problem, severity="error") for problem in left)
+    paths = [path for at in where for path in dirty(at, tip, changed, wanted)]
+    problem = Problem(
+        "worktree.dirty",
+        "the work tree has uncommitted changes in " + ", ".join(paths),
+        f"commit or stash them, then {again}",
+        path=next(iter(paths), None),
+    )
+    return (problem,) if paths else ()
+
+
+def _is_same(session: Session, report: CommittedReport, seen: str, branch: str) -> bool:
+    """Return True if patchq has rebuilt what was seen, and the change is the same."""
+    own = branch == report.commit
+    return own and _content(session, seen) == _content(session, branch)
+
+
+def _content(session: Session, commit: str) -> tuple[str, ...]:
+    """Return the change of a commit, without the lines at which it stands."""
+    parents = session.repo.parents(commit)
+    lines = unified.unified(session.repo.file_changes(parents[0], commit)).splitlines(keepends=True)
+    return tuple("@@" if line.startswith("@@ ") else line for line in lines)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _errors(decision: Decision) -> tuple[Problem, ...]:
+    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
+    return errors or decision.problems
+
+
+def _refusal(member: Member) -> tuple[Problem, ...]:
+    """Return what the hooks have against a member, with where it passed by itself."""
+    problems, target = _errors(member.decision), member.report.target
+    refused = {run.id for run in member.decision.hooks if run.exit != 0}
+    passed = [run for run in member.report.hooks if run.id in refused and run.exit == 0 and run.tip]
+    if not passed or not member.decision.hooks[-1].others:
+        return problems
+    alone = f" (it passed by itself on {target} {(passed[0].tip or '')[:7]})"
+    return tuple(_with_words(problem, alone) for problem in problems)
+
+
+def _with_words(problem: Problem, words: str) -> Problem:
+    first, *rest = problem.message.split("\n")
+    return replace(problem, message="\n".join((first + words, *rest)))
+
+
+def _moved_on(report: CommittedReport) -> Problem:
+    return Problem(
+        "target.moved",
+        f"{report.target} moved {TRIES} times while the change was to land",
+        f"run `patchq accept {report.id}` again",
+    )
+
+
+def _left_below(id: str, on: str) -> Problem:
+    return Problem("depends.failed", f"{id} is on top of {on}, which was left out", None)
+
+
+def _sent_back(id: str) -> Problem:
+    return Problem(
+        "review.changes",
+        f"a person asked for changes of {id}, which it is on top of, and no answer has come",
+        f"`patchq accept {id}` lands that one as it is, if you want it so",
+    )
+
+
+def _busy(target: str, doing: str) -> Problem:
+    return Problem(
+        "target.busy",
+        f"a work tree is {doing} {target}",
+        f"finish or abort that, then accept again ({target} must not move meanwhile)",
+    )
+
+
+def _is_there(id: str, target: str) -> Problem:
+    return Problem(
+        "match.identical",
+        f"all that {id} changes is on {target} already",
+        f"nothing is left to land: `patchq discard {id}`",
+    )
+
+
+def _of_a_person(session: Session, report: CommittedReport, why: str) -> Problem:
+    branch = records.branch(report.id)
+    return Problem(
+        "target.moved",
+        f"{branch} holds commits of a person, and {why}",
+        f"merge or rebase the branch by hand: git merge {session.branches.name(branch)}",
+    )
