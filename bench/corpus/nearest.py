@@ -28,11 +28,10 @@ from bench.corpus.cases import Case, read_cases
 from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.ops import PatchHunk, Replace, ReplaceText, halves
-from patchq.core.resolve.effort import Effort
 from patchq.core.resolve.ladder import Missed, resolve
+from patchq.core.resolve.levels import LEVELS, Lines, lines_of, stripped
 from patchq.core.resolve.match import Hints, match
-from patchq.core.resolve.nearest import nearest_places
-from patchq.core.resolve.readings import RUNGS, Lines, lines_of, stripped
+from patchq.core.resolve.nearest import Effort, nearest_places
 from patchq.core.text.lines import Text
 
 Way = Callable[[Text, Lines], list[int]]
@@ -75,7 +74,7 @@ def certain(cases: Sequence[Case]) -> tuple[list[Placed], list[Placed]]:
             if not old.strip() or (isinstance(op, ReplaceText) and "\n" not in old):
                 continue
             there = texts.setdefault(data, Text(data))
-            found, key = match(there, op, Hints(RUNGS, edit.path)), (edit.path, there, old)
+            found, key = match(there, op, Hints(LEVELS, edit.path)), (edit.path, there, old)
             if isinstance(found, Missed):
                 missed |= {key: new} if found.why == "none" else {}
             elif key not in placed and any(stripped(there.contents[found.start : found.end])):
@@ -157,7 +156,7 @@ def damaged(quotes: Sequence[Placed]) -> Iterator[tuple[str, Placed]]:
         for name, damage in DAMAGES.items():
             quote = damage(one.quote, random.Random(f"{one.name} {name}"))
             half = b"".join(line + b"\n" for line in quote).decode(errors="surrogateescape")
-            found = resolve(one.text, Replace(half, "new\n"), RUNGS)
+            found = resolve(one.text, Replace(half, "new\n"), LEVELS)
             if isinstance(found, Missed) and found.why == "none":
                 yield name, Placed(one.name, one.text, quote, one.start, one.end)
 

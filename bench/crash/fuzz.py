@@ -29,9 +29,9 @@ from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry, Envelope, Parsed, Plan
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
 
-RULES = PlanRules(RUNGS, lambda path: None, 4 << 20)
+RULES = PlanRules(LEVELS, lambda path: None, 4 << 20)
 HANG_SECONDS = 10
 MOST_FILES, MOST_BYTES, MOST_RESPONSE = 300, 40_000, 200_000
 SAMPLES = {

@@ -25,9 +25,9 @@ from patchq.core.model.ops import InContext, Occurrences, Op, PatchHunk, Replace
 from patchq.core.model.values import Edit, Entry
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
 
-RULES = PlanRules(RUNGS, lambda path: None, 64 << 20)
+RULES = PlanRules(LEVELS, lambda path: None, 64 << 20)
 PATH = "src/big.py"
 PARTS = ("realistic", "grammars", "matching")
 

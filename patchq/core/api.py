@@ -29,7 +29,7 @@ from patchq.core.model.values import (
     Problem,
 )
 from patchq.core.plan import batch, links, syntax, targets
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
 from patchq.core.text import retry, unified
 
 
@@ -39,7 +39,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     Raises `ValueError` for a value that means nothing.
     """
 
-    levels: tuple[str, ...] = RUNGS
+    levels: tuple[str, ...] = LEVELS
     """How a quote may differ from the file, in the order in which that is tried."""
     deny: Callable[[str], str | None] = deny_secrets
     """Returns the reason why a path may not be changed, or None where it may be."""
@@ -55,10 +55,10 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Refuse a file that no longer parses, where it did before."""
 
     def __post_init__(self) -> None:
-        unknown = [level for level in self.levels if level not in RUNGS]
+        unknown = [level for level in self.levels if level not in LEVELS]
         if unknown or self.levels[:1] != ("exact",):
             raise ValueError(
-                f"levels: expected 'exact', and then any of {', '.join(RUNGS[1:])}; "
+                f"levels: expected 'exact', and then any of {', '.join(LEVELS[1:])}; "
                 f"got {self.levels!r}"
             )
         for name in ("min_kept", "min_confidence"):
@@ -209,7 +209,7 @@ def _planned(parsed: Parsed, tree: MappedTree, rules: Rules, exact_base: bool) -
 def _limits(rules: Rules) -> targets.PlanRules:
     """Return the rules as planning takes them."""
     return targets.PlanRules(
-        rungs=tuple(level for level in RUNGS if level in rules.levels),
+        levels=tuple(level for level in LEVELS if level in rules.levels),
         denied=rules.deny,
         file_bytes=rules.max_file_bytes,
         elision=rules.elision,

@@ -9,9 +9,9 @@ from patchq.core.model.ops import Op, Replace
 from patchq.core.model.values import Edit, Entry, EntryKind, Plan
 from patchq.core.plan import batch as apply
 from patchq.core.plan.targets import PlanRules
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
 
-RULES = PlanRules(rungs=RUNGS, denied=lambda path: None, file_bytes=1 << 20)
+RULES = PlanRules(levels=LEVELS, denied=lambda path: None, file_bytes=1 << 20)
 PATH = "f.txt"
 
 

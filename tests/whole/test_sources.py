@@ -16,7 +16,7 @@ from patchq.core.formats import find_replace
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Edit, Envelope, Plan, Problem
 from patchq.core.plan import batch
-from patchq.core.resolve.readings import unescape
+from patchq.core.resolve.levels import unescape
 from patchq.llm.corrections import NEW, OLD
 from patchq.llm.prompts import ShownFile, Task, build, is_large_file
 from tests.helpers.chat_server import serving

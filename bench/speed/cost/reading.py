@@ -20,7 +20,7 @@ from patchq.core.model.values import Entry
 from patchq.gate.pipeline.process import collected_later
 from patchq.core.plan import batch
 from patchq.core.plan.targets import PlanRules
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
 
 path, response, file = sys.argv[1], *(Path(name).read_bytes() for name in sys.argv[2:4])
 tree = SimpleNamespace(
@@ -30,7 +30,7 @@ tree = SimpleNamespace(
     paths=lambda: iter((path,)),
     filtered=lambda name: None,
 )
-rules, times = PlanRules(RUNGS, lambda name: None, 64 << 20), []
+rules, times = PlanRules(LEVELS, lambda name: None, 64 << 20), []
 for _ in range(7):
     began = time.process_time()
     with collected_later():

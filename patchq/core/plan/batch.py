@@ -37,17 +37,16 @@ from patchq.core.model.values import (  # fmt: skip
     Tree,
     refusal,
 )
-from patchq.core.plan import conflicts, elision, guards, selection
+from patchq.core.plan import files, guards, selection
 from patchq.core.plan.edited_text import changed_ranges
 from patchq.core.plan.file_operations import FileOperations
 from patchq.core.plan.files import File, Files, clash, collision, outcome
 from patchq.core.plan.readings import BatchReading, Order, may_follow, means_all, meant
 from patchq.core.plan.targets import EditRefused, PlanRules, check_text
 from patchq.core.resolve import hunks, refusals
-from patchq.core.resolve.effort import Effort
-from patchq.core.resolve.elsewhere import Elsewhere, Sweep
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import Hints, PartOp, match, present
+from patchq.core.resolve.nearest import Effort, Elsewhere, Sweep
 from patchq.core.text.lines import Text
 
 _MOST_SUGGESTED = 50
@@ -131,8 +130,8 @@ class _Batch:
             outcomes = [self._told(outcome) for outcome in outcomes]
         changes = tuple(self.files.changes())
         errors = list(cascade.errors)
-        errors += [] if errors else conflicts.void(outcomes, changes)
-        errors += conflicts.there_already(outcomes, changes, declared=self.declared)
+        errors += [] if errors else files.void(outcomes, changes)
+        errors += files.there_already(outcomes, changes, declared=self.declared)
         errors += guards.shown(self.edits, outcomes, self.files.tree)
         if errors:
             outcomes = [replace(o, state="ready") if o.state == "applied" else o for o in outcomes]
@@ -165,7 +164,7 @@ class _Batch:
                 self.unmade.update({path: error for path in paths if path not in self.unmade})
             if cause is None:
                 raise
-            raise conflicts.unmade(edit, cause, refused.problem) from None
+            raise files.unmade(edit, cause, refused.problem) from None
 
     def _edit(self, edit: Edit) -> EditOutcome:
         """Return what becomes of one edit; one of a whole file counts once.
@@ -208,7 +207,7 @@ class _Batch:
         self._check_file(edit, file)
         hints = self.hints.get(edit.path)
         if hints is None:
-            hints = Hints(self.rules.rungs, edit.path, self._lines_hold)
+            hints = Hints(self.rules.levels, edit.path, self._lines_hold)
             self.hints[edit.path] = hints
         if file.stated_by is None:
             found = self._on_base(edit, op, file, hints)
@@ -242,23 +241,23 @@ class _Batch:
         if "edited" not in file.by:
             check_text(edit.path, file.text.data, self.rules)
             file.by["edited"] = edit.id
-        elision.check_lines(edit, self.rules, file.text)
+        guards.check_elision(edit, self.rules, file.text)
 
     def _file(self, edit: Edit, op: PartOp) -> File:
         """The file that an edit means; raises `EditRefused`."""
-        files = self.files.named(edit.path)
-        if len(files) == 1 or edit.format == DIFF:
-            return files[0]
-        hints = Hints(self.rules.rungs, edit.path)
+        named = self.files.named(edit.path)
+        if len(named) == 1 or edit.format == DIFF:
+            return named[0]
+        hints = Hints(self.rules.levels, edit.path)
 
         def stands(file: File) -> bool:
             found = (match(text, op, hints) for text in {file.text, file.now()})
             return any(isinstance(one, Found) or one.why != "none" for one in found)
 
-        standing = [file for file in files if stands(file)]
+        standing = [file for file in named if stands(file)]
         if len(standing) > 1:
-            raise conflicts.in_both(edit, standing[1], self.files.renamed.get(edit.path))
-        return (standing or files)[0]
+            raise files.in_both(edit, standing[1], self.files.renamed.get(edit.path))
+        return (standing or named)[0]
 
     def _in_sequence(
         self, edit: Edit, op: PartOp, file: File, base: Found | Missed, hints: Hints
@@ -280,8 +279,8 @@ class _Batch:
         if isinstance(now, Missed) or now.already:
             return None
         writer = file.edited.last_writer(*text.span(now.start, now.end))
-        asserts = isinstance(base, Found) and base.rung == now.rung and not now.hunks
-        literal = edit.called and now.rung == "exact" and not self._keeps_places(op, file, base)
+        asserts = isinstance(base, Found) and base.level == now.level and not now.hunks
+        literal = edit.called and now.level == "exact" and not self._keeps_places(op, file, base)
         if not (writer or asserts or literal):
             return None
         self.followed[edit.id] = writer or file.edits[-1]
@@ -309,7 +308,7 @@ class _Batch:
             except EditRefused:
                 return False
             ops = [op for _, op in section]
-            found = hunks.resolve(text, ops, self.rules.rungs)
+            found = hunks.resolve(text, ops, self.rules.levels)
             for (_, op), one, lines in zip(section, found, hunks.stated(ops), strict=True):
                 if op.old and lines and isinstance(one, Found) and one.start + 1 not in lines:
                     return False
@@ -323,7 +322,7 @@ class _Batch:
         if key not in self.in_order:
             section = self.sections[_section(edit)]
             ops = [op for _, op in section]
-            found = hunks.resolve(file.text, ops, hints.rungs, lines_hold=hints.lines_hold)
+            found = hunks.resolve(file.text, ops, hints.levels, lines_hold=hints.lines_hold)
             self.in_order.update(
                 ((id(one), id(file.text)), place)
                 for (one, _), place in zip(section, found, strict=True)
@@ -340,7 +339,7 @@ class _Batch:
             return _placed(edit, found, on_base, "already_applied")
         changes = found.hunks
         guards.check_encoding(edit, text, changes)
-        elision.check_changes(edit, self.rules, text, changes)
+        guards.check_elided_changes(edit, self.rules, text, changes)
         if isinstance(edit.op, PatchHunk) and _reaches_end(text, edit.op, found):
             file.final_newline = edit.op.final_newline
         file.edits.append(edit.id)
@@ -366,9 +365,9 @@ class _Batch:
             return outcome(edit, "skipped", backed)
         old, new = halves(edit.op)
         if old == new and (patch := file.edited.changed(*file.text.span(found.start, found.end))):
-            raise conflicts.contradiction(edit, file, found, patch)
+            raise files.contradiction(edit, file, found, patch)
         if other := file.edited.add(changed_ranges(edit, found, self.meaning[id(edit)])):
-            raise conflicts.overlap(edit, file, found, other)
+            raise files.overlap(edit, file, found, other)
         file.said.add(self.meaning[id(edit)])
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
@@ -386,7 +385,7 @@ class _Batch:
         scene = refusals.Scene(
             edit.path,
             text,
-            self.rules.rungs,
+            self.rules.levels,
             self.effort,
             search if self.missed <= _MOST_THOROUGH else None,
             earlier=text is not file.text or file.stated_by is not None,
@@ -398,7 +397,7 @@ def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied
     """An edit that counts, or is there already, where it was found; only lines of the base are
     told."""
     lines = (found.start + 1, found.end) if on_base else None
-    return outcome(edit, state, match=found.rung, lines=lines)
+    return outcome(edit, state, match=found.level, lines=lines)
 
 
 def _section(edit: Edit) -> object:

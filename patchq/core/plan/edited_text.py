@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import chain
 from operator import attrgetter
 
 from msgspec import Struct
@@ -66,28 +66,23 @@ def changed_ranges(edit: Edit, found: Found, meaning: object) -> list[ChangedRan
 
 
 class Patch(Struct, frozen=True):
-    """Replacement of the bytes `start:end` of the base by `size` others, and the edits behind it.
-
-    `new` are these bytes; of a folded one, the first two and the last, as the text has the others.
-    """
+    """Replacement of the bytes `start:end` of the base by `new`, and the edits behind it."""
 
     start: int
     end: int
-    size: int
     new: bytes
     edits: tuple[str, ...]
-    folded: bool = False
 
     @property
     def growth(self) -> int:
         """The bytes that it writes, less those that it takes."""
-        return self.size - (self.end - self.start)
+        return len(self.new) - (self.end - self.start)
 
     def changes_line(self, text: Text, start: int, end: int) -> bool:
         """Return whether it changes, takes or splits one of the lines `start:end` of the base."""
         if self.start < self.end:
             return self.start < end and start < self.end
-        if not start <= self.start <= end or not self.size:
+        if not start <= self.start <= end or not self.new:
             return False
         if _begins_line(text, self.start):
             return not self.new.endswith(b"\n") and self.start < end
@@ -101,7 +96,8 @@ class EditedText:
     def __init__(self, text: Text) -> None:
         self.text = text
         """The base."""
-        self._base = self._now = Text(text.whole)
+        self._base = Text(text.whole)
+        self._now: Text | None = None
         self._ranges: list[ChangedRange] = []
         """In the order of their starts."""
         self._starts: list[int] = []
@@ -110,8 +106,6 @@ class EditedText:
         self._patches: list[Patch] = []
         self._begins: list[int] = []
         """The offsets of the first patches in the text as it stands."""
-        self._later: list[Patch] = []
-        """The patches that `_now` lacks."""
         self._new_lines: set[bytes] = set()
         """The lines that whole-line patches wrote, without blanks round them."""
         self._unread: list[Hunk] = []
@@ -128,27 +122,9 @@ class EditedText:
 
     def now(self) -> Text:
         """Return the text as the edits so far leave it."""
-        if self.is_bare:
-            return self.text
-        grown, hunks = 0, []
-        for at in sorted(map(self._index, self._later)):
-            patch, begin = self._patches[at], self._begin(at) - grown
-            hunks.append(Hunk(begin, begin + patch.end - patch.start, patch.new))
-            grown += patch.growth
-        self._later.clear()
-        if hunks:
-            self._replace(hunks)
+        if self._now is None:
+            self._now = self.text if self.is_bare else Text(self.data())
         return self._now
-
-    def _replace(self, hunks: Iterable[Hunk]) -> None:
-        """Make replacements, which are in order, of the text as it stands."""
-        self._now = Text(replaced(self._now.data, hunks, 0, self._now.size))
-
-    def _index(self, patch: Patch) -> int:
-        at = bisect_right(self._patches, _SPAN(patch), key=_SPAN) - 1
-        while self._patches[at] is not patch:
-            at -= 1
-        return at
 
     def data(self) -> bytes:
         """Return the bytes as the edits so far leave them, the last line ended."""
@@ -156,12 +132,7 @@ class EditedText:
 
     def hunks(self) -> Iterator[Hunk]:
         """Yield the replacements, in the base's bytes and in order."""
-        for at, patch in enumerate(self._patches):
-            yield Hunk(patch.start, patch.end, self._bytes(at))
-
-    def _bytes(self, at: int) -> bytes:
-        patch = self._patches[at]
-        return self.now().part(self._begin(at), self._end(at)) if patch.folded else patch.new
+        return (Hunk(patch.start, patch.end, patch.new) for patch in self._patches)
 
     # ------------------------------------------------------------ edits of the base
 
@@ -178,12 +149,12 @@ class EditedText:
         for claim, hunks in additions:
             self._occupy(claim)
             for hunk in hunks:
-                patch = Patch(hunk.start, hunk.end, len(hunk.new), hunk.new, (claim.edit,))
+                patch = Patch(hunk.start, hunk.end, hunk.new, (claim.edit,))
                 at = len(self._patches)
                 if at and self._patches[-1].end >= hunk.start:
                     at = bisect_right(self._patches, (hunk.start, hunk.end), key=_SPAN)
                 self._put(at, at, patch)
-                self._later.append(patch)
+                self._now = None
                 self._unread.append(hunk)
                 self._latest[claim.edit] = None
         return None
@@ -240,7 +211,7 @@ class EditedText:
             return None
         first = bisect_left(self._patches, point, key=_SPAN)
         last = bisect_right(self._patches, point, first, key=_SPAN)
-        equal = any(self._bytes(at) == hunk.new for at in islice(count(first), last - first))
+        equal = any(patch.new == hunk.new for patch in self._patches[first:last])
         rivals = (one for one in there if one.format != claim.format or hunk in one.hunks)
         return next(rivals, there[0] if equal else None)
 
@@ -335,21 +306,18 @@ class EditedText:
 
     def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
         """Make one patch of the hunk and of all patches that it touches."""
-        self._note_lines(self.now(), hunk)
+        now = self.now()
+        self._note_lines(now, hunk)
         first, last = self._touched(hunk)
-        left, right, new = hunk.start, hunk.end, hunk.new
+        left, right = hunk.start, hunk.end
         if first < last:
             left, right = min(left, self._begin(first)), max(right, self._end(last - 1))
         start, end = left - self._grown_before(first), right - self._grown_before(last)
-        size = right - left + len(new) - (hunk.end - hunk.start)
-        self._replace([hunk])
-        edits: tuple[str, ...] = (edit,)
-        if first < last:
-            names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)
-            edits = tuple(dict.fromkeys([*names, edit]))
-            new = self._now.part(left, left + min(size, 2))
-            new += self._now.part(left + size - 1, left + size) if size else b""
-        self._put(first, last, Patch(start, end, size, new, edits, folded=first < last))
+        new = now.part(left, hunk.start) + hunk.new + now.part(hunk.end, right)
+        names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)
+        edits = tuple(dict.fromkeys([*names, edit]))
+        self._put(first, last, Patch(start, end, new, edits))
+        self._now = Text(replaced(now.whole, [hunk], 0, now.size))
         self._cover(ChangedRange(edit, format, (Hunk(start, end, b""),), folded=True))
 
     def _inside(self, quoted: Hunk) -> tuple[int, int]:
@@ -364,7 +332,7 @@ class EditedText:
     def _borders_on(self, quoted: Hunk, at: int) -> bool:
         """Return whether a patch that is touched shares no byte with the quote."""
         outside = self._begin(at) >= quoted.end or quoted.start >= self._end(at)
-        return outside and self._patches[at].size > 0
+        return outside and bool(self._patches[at].new)
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
         """Return which patches the bytes of `now` overlap or border on: the first, and the end."""
@@ -382,7 +350,7 @@ class EditedText:
         return self._begins[at]
 
     def _end(self, at: int) -> int:
-        return self._begin(at) + self._patches[at].size
+        return self._begin(at) + len(self._patches[at].new)
 
     def _grown_before(self, at: int) -> int:
         """Return by how much the patches before one grow the text."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from patchq.core.model.ops import Create, DeleteFile, Replace, SetMode, Write, WriteBytes
 from patchq.core.model.values import Edit, ErrorProblem, Tree
-from patchq.core.plan import elision, guards, targets
+from patchq.core.plan import guards, targets
 from patchq.core.plan.edited_text import ChangedRange
 from patchq.core.plan.files import File, Files, clash, collision
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.ladder import Found, Rewrite, resolve
-from patchq.core.resolve.readings import quoted_lines
+from patchq.core.resolve.levels import quoted_lines
 from patchq.core.text.binary_patch import BadDelta, blob_id, patched
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
@@ -62,8 +62,8 @@ class FileOperations:
             return False
         if there and not free:
             raise _exists(path, f"{path} exists and is not empty", there)
-        guards.check_lines(edit, op.text)
-        elision.check_lines(edit, self._rules, None)
+        guards.check_escapes(edit, op.text)
+        guards.check_elision(edit, self._rules, None)
         executable = op.executable or (entry is not None and entry.executable)
         file = File(path, Text(data), there, executable)
         file.by["made"] = edit.id
@@ -89,7 +89,7 @@ class FileOperations:
             raise clash(edit, file, "another edit of the file that this one writes")
         if file.origin is not None:
             return self._rewrite(edit, op, file)
-        guards.check_lines(edit, op.text)
+        guards.check_escapes(edit, op.text)
         self._overwrite(file, edit.id, Text(op.text.encode("utf-8", "surrogateescape")))
         file.by["made"] = edit.id
         return True
@@ -232,7 +232,7 @@ class FileOperations:
         """Make a file of the base hold another text; whether that changes anything."""
         if not self._files.in_order and file.by.keys() & {"edited", "written"}:
             raise clash(edit, file, "another edit of the file that this one writes")
-        elision.check_lines(edit, self._rules, file.text)
+        guards.check_elision(edit, self._rules, file.text)
         if file.text.lines:
             targets.check_text(edit.path, file.text.data, self._rules)
         guards.check_size(edit, op, self._rules, file.text)
@@ -244,7 +244,7 @@ class FileOperations:
         file.final_newline = not new or new.endswith("\n")
         hunks = Rewrite(file.text.contents, quoted_lines(new)).at(file.text, 0)
         guards.check_encoding(edit, file.text, hunks)
-        elision.check_changes(edit, self._rules, file.text, hunks)
+        guards.check_elided_changes(edit, self._rules, file.text, hunks)
         if hunks:
             file.edited.add([ChangedRange(edit.id, edit.format, hunks)])
         return file.after() != file.before
@@ -259,7 +259,7 @@ class FileOperations:
         text = file.now() if self._files.in_order else file.text
         if not text.lines or not quote:
             return not text.lines and not quote
-        found = resolve(text, Replace(quote, ""), self._rules.rungs)
+        found = resolve(text, Replace(quote, ""), self._rules.levels)
         return isinstance(found, Found) and (found.start, found.end) == (0, len(text.lines))
 
 

@@ -1,10 +1,16 @@
 r"""Checks of new text that a model wrote and does not mean.
 
-A file of escapes, a whole file that keeps too little, and text that would give a file two encodings
-are refused.
+A file of escapes, a whole file that keeps too little, text that would give a file two encodings,
+and lines that stand for others are refused.
+
+With dots and a word of the rest (`# ... existing code ...`) a line says itself that it stands for
+others, and is refused wherever it is.  Bare dots, and a comment with such a word, are refused at
+the edge of a change that takes at least two lines more away than it writes.  A line that the file
+or the quote has already stands for itself.  Documents show code, which elides as a matter of
+course: of them only a new file of nothing else is refused.
 
 New text that a model escaped once too often is told from what comes of it.  Where a quote is found
-only with its escapes undone, both halves lose theirs on the way (see `resolve.readings`).  Two
+only with its escapes undone, both halves lose theirs on the way (see `resolve.levels`).  Two
 kinds of new text have no quote that could tell: the files that the same response creates, and a
 replacement that alone is escaped, which shows only in a file that does not parse with `\n` and `\"`
 in its lines and does without.
@@ -17,7 +23,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, InContext, Occurrences, Op, Replace, ReplaceText, Write
+from patchq.core.model.ops import (
+    Create,
+    InContext,
+    Occurrences,
+    Op,
+    Replace,
+    ReplaceText,
+    Write,
+    halves,
+)
 from patchq.core.model.values import (  # fmt: skip
     Edit,
     EditOutcome,
@@ -29,13 +44,13 @@ from patchq.core.model.values import (  # fmt: skip
 )
 from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import EditRefused, PlanRules
-from patchq.core.resolve.readings import is_escaped_line, unescape, unescape_text
+from patchq.core.resolve.levels import is_escaped_line, unescape, unescape_text
 from patchq.core.text.fence_language import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
 
-def check_lines(edit: Edit, text: str) -> None:
+def check_escapes(edit: Edit, text: str) -> None:
     """Raise `EditRefused` for a new file whose line breaks are all written as escapes."""
     if is_escaped_line(text):
         raise EditRefused(
@@ -132,7 +147,7 @@ def check_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> None:
 # ---------------------------------------------------------------- escapes
 
 
-RUNG = "unescaped"
+UNESCAPED = "unescaped"
 _MOST_TRIED = 8
 _WRITING = (Replace, ReplaceText, Occurrences, InContext)
 """The kinds of edits whose new text may be escaped where their quote is not."""
@@ -147,7 +162,7 @@ def settled(edits: Sequence[Edit], plan: Planner, judged: Callable[[str], bool])
     `judged` tells of a path whether its file has to parse.
     """
     planned = plan(edits)
-    if any(outcome.match == RUNG for outcome in planned.edits):
+    if any(outcome.match == UNESCAPED for outcome in planned.edits):
         edits = [
             replace(edit, op=Create(unescape_text(edit.op.text)))
             if isinstance(edit.op, Create) and is_escaped_line(edit.op.text)
@@ -196,7 +211,7 @@ def _parsing(
     if planned.refused or after is None or unparsable(after):
         return None
     ids = {edit.id for edit in suspects}
-    outcomes = tuple(replace(o, match=RUNG) if o.id in ids else o for o in planned.edits)
+    outcomes = tuple(replace(o, match=UNESCAPED) if o.id in ids else o for o in planned.edits)
     return corrected, replace(planned, edits=outcomes)
 
 
@@ -212,3 +227,130 @@ def _plain(edit: Edit) -> Edit:
     if new == op.new or (_ESCAPED_QUOTE.search(op.new) and _BARE_QUOTE.search(op.new)):
         return edit
     return replace(edit, op=replace(op, new=new))
+
+
+_SAYS = re.compile(
+    r"""
+    (?: ^\s* (?: \#+ | //+ | /?\*+ | --+ | ;+ | <!-- | \{/\* | \(\* | \{- | %+
+               | "(?!.*") | '(?!.*') )?       # a quote that is closed again is a string
+      | \s (?: \#+ | //+ | /\*+ | <!-- | \{/\* ) )
+    \s* (?: \.{3} | \u2026 ) (?!\w) .*
+    \b (?: existing | rest | remaining | unchanged | other | same | omitted ) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_COMMENT = re.compile(
+    r"""
+    \s* (?: \#+(?!!) | //+!? | \{?/\*+ | \*+(?=\s) | --+(?=\s) | ;+ | <!-- | \(\* | \{- | %+
+         | "(?!.*") | '(?!.*') | (?:rem|REM)(?=\s) )
+    (?P<text> .*?)
+    (?: \*+/\}? | --> | \*\) | -\} )? \s* \Z
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORD = re.compile(r"[^\W_]+")
+_LEFT = frozenset(("rest", "remaining", "existing", "unchanged", "same", "omitted", "previous"))
+_MOST_OTHERS = 7
+_SIGN = re.compile("|".join((*sorted(_LEFT), r"\.\.\.", "\u2026")).encode(), re.IGNORECASE)
+_DOTS = frozenset(("...", "\u2026", "[...]", "[\u2026]", "(...)"))
+_DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
+_DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
+
+
+def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
+    """Raise `EditRefused` for a new line that says itself that it stands for others.
+
+    In a new file, without a `base`, also for one of nothing but lines that stand for others.
+    """
+    old, new = halves(edit.op)
+    if not rules.elision or not (base is None or _has_dots(new)):
+        return
+    if base is None and (line := _is_nothing_else(edit.path, new)):
+        raise _refused(edit, line)
+    if not is_document(edit.path) and _has_dots(new):
+        for line in new.split("\n"):
+            if _SAYS.search(line) and not _is_known(line, old, base):
+                raise _refused(edit, line)
+
+
+def check_elided_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequence[Hunk]) -> None:
+    """Raise `EditRefused` for a new line that stands for lines which the edit takes away."""
+    if not rules.elision or is_document(edit.path):
+        return
+    old = halves(edit.op)[0]
+    for hunk in hunks:
+        for line, count in _suspects(edit.path, text, hunk):
+            if not _is_known(line, old, text):
+                raise _refused(edit, line, f", {count} lines of the file")
+
+
+def is_document(path: str) -> bool:
+    """Return whether a file is Markdown or plain text."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[2].lower() in _DOCUMENTS if "." in name else name.isupper()
+
+
+def _has_dots(text: str) -> bool:
+    return "..." in text or "\u2026" in text
+
+
+def _is_nothing_else(path: str, text: str) -> str | None:
+    """Return the first line of a text in which every line stands for others."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    stands = bool(lines) and all(_SAYS.search(line) or _stands_for(path, line) for line in lines)
+    return lines[0] if stands else None
+
+
+def _stands_for(path: str, line: str) -> bool:
+    """Return whether a line at a change's edge stands for the lines that go."""
+    if line.strip() in _DOTS:
+        return not path.endswith(_DOTS_ARE_CODE)
+    comment = _COMMENT.fullmatch(line)
+    words = [word.lower() for word in _WORD.findall(comment["text"])] if comment else []
+    left = _LEFT.intersection(words)
+    return bool(left) and len(words) - len(left) <= _MOST_OTHERS
+
+
+def _suspects(path: str, text: Text, hunk: Hunk) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a replacement that stand for lines that go, and the number of these."""
+    if text.part(hunk.start, hunk.end).count(b"\n") < 2 or not _SIGN.search(hunk.new):
+        return  # one line that is written takes the place of three at least
+    old = text.part(hunk.start, hunk.end).decode("utf-8", "surrogateescape").split("\n")
+    new = hunk.new.decode("utf-8", "surrogateescape").split("\n")
+    for a0, a1, b0, b1 in line_diff(old, new):
+        gone = sum(1 for line in old[a0:a1] if line.strip())
+        written = [line for line in new[b0:b1] if line.strip()]
+        if not written or gone < len(written) + 2:
+            continue
+        for line in dict.fromkeys((written[0], written[-1])):
+            if _stands_for(path, line):
+                yield line, gone
+
+
+def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
+    return EditRefused(
+        ErrorProblem(
+            "edit.elided",
+            f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
+            f"{line.strip()[:99]!r}",
+            "write every line out, or leave unchanged lines out of both halves",
+            edit=edit.id,
+            path=edit.path,
+        )
+    )
+
+
+def _is_known(line: str, old: str, base: Text | None) -> bool:
+    """Return whether the quote or the file has the line."""
+    bare = line.strip()
+    if any(bare == other.strip() for other in old.split("\n")):
+        return True
+    return base is not None and bool(
+        base.view(_bare).where(bare.encode("utf-8", "surrogateescape"))
+    )
+
+
+def _bare(lines: list[bytes]) -> list[bytes]:
+    """Lines without the blanks round them, as a text reads them."""
+    text = (line.decode("utf-8", "surrogateescape").strip() for line in lines)
+    return [line.encode("utf-8", "surrogateescape") for line in text]

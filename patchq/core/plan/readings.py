@@ -34,7 +34,7 @@ from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
 
 _REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
-"""The rungs at which a quote is other lines than it says."""
+"""The levels at which a quote is other lines than it says."""
 _ALL_OR_ONE = (InContext, InParagraph)
 """The kinds of edits that may mean every place."""
 Order = Literal["base", "sequence"]
@@ -131,9 +131,9 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return True
     if edit.called and file.edited.collides(changed_ranges(edit, base, meaning)):
         return True
-    if not disturbed and base.rung == "exact" and not means_all(op):
+    if not disturbed and base.level == "exact" and not means_all(op):
         return False
-    if base.rung in _REWRITTEN or not isinstance(op, Replace | PatchHunk):
+    if base.level in _REWRITTEN or not isinstance(op, Replace | PatchHunk):
         return True
     return file.edited.may_hold(op.old.encode("utf-8", "surrogateescape"))
 

@@ -43,7 +43,7 @@ _WHAT = {
 class PlanRules(Struct, frozen=True):
     """Limits on edits; `denied` gives the reason why a path is denied."""
 
-    rungs: tuple[str, ...]
+    levels: tuple[str, ...]
     denied: Callable[[str], str | None]
     file_bytes: int
     new_directories: bool = True

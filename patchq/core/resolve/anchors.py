@@ -26,8 +26,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Anchored
 from patchq.core.resolve.ladder import Found, Missed, Rewrite, inserted
-from patchq.core.resolve.readings import Lines, lines_of, stripped
-from patchq.core.resolve.search import LineRange, indentation
+from patchq.core.resolve.levels import Lines, lines_of, stripped
+from patchq.core.resolve.places import LineRange, indentation
 from patchq.core.text import grammars
 from patchq.core.text.lines import Text
 

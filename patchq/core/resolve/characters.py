@@ -2,36 +2,45 @@
 
 They mean what they say to the letter, so the letter comes first: the quote is sought as it stands,
 wherever in a line it begins.  Only a quote of whole lines then goes down the ladder of the formats
-that quote lines; one of less than a line is never stretched.
+that quote lines; one of less than a line is never stretched.  By paragraph, a predicate names where
+a target, or a number of sentences, is to change.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.core.model.ops import InContext, InParagraph, Occurrences, Replace, ReplaceText
+from patchq.core.model.predicate import Predicate, parse
 from patchq.core.model.values import Hunk
 from patchq.core.resolve import ladder
-from patchq.core.resolve.char_ranges import (
+from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
+from patchq.core.resolve.levels import unescape
+from patchq.core.resolve.places import (
+    MOST_PLACES,
     MOST_RANGES,
+    CharRange,
+    LineRange,
+    S,
+    apart,
+    as_letters,
     begun_lines,
     char_ranges,
+    in_bytes,
     in_utf8,
+    indentation,
     lines_at,
     within,
 )
-from patchq.core.resolve.ladder import Found, Missed, same_result, typographic
-from patchq.core.resolve.readings import unescape
-from patchq.core.resolve.search import MOST_PLACES, CharRange, LineRange, S, apart, indentation
 from patchq.core.text.line_diff import line_diff
-from patchq.core.text.lines import BLANKS, BOM, Text, content, split_lines
+from patchq.core.text.lines import BLANKS, BOM, Text, content, find, split_lines
 
 _WORD = re.compile(rb"[\w\x80-\xff]{2}")
 
@@ -104,23 +113,23 @@ class Wanted(Struct, frozen=True):
         return self.at is None and self.count is not None and len(found) > self.count
 
 
-def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed:
+def resolve(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | Missed:
     """Return the place of `op` in `text`, or why there is none.
 
     `Missed("count")` has the number of places that there are instead of the stated one.
     """
     wanted = _wanted(text, op)
-    letters = [rung for rung in ("exact", "line_endings") if rung in rungs]
+    letters = [level for level in ("exact", "line_endings") if level in levels]
     outcome, most = _literal(text, wanted, letters)
     if outcome is not None:
         return outcome
-    readings = _readings(wanted, rungs)
+    readings = _readings(wanted, levels)
     for reading, name in readings:
-        found = _by_lines(text, reading, rungs)
+        found = _by_lines(text, reading, levels)
         if isinstance(found, Found) or found.why != "none":
-            return found if name is None else replace(found, rung=name)
+            return found if name is None else replace(found, level=name)
     for reading, name in readings:
-        outcome, seen = _literal(text, reading, rungs, name)
+        outcome, seen = _literal(text, reading, levels, name)
         most = max(most, seen, key=len)
         if outcome is not None:
             return outcome
@@ -129,15 +138,15 @@ def resolve(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | Missed
     return Missed("count", places=begun_lines(text, most), detail=str(len(most)))
 
 
-def present(text: Text, op: CharacterOp, rungs: Sequence[str]) -> Found | None:
+def present(text: Text, op: CharacterOp, levels: Sequence[str]) -> Found | None:
     """Return the new text's lines, where the old text is nowhere and they are in its place."""
     wanted = _wanted(text, op)
     if wanted.at is not None or wanted.count != 1:
         return None
-    for reading, name in _readings(wanted, rungs):
+    for reading, name in _readings(wanted, levels):
         lines = _as_lines(reading)
-        if lines and (found := ladder.present(text, lines, _without_escapes(rungs))):
-            return replace(found, rung=name or found.rung)
+        if lines and (found := ladder.present(text, lines, _without_escapes(levels))):
+            return replace(found, level=name or found.level)
     return None
 
 
@@ -149,55 +158,55 @@ def _wanted(text: Text, op: CharacterOp) -> Wanted:
     return wanted
 
 
-def _readings(wanted: Wanted, rungs: Sequence[str]) -> list[tuple[Wanted, str | None]]:
-    """The edit as it was written, and with its escapes undone, with the rung that names it."""
+def _readings(wanted: Wanted, levels: Sequence[str]) -> list[tuple[Wanted, str | None]]:
+    """The edit as it was written, and with its escapes undone, with the level that names it."""
     plain = wanted.unescaped()
-    if "unescaped" not in rungs or plain.old == wanted.old:
+    if "unescaped" not in levels or plain.old == wanted.old:
         return [(wanted, None)]
     return [(wanted, None), (plain, "unescaped")]
 
 
-def _without_escapes(rungs: Sequence[str]) -> list[str]:
-    return [rung for rung in rungs if rung != "unescaped"]
+def _without_escapes(levels: Sequence[str]) -> list[str]:
+    return [level for level in levels if level != "unescaped"]
 
 
 # ---------------------------------------------------------------- to the letter
 
 
 def _literal(
-    text: Text, wanted: Wanted, rungs: Collection[str], named: str | None = None
+    text: Text, wanted: Wanted, levels: Collection[str], named: str | None = None
 ) -> tuple[Found | Missed | None, list[CharRange]]:
-    """Return the outcome at the first rung that decides, and the most places found at any."""
+    """Return the outcome at the first level that decides, and the most places found at any."""
     most: list[CharRange] = []
-    for rung, found in char_ranges(text, wanted.old, rungs):
+    for level, found in char_ranges(text, wanted.old, levels):
         most = max(most, apart(found), key=len)
         places = wanted.pick(found, text)
         if not places:
             continue
         if wanted.has_too_many(places):
-            return _several(text, wanted, places, named or rung, rungs), most
+            return _several(text, wanted, places, named or level, levels), most
         if len(found) > MOST_RANGES:
-            return Missed("count", rung, begun_lines(text, found), _times(found)), most
+            return Missed("count", level, begun_lines(text, found), _times(found)), most
         counted = wanted.at is not None and len(found) > 1 and wanted.target
-        there = None if counted else there_already(text, wanted, places, rungs)
+        there = None if counted else there_already(text, wanted, places, levels)
         if there is not None:
-            return replace(there, rung=named or rung), most
-        return _rewritten(text, wanted, places, named or rung, rungs), most
+            return replace(there, level=named or level), most
+        return _rewritten(text, wanted, places, named or level, levels), most
     return None, most
 
 
 def _several(
-    text: Text, wanted: Wanted, found: Sequence[CharRange], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, found: Sequence[CharRange], level: str, levels: Collection[str]
 ) -> Found | Missed:
     """More places than asked for: one if all of them give the same bytes."""
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
-    missed = Missed(why, rung, places, detail=_times(found))
+    missed = Missed(why, level, places, detail=_times(found))
     if wanted.count != 1 or len(found) > MOST_PLACES:
         return missed
     if wanted.old == wanted.new:
-        return Found(rung, places[0].start, places[0].end)
-    ways = [_rewritten(text, wanted, [span], rung, rungs) for span in found]
+        return Found(level, places[0].start, places[0].end)
+    ways = [_rewritten(text, wanted, [span], level, levels) for span in found]
     first = ways[0]
     same = isinstance(first, Found) and all(
         isinstance(way, Found) and way.runs and same_result(text, first.runs, way.runs)
@@ -205,8 +214,8 @@ def _several(
     )
     if not same:
         return missed
-    there = there_already(text, wanted, found, rungs)
-    return first if there is None else replace(there, rung=rung)
+    there = there_already(text, wanted, found, levels)
+    return first if there is None else replace(there, level=level)
 
 
 def _times(found: Sequence[CharRange]) -> str:
@@ -215,11 +224,11 @@ def _times(found: Sequence[CharRange]) -> str:
 
 
 def _rewritten(
-    text: Text, wanted: Wanted, places: Sequence[CharRange], rung: str, rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], level: str, levels: Collection[str]
 ) -> Found | Missed:
     start, end = lines_at(text, places)
     if flaw := next(filter(None, (_flaw(text, wanted, span) for span in places)), None):
-        return Missed("unwritable", rung, detail=flaw)
+        return Missed("unwritable", level, detail=flaw)
     inner = places
     if wanted.before or wanted.after:
         inner = [within(text, span, wanted.before, wanted.after) for span in places]
@@ -229,7 +238,7 @@ def _rewritten(
         else _changed(text, span, wanted.target, wanted.replacement)
         for span in inner
     )
-    return Found(rung, start, end, tuple(run for run in runs if run))
+    return Found(level, start, end, tuple(run for run in runs if run))
 
 
 def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
@@ -287,7 +296,7 @@ def _ended(text: Text, lines: list[bytes]) -> bytes:
 
 
 def there_already(
-    text: Text, wanted: Wanted, places: Sequence[CharRange], rungs: Collection[str]
+    text: Text, wanted: Wanted, places: Sequence[CharRange], levels: Collection[str]
 ) -> Found | None:
     """Return the lines of the new text that the places are parts of, if all of them are.
 
@@ -300,7 +309,7 @@ def there_already(
     is_seen = bool((ahead + behind).strip())
     # The end of the line that the old text is on is none that the new one brings.
     ended = wanted.new.endswith(b"\n") and not wanted.old.endswith(b"\n")
-    for _, there in char_ranges(text, wanted.new + b"\n" * ended, rungs):
+    for _, there in char_ranges(text, wanted.new + b"\n" * ended, levels):
         standing = [
             span
             for span in there
@@ -358,16 +367,89 @@ def _as_lines(wanted: Wanted) -> Replace | None:
     return Replace(old, new) if new.endswith("\n") or not new else None
 
 
-def _by_lines(text: Text, wanted: Wanted, rungs: Sequence[str]) -> Found | Missed:
-    op, rungs = _as_lines(wanted), _without_escapes(rungs)
+def _by_lines(text: Text, wanted: Wanted, levels: Sequence[str]) -> Found | Missed:
+    op, levels = _as_lines(wanted), _without_escapes(levels)
     if op is None:
         return Missed("none")
 
     if wanted.at is None and wanted.count == 1:
-        return ladder.resolve(text, op, rungs)
+        return ladder.resolve(text, op, levels)
 
     def pick(found: list[LineRange]) -> Sequence[LineRange] | None:
         places = wanted.pick(found, text) or []
         return None if wanted.has_too_many(places) else places
 
-    return ladder.resolve_many(text, op, rungs, pick)
+    return ladder.resolve_many(text, op, levels, pick)
+
+
+_SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s|$)|\Z)", re.DOTALL)
+Range = tuple[int, int]
+
+
+def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
+    """Return the place of `op` in `text`, or why there is none."""
+    predicate = parse(op.predicate)
+    places: list[CharRange] = []
+    for start, paragraph in _paragraphs(text):
+        if predicate.matches(paragraph):
+            places += in_bytes(paragraph, _inside(paragraph, op, predicate), start)
+    if op.target is None:
+        if len(places) != op.sentences:
+            return Missed("count", detail=str(len(places)))
+    elif len(places) > 1 and not op.every:
+        first, last = op.window or (1, 0)
+        inside = [place for place in places if first <= text.line_at(place.start) <= last]
+        if len(inside) != 1:
+            return Missed("ambiguous", "exact", begun_lines(text, places))
+        places = inside
+    places = apart(places)
+    if not places:
+        return Missed("none")
+    start, end = lines_at(text, places)
+    new = in_utf8(op.new.replace("\r\n", "\n")).replace(b"\n", text.line_end)
+    if op.target is not None:
+        wanted = Wanted(in_utf8(op.target), in_utf8(op.new), None)
+        if there := there_already(text, wanted, places, ("line_endings",)):
+            return there
+    runs = tuple(
+        (Hunk(place.start, place.end, new),)
+        for place in places
+        if text.whole[place.start : place.end] != new
+    )
+    return Found("exact", start, end, runs)
+
+
+def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
+    """Every run of lines that are not blank, with its offset."""
+    first: int | None = None
+    for i, line in enumerate([*text.lines, b""]):
+        if line.strip():
+            first = i if first is None else first
+        elif first is not None:
+            yield text.starts[first], as_letters(text.whole[text.starts[first] : text.starts[i]])
+            first = None
+
+
+def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range]:
+    if op.target is None:
+        return [
+            match.span()
+            for match in _SENTENCE.finditer(paragraph.rstrip())
+            if any(literal in match[0] for literal in predicate.literals)
+        ]
+    found = _everywhere(paragraph, op.target)
+    if op.distance is None:
+        return found
+    literals = [
+        place for literal in predicate.literals for place in _everywhere(paragraph, literal)
+    ]
+    return [
+        (first, last)
+        for first, last in found
+        if any(max(start - last, first - end, 0) <= op.distance for start, end in literals)
+    ]
+
+
+def _everywhere(paragraph: str, sought: str) -> list[Range]:
+    """Every place, overlapping ones too."""
+    return [(at, at + len(sought)) for at in find(paragraph, sought)] if sought else []

@@ -20,8 +20,8 @@ from msgspec import Struct
 from patchq.core.model.ops import PatchHunk, Replace
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, Standing, inserted
-from patchq.core.resolve.readings import lines_of, stripped
-from patchq.core.resolve.search import Chain, LineRange
+from patchq.core.resolve.levels import lines_of, stripped
+from patchq.core.resolve.places import Chain, LineRange
 from patchq.core.text.lines import BLANKS, Text
 
 _MOST_PLACES = 200
@@ -29,11 +29,11 @@ _MOST_PLACES = 200
 
 
 def resolve(
-    text: Text, ops: Sequence[PatchHunk], rungs: Sequence[str], *, lines_hold: bool = False
+    text: Text, ops: Sequence[PatchHunk], levels: Sequence[str], *, lines_hold: bool = False
 ) -> list[Found | Missed]:
     """Return the places of one file's hunks; `lines_hold`: their numbers may be believed."""
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
-    sought = [_Sought(text, op, rungs, own) for op, own in zip(ops, lines, strict=True)]
+    sought = [_Sought(text, op, levels, own) for op, own in zip(ops, lines, strict=True)]
     found = [one.alone for one in sought]
     if len(ops) > 1 and any(one.is_doubtful for one in sought) and (ways := _in_order(sought)):
         found = [one.among(own) for one, own in zip(sought, ways, strict=True)]
@@ -75,11 +75,11 @@ class _Sought:
     """One hunk, and its places whatever the others say."""
 
     def __init__(
-        self, text: Text, op: PatchHunk, rungs: Sequence[str], lines: frozenset[int]
+        self, text: Text, op: PatchHunk, levels: Sequence[str], lines: frozenset[int]
     ) -> None:
         self.text = text
         self.op = op
-        self._rungs = rungs
+        self._rungs = levels
         self._lines = lines
         self._behind = _behind_scopes(text, op.scopes)
 
@@ -244,7 +244,7 @@ def _behind_claims(
             if is_before:
                 place = LineRange(here.start, here.end, [], [])
                 why = "it stands before the lines that the chunk above it quotes"
-                here = Missed("unwritable", here.rung, (place,), why)
+                here = Missed("unwritable", here.level, (place,), why)
         yield here
 
 
@@ -264,5 +264,5 @@ def _out_of_order_refused(
                 or latest[0].may_be_within(0, there.start)
             ):
                 place = LineRange(there.start, there.end, [], [])
-                here = Missed("ambiguous", there.rung, (place,))
+                here = Missed("ambiguous", there.level, (place,))
         yield here

@@ -1,7 +1,7 @@
 """One ladder for every edit that quotes whole lines: certain, or missed with what was found.
 
-The first rung at which the quote stands decides: in one place it is taken, in several the edit is
-ambiguous, unless all of them give the same bytes.  Before any rung is accepted, the text is asked
+The first name at which the quote stands decides: in one place it is taken, in several the edit is
+ambiguous, unless all of them give the same bytes.  Before any name is accepted, the text is asked
 whether the edit is already there, since leniency finds the quote inside its own replacement.
 
 A match writes only what the two halves do not share.  They are aligned as they were written; what
@@ -19,23 +19,23 @@ from msgspec import Struct
 
 from patchq.core.model.ops import Replace
 from patchq.core.model.values import Hunk
-from patchq.core.resolve.readings import (
+from patchq.core.resolve.levels import (
     Level,
     Lines,
     Quote,
     Unwritable,
-    levels,
+    match_levels,
     quoted_lines,
     rewritten,
 )
-from patchq.core.resolve.search import (
+from patchq.core.resolve.places import (
     MOST_PLACES,
     NO_SHIFT,
     Chain,
     LineRange,
     Shift,
     apart,
-    find,
+    find_lines,
     indentation,
     shifted,
     ways,
@@ -50,7 +50,7 @@ class Found(Struct, frozen=True):
 
     With `already` the edit is there; `by_number`: only a number tells its place from others."""
 
-    rung: str
+    level: str
     start: int
     end: int
     runs: tuple[tuple[Hunk, ...], ...] = ()
@@ -69,7 +69,7 @@ class Missed(Struct, frozen=True):
     """No certain place; `places` are the several that it may be."""
 
     why: Why
-    rung: str | None = None
+    level: str | None = None
     places: Sequence[LineRange] = ()
     detail: str = ""
 
@@ -79,7 +79,7 @@ Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
-    """Return the place of `op` by the match levels that are `enabled` (`readings.RUNGS`)."""
+    """Return the place of `op` by the match levels that are `enabled` (`readings.LEVELS`)."""
     if text.view().is_indexed and (found := _plain(text, op)):
         return found
     there = standing(text, op, enabled)
@@ -151,7 +151,7 @@ def resolve_many(
     """The same at several places: those that `pick` takes, from left to right without overlap; it
     takes none where there are too few, and gives None where there are too many."""
     for reading, level in _steps(_quote(op, text), enabled):
-        if reading.rung == "elided":
+        if reading.level == "elided":
             continue
         there = apart(place for (place,) in ways(text, reading, level, most=None))
         selection = pick(there)
@@ -168,7 +168,7 @@ def resolve_many(
             )
         except Unwritable as error:
             return Missed("unwritable", detail=str(error))
-        return Found(reading.rung or level.rung, selection[0].start, selection[-1].end, runs)
+        return Found(reading.level or level.name, selection[0].start, selection[-1].end, runs)
     return Missed("none")
 
 
@@ -182,7 +182,7 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
         if len(there) > 1:
             return None
         if there:
-            return _already(reading.rung or level.rung, there[0])
+            return _already(reading.level or level.name, there[0])
     return None
 
 
@@ -213,7 +213,7 @@ Step = tuple[Quote, Level]
 
 
 def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
-    ladder = levels(tuple(enabled))
+    ladder = match_levels(tuple(enabled))
     for reading in rewritten(quote, enabled):
         for level in ladder:
             yield reading, level
@@ -223,38 +223,38 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
     """Return the edit's place, if it can mean the ways of `there`, or why it has none."""
     step, passed = standing.step, standing.passed
     quote, level = step
-    rung, first = quote.rung or level.rung, there[0]
+    name, first = quote.level or level.name, there[0]
     new_chain = _new_round(text, step, there) if len(there) == 1 else None
     if new_chain is not None:
         own = _spans(new_chain)
         if own != _spans(first) or any(
             _spans(way) == own for q, finer in passed for way in ways(text, q.inverse(), finer)
         ):
-            return _already(rung, new_chain)
+            return _already(name, new_chain)
         detail = "its halves differ only in what was ignored to find it"
-        return _missed("unwritable", rung, there, detail)
+        return _missed("unwritable", name, there, detail)
     if quote.flaw:
-        return _missed("unwritable", rung, there, quote.flaw)
+        return _missed("unwritable", name, there, quote.flaw)
     rewrites = [Rewrite(place.old, place.new) for place in first]
     if not any(rewrite.blocks for rewrite in rewrites):
-        return Found(rung, first[0].start, first[-1].end)
+        return Found(name, first[0].start, first[-1].end)
     if len(there) > MOST_PLACES:
-        return _missed("ambiguous", rung, there)
+        return _missed("ambiguous", name, there)
     try:
         made = _written(text, rewrites, first)
         for way in islice(there, 1, None):
             if not same_result(text, made, _written(text, rewrites, way)):
-                return _missed("ambiguous", rung, there)
+                return _missed("ambiguous", name, there)
     except Unwritable as error:
-        return _missed("unwritable", rung, there, str(error))
+        return _missed("unwritable", name, there, str(error))
     if len(there) > 1 and (new_chain := _new_round(text, step, there)):
-        return _already(rung, new_chain)
-    return Found(rung, first[0].start, first[-1].end, made)
+        return _already(name, new_chain)
+    return Found(name, first[0].start, first[-1].end, made)
 
 
-def _missed(why: Why, rung: str, there: Sequence[Chain], detail: str = "") -> Missed:
+def _missed(why: Why, name: str, there: Sequence[Chain], detail: str = "") -> Missed:
     places = {way[0].start: way[0] for way in there}
-    return Missed(why, rung, tuple(places.values()), detail)
+    return Missed(why, name, tuple(places.values()), detail)
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
@@ -268,8 +268,8 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     quote, level = step
     if not quote.new or quote.old == quote.new:
         return None
-    whole = quote.rung != "elided" and not level.edges
-    if whole and next(find(text, quote.new, level), None) is None:  # as of most edits
+    whole = quote.level != "elided" and not level.edges
+    if whole and next(find_lines(text, quote.new, level), None) is None:  # as of most edits
         return None
     new_chain = ways(text, quote.inverse(), level)
     if len(new_chain) == 1 and all(
@@ -281,8 +281,8 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     return None
 
 
-def _already(rung: str, way: Chain) -> Found:
-    return Found(rung, way[0].start, way[-1].end, already=True)
+def _already(name: str, way: Chain) -> Found:
+    return Found(name, way[0].start, way[-1].end, already=True)
 
 
 def _spans(way: Chain) -> list[tuple[int, int]]:

@@ -17,9 +17,9 @@ from patchq.core.model.ops import (
     Replace,
     ReplaceText,
 )
-from patchq.core.resolve import anchors, characters, hunks, ladder, paragraphs
+from patchq.core.resolve import anchors, characters, hunks, ladder
 from patchq.core.resolve.ladder import Found, Missed, inserted
-from patchq.core.resolve.readings import lines_of
+from patchq.core.resolve.levels import lines_of
 from patchq.core.text.lines import Text
 
 PartOp = (
@@ -30,33 +30,35 @@ PartOp = (
 class Hints(Struct, frozen=True):
     """Facts besides the quote: the file's path; `lines_hold`: stated lines are believed."""
 
-    rungs: Sequence[str]
+    levels: Sequence[str]
     path: str
     lines_hold: bool = False
 
 
 def match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
-    """The one place of `op` in `text`, or why there is none.  A lone `\\r` ends a line only where
-    the quote stands nowhere otherwise."""
+    """Return the one place of `op` in `text`, or why there is none.
+
+    A lone `\\r` ends a line only where the quote is not found otherwise.
+    """
     found = _match(text, op, hints)
-    if isinstance(found, Missed) and found.why == "none" and "line_endings" in hints.rungs:
+    if isinstance(found, Missed) and found.why == "none" and "line_endings" in hints.levels:
         other = text.with_returns
         again = _match(other, op, hints) if other is not None else found
         if other is not None and isinstance(again, Found):
             start = text.line_at(other.starts[again.start]) - 1
             end = text.line_at(max(other.starts[again.end] - 1, other.starts[again.start]))
-            return replace(again, rung="line_endings", start=start, end=end)
+            return replace(again, level="line_endings", start=start, end=end)
     return found
 
 
 def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
     match op:
         case Replace():
-            return ladder.resolve(text, op, hints.rungs)
+            return ladder.resolve(text, op, hints.levels)
         case ReplaceText() | Occurrences() | InContext():
-            return characters.resolve(text, op, hints.rungs)
+            return characters.resolve(text, op, hints.levels)
         case InParagraph():
-            return paragraphs.resolve(text, op)
+            return characters.resolve_paragraphs(text, op)
         case Anchored():
             return anchors.resolve(text, op, hints.path)
         case InsertAt():
@@ -64,15 +66,15 @@ def _match(text: Text, op: PartOp, hints: Hints) -> Found | Missed:
                 return Missed("none", detail=f"the file has {len(text.lines)} lines, not {op.line}")
             return inserted(text, op.line, lines_of(op.text))
         case PatchHunk():
-            return hunks.resolve(text, [op], hints.rungs, lines_hold=hints.lines_hold)[0]
+            return hunks.resolve(text, [op], hints.levels, lines_hold=hints.lines_hold)[0]
 
 
 def present(text: Text, op: PartOp, hints: Hints) -> Found | None:
     """Return the new text's lines, if the old text is nowhere and they are in its place."""
     match op:
         case Replace(old, new) | PatchHunk(old, new) if old or isinstance(op, Replace):
-            return ladder.present(text, Replace(old, new), hints.rungs)
+            return ladder.present(text, Replace(old, new), hints.levels)
         case ReplaceText() | Occurrences() | InContext():
-            return characters.present(text, op, hints.rungs)
+            return characters.present(text, op, hints.levels)
         case _:
             return None

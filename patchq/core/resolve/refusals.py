@@ -29,12 +29,10 @@ from patchq.core.model.ops import (
 )
 from patchq.core.model.values import Candidate, Edit, Problem
 from patchq.core.resolve import ladder
-from patchq.core.resolve.effort import BYTES_A_STEP, PER_EDIT, Effort
-from patchq.core.resolve.elsewhere import Sweep
 from patchq.core.resolve.ladder import Missed
-from patchq.core.resolve.nearest import DOTS, nearest_places
-from patchq.core.resolve.readings import Lines, lines_of, unescape
-from patchq.core.resolve.search import LineRange, Shift, shifted
+from patchq.core.resolve.levels import Lines, lines_of, unescape
+from patchq.core.resolve.nearest import BYTES_A_STEP, DOTS, PER_EDIT, Effort, Sweep, nearest_places
+from patchq.core.resolve.places import LineRange, Shift, shifted
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
@@ -87,7 +85,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     if missed.why == "unwritable":
         return Problem(
             "match.none",
-            f"the quote of edit {edit.id} stands in {_place(scene)} only as `{missed.rung}` reads "
+            f"the quote of edit {edit.id} stands in {_place(scene)} only as `{missed.level}` reads "
             f"it, at line {missed.places[0].start + 1}, and {missed.detail}",
             "quote the lines exactly as the file has them, and write the new lines alike",
             edit=edit.id,
@@ -214,7 +212,7 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     if not several:
         what = f"occurs several times in line {lines} of {_place(scene)}"
         advice = "quote more of the line"
-    if missed.rung == "elided" and not several:
+    if missed.level == "elided" and not several:
         what = (
             f"leaves lines out (`...`), and what it quotes stands in {_place(scene)} in several "
             "ways"

@@ -132,7 +132,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     def rules(self) -> PlanRules:
         config = self.config
         return PlanRules(
-            rungs=tuple(config.match.rungs),
+            levels=tuple(config.match.rungs),
             denied=lru_cache(maxsize=1024)(self.policy.denied),
             file_bytes=config.limits.file_bytes,
             new_directories=config.paths.new_directories,

@@ -34,7 +34,7 @@ from patchq.core.model.values import (
     Tree,
 )
 from patchq.core.plan import batch, guards
-from patchq.core.resolve.readings import unescape
+from patchq.core.resolve.levels import unescape
 from patchq.core.text.quote import HIDDEN
 from patchq.gate.config.policy import ignored_by
 from patchq.gate.config.schema import Limits
@@ -302,7 +302,7 @@ def _by_program(edits: Sequence[Edit], outcomes: Sequence[EditOutcome]) -> Itera
     by_id = {edit.id: edit for edit in edits}
     whats: tuple[Literal["old", "new"], ...] = ("old", "new")
     for outcome in outcomes:
-        if outcome.match == guards.RUNG and outcome.id in by_id:
+        if outcome.match == guards.UNESCAPED and outcome.id in by_id:
             for what, half in zip(whats, halves(by_id[outcome.id].op), strict=True):
                 data = half.encode("utf-8", "surrogateescape")
                 if unescape(data) != data:

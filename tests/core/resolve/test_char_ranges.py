@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
-from patchq.core.resolve.char_ranges import char_ranges, within
-from patchq.core.resolve.readings import RUNGS
-from patchq.core.resolve.search import CharRange
+from patchq.core.resolve.levels import LEVELS
+from patchq.core.resolve.places import CharRange, char_ranges, within
 from patchq.core.text.lines import Text
 from tests.helpers.ops import batch, plan, result
 
@@ -22,11 +21,11 @@ LETTERS = st.text(st.sampled_from(list('ab"“é\n\r')), max_size=12)
 def test_every_place_reads_as_what_was_sought(there: str, sought: str) -> None:
     text = Text(there.encode())
     plain = sought.replace("\r\n", "\n").replace("“", '"')
-    for rung, found in char_ranges(text, sought.encode(), RUNGS):
+    for level, found in char_ranges(text, sought.encode(), LEVELS):
         for span in found:
             assert 0 <= span.start <= span.end <= len(text.whole)
             read = text.whole[span.start : span.end].decode()
-            if rung == "exact":
+            if level == "exact":
                 assert read == sought
             else:
                 assert read.replace("\r\n", "\n").replace("“", '"') == plain
@@ -34,7 +33,7 @@ def test_every_place_reads_as_what_was_sought(there: str, sought: str) -> None:
 
 def test_a_line_end_is_not_cut() -> None:
     text = Text(b"a\r\nb\r\n")
-    assert [(rung, found) for rung, found in char_ranges(text, b"\nb", RUNGS)] == [
+    assert [(level, found) for level, found in char_ranges(text, b"\nb", LEVELS)] == [
         ("exact", []),
         ("line_endings", [CharRange(1, 4)]),
     ]
@@ -112,6 +111,6 @@ def test_thousands_of_calls_in_a_long_file() -> None:
     assert result(text, *ops).count("l ") == 500
 
 
-@pytest.mark.parametrize("rungs", [(), ("exact",), RUNGS])
-def test_nothing_is_nowhere(rungs: tuple[str, ...]) -> None:
-    assert list(char_ranges(Text(b"a\n"), b"", rungs)) == []
+@pytest.mark.parametrize("levels", [(), ("exact",), LEVELS])
+def test_nothing_is_nowhere(levels: tuple[str, ...]) -> None:
+    assert list(char_ranges(Text(b"a\n"), b"", levels)) == []

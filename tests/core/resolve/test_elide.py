@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from patchq.core.model.ops import Replace
 from patchq.core.resolve.ladder import Found, Missed, resolve
-from patchq.core.resolve.readings import RUNGS, Lines, Quote, elided, levels
-from patchq.core.resolve.search import ways
+from patchq.core.resolve.levels import LEVELS, Lines, Quote, elided, match_levels
+from patchq.core.resolve.places import ways
 from patchq.core.text.lines import Text
 from tests.helpers.trees import written
 
-EXACT = next(iter(levels(("exact",))))
+EXACT = next(iter(match_levels(("exact",))))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_chain_is_taken_only_if_all_chains_give_its_bytes(
             results.add(b"".join(line + b"\n" for line in lines))
     before = b"".join(line + b"\n" for line in there)
     halves = ["\n...\n".join(b"\n".join(p).decode() for p in half) + "\n" for half in (old, new)]
-    found = resolve(Text(before), Replace(halves[0], halves[1]), RUNGS)
+    found = resolve(Text(before), Replace(halves[0], halves[1]), LEVELS)
     if isinstance(found, Missed):
         assert found.why == ("ambiguous" if results else "none")
         assert len(results) != 1
@@ -112,7 +112,7 @@ def test_a_chain_is_taken_only_if_all_chains_give_its_bytes(
 
 
 def test_pieces_of_one_edit_are_runs_of_their_own() -> None:
-    found = resolve(Text(b"a\nm\nb\n"), Replace("a\n...\nb\n", "A\n...\nB\n"), RUNGS)
+    found = resolve(Text(b"a\nm\nb\n"), Replace("a\n...\nb\n", "A\n...\nB\n"), LEVELS)
     assert isinstance(found, Found)
     assert [[hunk.new for hunk in run] for run in found.runs] == [[b"A\n"], [b"B\n"]]
 

@@ -1,4 +1,4 @@
-"""Where a quote stands, by which rung, and when it is certain."""
+"""Where a quote stands, by which name, and when it is certain."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
-from patchq.core.resolve import search
+from patchq.core.resolve import places
 from patchq.core.resolve.ladder import Found, Missed, present, resolve
-from patchq.core.resolve.readings import (
-    RUNGS,
+from patchq.core.resolve.levels import (
+    LEVELS,
     Lines,
     Quote,
-    levels,
+    match_levels,
     rewritten,
     unescape_text,
     unescaped,
     without_numbers,
 )
-from patchq.core.resolve.search import Shift, ways
+from patchq.core.resolve.places import Shift, ways
 from patchq.core.text import lines as text_module
 from patchq.core.text.lines import Text
 from tests.helpers.trees import RULES, edits, planned, written
 
-# ------------------------------------------------------------ every rung
+# ------------------------------------------------------------ every name
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ from tests.helpers.trees import RULES, edits, planned, written
         ("elided", "a\nb\nc\nd\n", "a\n...\nd\n", "A\n...\nD\n", "A\nb\nc\nD\n"),
     ],
 )  # fmt: skip
-def test_rung(rung: str, before: str, old: str, new: str, after: str) -> None:
+def test_rung(name: str, before: str, old: str, new: str, after: str) -> None:
     plan = planned(before, edits((old, new)))
-    assert [(e.state, e.match) for e in plan.edits] == [("applied", rung)]
+    assert [(e.state, e.match) for e in plan.edits] == [("applied", name)]
     assert plan.changes[0].after == after.encode()
-    without = replace(RULES, rungs=tuple(r for r in RUNGS if r != rung))
-    if rung not in ("exact", "line_endings"):  # trailing whitespace covers the line ends
+    without = replace(RULES, levels=tuple(r for r in LEVELS if r != name))
+    if name not in ("exact", "line_endings"):  # trailing whitespace covers the line ends
         assert planned(before, edits((old, new)), without).refused
 
 
@@ -122,13 +122,13 @@ def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
         (("exact", "trailing_whitespace", "indentation"), False),
     ],
 )
-def test_only_what_is_enabled_is_ignored(rungs: tuple[str, ...], refused: bool) -> None:
-    result = written("  a\r\n  b \r\n", ("a\nb\n", "a\nc\n"), rules=replace(RULES, rungs=rungs))
+def test_only_what_is_enabled_is_ignored(levels: tuple[str, ...], refused: bool) -> None:
+    result = written("  a\r\n  b \r\n", ("a\nb\n", "a\nc\n"), rules=replace(RULES, levels=levels))
     assert result == (None if refused else b"  a\r\n  c\r\n")
 
 
 def test_line_ends_count_where_their_rung_is_off() -> None:
-    rules = replace(RULES, rungs=("exact", "indentation"))
+    rules = replace(RULES, levels=("exact", "indentation"))
     assert written("  a\r\n", ("a\n", "b\n"), rules=rules) is None
     assert written("  a\n", ("a\n", "b\n"), rules=rules) == b"  b\n"
 
@@ -160,20 +160,20 @@ def test_ambiguity_is_judged_by_the_result(
 
 
 def test_more_places_than_are_compared_are_never_taken_for_one() -> None:
-    same = "x\n" * search.MOST_PLACES
+    same = "x\n" * places.MOST_PLACES
     assert written(same + "y\nx\n", ("x\n", "x\nx\n")) is None
 
 
 def test_an_assertion_holds_wherever_its_lines_stand() -> None:
-    found = resolve(Text(b"x\n" * 99), Replace("x\n", "x\n"), RUNGS)
+    found = resolve(Text(b"x\n" * 99), Replace("x\n", "x\n"), LEVELS)
     assert isinstance(found, Found)
     assert found.hunks == ()
 
 
 def test_a_later_rung_does_not_settle_what_an_earlier_one_leaves_open() -> None:
-    result = resolve(Text(b"a\na\n  b\n"), Replace("a\n", "c\n"), RUNGS)
+    result = resolve(Text(b"a\na\n  b\n"), Replace("a\n", "c\n"), LEVELS)
     assert isinstance(result, Missed)
-    assert (result.why, result.rung) == ("ambiguous", "exact")
+    assert (result.why, result.level) == ("ambiguous", "exact")
     assert [place.start for place in result.places] == [0, 1]
 
 
@@ -211,10 +211,10 @@ def test_a_later_rung_does_not_settle_what_an_earlier_one_leaves_open() -> None:
 )  # fmt: skip
 def test_already_there(before: str, old: str, new: str, already: bool) -> None:
     seen, op = Text(before.encode()), Replace(old, new)
-    found = resolve(seen, op, RUNGS)
+    found = resolve(seen, op, LEVELS)
     if isinstance(found, Missed):
         assert found.why == "none"
-        found = present(seen, op, RUNGS) or found
+        found = present(seen, op, LEVELS) or found
     assert (isinstance(found, Found) and found.already) == already
 
 
@@ -224,7 +224,7 @@ def test_the_new_text_standing_elsewhere_proves_nothing() -> None:
 
 def test_halves_that_a_rung_cannot_tell_apart_are_refused() -> None:
     # Found at two blanks: neither what it was (none) nor what it shall be (four).
-    result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), RUNGS)
+    result = resolve(Text(b"  a\n"), Replace("a\n", "    a\n"), LEVELS)
     assert isinstance(result, Missed)
     assert result.why == "unwritable"
 
@@ -275,7 +275,7 @@ def test_line_numbers_come_off(
 
 def test_numbers_on_some_new_lines_are_a_flaw_only_where_the_quote_stands() -> None:
     op = Replace("1 | a\n2 | b\n", "1 | a\nb\n")
-    found, nowhere = (resolve(Text(data), op, RUNGS) for data in (b"a\nb\n", b"c\n"))
+    found, nowhere = (resolve(Text(data), op, LEVELS) for data in (b"a\nb\n", b"c\n"))
     assert isinstance(found, Missed)
     assert isinstance(nowhere, Missed)
     assert (found.why, nowhere.why) == ("unwritable", "none")
@@ -289,12 +289,12 @@ def test_both_halves_are_unescaped_by_one_level() -> None:
 
 
 def test_a_quote_without_escapes_is_not_rewritten() -> None:
-    assert [quote.rung for quote in rewritten(Quote([b"a"], [rb"\"b\""]), RUNGS)] == [None]
+    assert [quote.level for quote in rewritten(Quote([b"a"], [rb"\"b\""]), LEVELS)] == [None]
 
 
 def test_rewritings_add_up() -> None:
     quote = Quote([rb"1 | say(\"a\")"], [rb"1 | say(\"b\")"])
-    told = [(q.rung, q.old) for q in rewritten(quote, RUNGS)]
+    told = [(q.level, q.old) for q in rewritten(quote, LEVELS)]
     assert told[1:] == [
         ("line_numbers", [rb"say(\"a\")"]),
         ("unescaped", [b'1 | say("a")']),
@@ -329,13 +329,13 @@ def texts_and_quotes(draw: st.DrawFn) -> tuple[Lines, Lines]:
     return there, quote
 
 
-def oracle(there: Lines, quote: Lines, rung: str) -> set[tuple[int, Shift]]:
+def oracle(there: Lines, quote: Lines, name: str) -> set[tuple[int, Shift]]:
     """Every place, found by comparing line by line; a shift is tried out, not computed."""
 
     def read(line: bytes) -> bytes:
-        if rung == "exact":
+        if name == "exact":
             return line
-        if rung == "line_endings":
+        if name == "line_endings":
             return line[:-1] if line.endswith(b"\r") else line
         return line.rstrip()
 
@@ -344,7 +344,7 @@ def oracle(there: Lines, quote: Lines, rung: str) -> set[tuple[int, Shift]]:
         line[:k] for line in (*ours, *theirs) for k in range(len(line)) if line[:k].isspace()
     }
     shifts = [Shift()]
-    if rung == "indentation" and any(ours):
+    if name == "indentation" and any(ours):
         shifts += [Shift(added=p) for p in prefixes] + [Shift(removed=p) for p in prefixes]
     found = set()
     for start in range(len(theirs) - len(ours) + 1):
@@ -367,10 +367,10 @@ def test_places_are_those_that_comparing_line_by_line_finds(
     seen = Text(b"".join(line + b"\n" for line in there))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_module, "SCANS", scans)
-        for level in levels(RUNGS[:4]):
+        for level in match_levels(LEVELS[:4]):
             found = [(p.start, p.shift) for (p,) in ways(seen, Quote(quote, []), level)]
             assert found == sorted(found, key=lambda place: place[0])
-            assert set(found) == oracle(there, quote, level.rung), level.rung
+            assert set(found) == oracle(there, quote, level.name), level.name
 
 
 @given(texts_and_quotes())
@@ -378,9 +378,9 @@ def test_a_rung_finds_what_the_one_before_it_found(drawn: tuple[Lines, Lines]) -
     there, quote = drawn
     seen = Text(b"".join(line + b"\n" for line in there))
     before: set[int] = set()
-    for rung, group in groupby(levels(RUNGS[:6]), attrgetter("rung")):
+    for name, group in groupby(match_levels(LEVELS[:6]), attrgetter("name")):
         places = (ways(seen, Quote(quote, []), level) for level in group)
         found = {place.start for of_level in places for (place,) in of_level}
         # Blank lines that were given up count again, for as long as the quote stands with them.
-        assert before <= found or (rung == "typography" and found), rung
+        assert before <= found or (name == "typography" and found), name
         before = found

@@ -18,12 +18,11 @@ from patchq.core.model.ops import (
 from patchq.core.model.values import Edit, Problem
 from patchq.core.plan import batch
 from patchq.core.resolve import refusals
-from patchq.core.resolve.effort import STEPS, Effort
 from patchq.core.resolve.ladder import Missed
-from patchq.core.resolve.nearest import nearest_places
-from patchq.core.resolve.readings import RUNGS
+from patchq.core.resolve.levels import LEVELS
+from patchq.core.resolve.nearest import STEPS, Effort, nearest_places
+from patchq.core.resolve.places import LineRange
 from patchq.core.resolve.refusals import Scene, symbol_at
-from patchq.core.resolve.search import LineRange
 from patchq.core.text.lines import Text
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
 
@@ -284,7 +283,7 @@ def test_an_edit_that_is_not_looked_into_keeps_its_code_and_line(
     op: Op, missed: Missed, code: str, line: int | None, left: int
 ) -> None:
     edit = Edit("7", "search_replace", (12, 20), PATH, op)
-    scene = Scene(PATH, Text(b"x\ny\na\nz\na\n"), RUNGS, Effort(left))
+    scene = Scene(PATH, Text(b"x\ny\na\nz\na\n"), LEVELS, Effort(left))
     found = refusals.problem(edit, scene, missed)
     assert found.code == code
     if left:

@@ -6,8 +6,8 @@ import pytest
 
 from patchq.core.model.values import Hunk
 from patchq.core.resolve.ladder import Rewrite
-from patchq.core.resolve.readings import Unwritable
-from patchq.core.resolve.search import Shift
+from patchq.core.resolve.levels import Unwritable
+from patchq.core.resolve.places import Shift
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import written
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.resolve import readings
+from patchq.core.resolve import levels
 from patchq.core.text import yamlio
 from patchq.gate.config import config_file
 from patchq.gate.config.config_file import ConfigError
@@ -240,4 +240,4 @@ def test_the_example_is_the_sample() -> None:
 
 
 def test_the_rungs_are_those_of_the_ladder() -> None:
-    assert get_args(Rung) == RUNGS == readings.RUNGS
+    assert get_args(Rung) == RUNGS == levels.LEVELS

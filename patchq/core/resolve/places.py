@@ -1,18 +1,22 @@
-"""The places of a quote of whole lines in a text, at one match level.
+"""The places of a quote in a text, at one match level: of whole lines, or of characters.
 
 Runs of lines are found by one substring search; for a uniform shift of the indentation by one among
 lines without it, and one for the quote with each indentation that is found so.
 
-At the rung `elided` a `...` line in both halves stands for lines that both leave out.  The quote is
-then a chain of pieces, in order, all of them shifted alike.  A piece that changes may have several
-places; every combination of them is a chain of its own, so that the caller can judge by what they
-write.
+At the level `elided` a `...` line in both halves stands for lines that both leave out.  The quote
+is then several segments, in order, all of them shifted alike.  A segment that changes may have
+several places; every combination of them is a placement of its own, so that the caller can judge by
+what they write.
+
+Characters are sought at the levels `exact`, `line_endings` and `typography`: each looks at the text
+through a projection that leaves out what the level ignores, and knows the way back to its bytes.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from heapq import merge
 from itertools import islice, repeat
@@ -21,8 +25,9 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from patchq.core.resolve.readings import Level, Lines, Quote, has_text, pieces
-from patchq.core.text.lines import Normalise, Text
+from patchq.core.resolve.levels import Level, Lines, Quote, has_text, pieces
+from patchq.core.text.lines import Normalise, Text, plain_typography
+from patchq.core.text.lines import find as find_text
 
 MOST_PLACES = 50
 """More places than these are not told apart; every report says at most so many."""
@@ -72,13 +77,13 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
     only.  Blank lines at the edges are given up, in pairs, only if it is nowhere with them.
     """
     for old, new in edges(quote) if level.edges else ((quote.old, quote.new),):
-        if quote.rung == "elided":
+        if quote.level == "elided":
             found = list(islice(_chains(text, old, new, level), most))
         else:
             size = len(old)
             found = [
                 (LineRange(start, start + size, old, new, shift),)
-                for start, shift in islice(find(text, old, level), most)
+                for start, shift in islice(find_lines(text, old, level), most)
             ]
         if found:
             return found
@@ -116,7 +121,7 @@ def _leading_blanks(lines: Lines) -> int:
     return next((i for i, line in enumerate(lines) if line.strip()), len(lines))
 
 
-def find(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
+def find_lines(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
     """The line (0-based) of every place at which `quote` begins, and its shift there."""
     if not quote:
         return iter(())
@@ -187,7 +192,7 @@ class _Piece(Struct, frozen=True):
 
 def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]:
     old_pieces, new_pieces = pieces(old), pieces(new)
-    if any(next(iter(find(text, piece, level)), None) is None for piece in old_pieces):
+    if any(next(iter(find_lines(text, piece, level)), None) is None for piece in old_pieces):
         return
     found = [_by_shift(text, piece, level) for piece in old_pieces]
     shown = next(i for i, piece in enumerate(old_pieces) if has_text(piece))
@@ -205,7 +210,7 @@ def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]
 
 def _by_shift(text: Text, piece: Lines, level: Level) -> dict[Shift, list[int]]:
     starts: dict[Shift, list[int]] = {}
-    for start, shift in find(text, piece, level):
+    for start, shift in find_lines(text, piece, level):
         starts.setdefault(shift, []).append(start)
     return starts
 
@@ -242,3 +247,90 @@ def _latest(chain: list[_Piece]) -> list[int] | None:
         limit = piece.starts[k - 1]
         latest.append(piece.starts[k - 1])
     return latest[::-1]
+
+
+MOST_RANGES = 200_000
+"""More places than these are not counted, let alone replaced."""
+_CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
+
+
+def char_ranges(
+    text: Text, sought: bytes, levels: Collection[str]
+) -> Iterator[tuple[str, list[CharRange]]]:
+    """For each level in order: every place of `sought`, overlapping ones too."""
+    if not sought:
+        return
+    exact = _at_most(CharRange(at, at + len(sought)) for at in text.haystack.find(sought))
+    yield "exact", [span for span in exact if _is_whole(text, span)]
+    if {"line_endings", "typography"}.isdisjoint(levels):
+        return
+    wanted = sought.replace(b"\r\n", b"\n")
+
+    def in_text(found: Iterable[CharRange]) -> list[CharRange]:
+        """In the text's own offsets; that before a line's end is before its `\r` too."""
+        returns = text.flat[1]
+        return [
+            CharRange(*(at + bisect_right(returns, at) for at in (span.start, span.end)))
+            for span in _at_most(found)
+        ]
+
+    if "line_endings" in levels and (text.has_crlf or wanted != sought):
+        yield (
+            "line_endings",
+            in_text(CharRange(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
+        )
+    if "typography" in levels and not (text.is_ascii and wanted.isascii()):
+        chars, plain = text.plain
+        needle = plain_typography(wanted)
+        if plain != chars or needle != wanted:
+            letters = as_letters(needle)
+            found = find_text(plain, letters)
+            yield "typography", in_text(in_bytes(chars, ((at, at + len(letters)) for at in found)))
+
+
+def _at_most(found: Iterable[CharRange]) -> Iterator[CharRange]:
+    return islice(found, MOST_RANGES + 1)
+
+
+def _is_whole(text: Text, span: CharRange) -> bool:
+    """Return True if the place neither begins nor ends inside a `\\r\\n`."""
+    return all(text.part(at - 1, at + 1) != b"\r\n" for at in (span.start, span.end) if at)
+
+
+def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[CharRange]:
+    """The places, which rise in characters, as bytes of a text in which the characters begin at
+    `start`."""
+    counted = 0
+    for first, last in places:
+        start += len(in_utf8(chars[counted:first]))
+        counted = first
+        yield CharRange(start, start + len(in_utf8(chars[first:last])))
+
+
+def lines_at(text: Text, found: Sequence[CharRange]) -> tuple[int, int]:
+    """The lines (0-based, half-open) from the first place to the last."""
+    last = max(found[-1].end - 1, found[-1].start)
+    return text.line_at(found[0].start) - 1, text.line_at(last)
+
+
+def begun_lines(text: Text, found: Sequence[CharRange]) -> tuple[LineRange, ...]:
+    """The lines on which the first places begin."""
+    lines = dict.fromkeys(text.line_at(span.start) - 1 for span in found[: MOST_PLACES + 1])
+    return tuple(LineRange(line, line + 1, [], []) for line in lines)
+
+
+def within(text: Text, span: CharRange, before: bytes, after: bytes) -> CharRange:
+    """The place between what was found of `before` and of `after`, one at each of its ends."""
+    front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
+    there = _CHARACTER.findall(as_letters(text.part(span.start, span.end)))
+    first, last = there[:front], there[len(there) - behind :]
+    start = span.start + len(in_utf8("".join(first)))
+    return CharRange(start, span.end - len(in_utf8("".join(last))))
+
+
+def as_letters(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def in_utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from patchq.core.text.lines import BLANKS, Normalise, plain_typography
 
-RUNGS = (
+LEVELS = (
     "exact", "line_endings", "trailing_whitespace", "indentation", "edge_blank_lines",
     "typography", "line_numbers", "unescaped", "elided",
 )  # fmt: skip
-_LEVELS = RUNGS[:6]
+_DIRECT = LEVELS[:6]
 
 Lines = list[bytes]
 DOTS = (b"...", "…".encode())
@@ -40,30 +40,30 @@ def stripped(lines: Lines) -> Lines:
 
 
 class Level(Struct, frozen=True):
-    """A match level, with all below it; `normalise` is None where they ignore nothing."""
+    """A match level, with all before it; `normalise` is None where they ignore nothing."""
 
-    rung: str
+    name: str
     normalise: Normalise | None
     shifts: bool
     edges: bool
 
 
 @cache
-def levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
-    """The levels of the rungs that are enabled; `exact` always is."""
+def match_levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
+    """Return the levels of those enabled that take the quote as it is; `exact` always is."""
     on: set[str] = set()
     ladder: list[Level] = []
-    for rung in _LEVELS:
-        if rung == "exact" or rung in enabled:
-            on.add(rung)
-            if rung == "edge_blank_lines":
-                # Without its blank lines the quote may stand at a finer rung than with all others.
-                ladder += [Level(rung, finer.normalise, finer.shifts, True) for finer in ladder]
+    for name in _DIRECT:
+        if name == "exact" or name in enabled:
+            on.add(name)
+            if name == "edge_blank_lines":
+                # Without its blank lines the quote may stand at a finer level than with all others.
+                ladder += [Level(name, finer.normalise, finer.shifts, True) for finer in ladder]
             else:
                 read = _normaliser(
                     "line_endings" in on, "trailing_whitespace" in on, "typography" in on
                 )
-                ladder.append(Level(rung, read, "indentation" in on, "edge_blank_lines" in on))
+                ladder.append(Level(name, read, "indentation" in on, "edge_blank_lines" in on))
     return tuple(ladder)
 
 
@@ -84,18 +84,18 @@ def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | Non
 class Quote(Struct, frozen=True):
     """The two halves of an edit as lines without `\n`, as they were written or rewritten.
 
-    `rung` is the rewriting rung that made it, or None for the text as it stands.  `flaw` says why
+    `level` is the rewriting level that made it, or None for the text as it stands.  `flaw` says why
     the new half could not be rewritten as the old one was.
     """
 
     old: Lines
     new: Lines
-    rung: str | None = None
+    level: str | None = None
     flaw: str | None = None
 
     def inverse(self) -> Quote:
         """The quote of what the edit would have written."""
-        return Quote(self.new, self.old, self.rung)
+        return Quote(self.new, self.old, self.level)
 
 
 class Unwritable(Exception):
@@ -219,8 +219,8 @@ def rewritten(quote: Quote, enabled: Collection[str]) -> Iterator[Quote]:
     """The quote itself, then each way to rewrite it, in the ladder's order."""
     readings = [quote]
     yield quote
-    for rung, rewrite in _REWRITINGS:
-        if rung in enabled:
+    for name, rewrite in _REWRITINGS:
+        if name in enabled:
             more = [reading for reading in map(rewrite, readings) if reading]
             yield from more
             readings += more
