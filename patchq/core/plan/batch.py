@@ -146,7 +146,7 @@ class _Batch:
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
     def _told(self, outcome: EditOutcome) -> EditOutcome:
-        """The outcome of an edit, once all are known: a later call may have made it void."""
+        """Return the final outcome of an edit, which a later call may have made void."""
         by = self.operations.overwritten.get(outcome.id)
         if by is None or outcome.state not in ("applied", "already_applied"):
             return outcome
@@ -185,7 +185,7 @@ class _Batch:
         return outcome(edit, said.state)
 
     def _whole_file(self, edit: Edit, op: Op) -> bool:
-        """Say something of a file as a whole; whether that changes anything."""
+        """Do an operation on a whole file; return True if that changes anything."""
         match op:
             case WriteBytes():
                 return self.operations.put(edit, op)
@@ -244,7 +244,7 @@ class _Batch:
         guards.check_elision(edit, self.rules, file.text)
 
     def _file(self, edit: Edit, op: PartOp) -> File:
-        """The file that an edit means; raises `EditRefused`."""
+        """Return the file that an edit means; raises `EditRefused`."""
         named = self.files.named(edit.path)
         if len(named) == 1 or edit.format == DIFF:
             return named[0]
@@ -287,7 +287,7 @@ class _Batch:
         return now
 
     def _keeps_places(self, op: PartOp, file: File, base: Found | Missed) -> bool:
-        """Return whether an edit of all places has them on the base as before."""
+        """Return True if an edit of all places has them on the base as before."""
         if not means_all(op) or isinstance(base, Missed):
             return False
         return not file.edited.disturbs(*file.text.span(base.start, base.end))
@@ -315,7 +315,7 @@ class _Batch:
         return True
 
     def _on_base(self, edit: Edit, op: PartOp, file: File, hints: Hints) -> Found | Missed:
-        """Return the place of an edit on the base; hunks of one file are placed in its order."""
+        """Return the place of an edit on the base; hunks of one file are placed in order."""
         if not isinstance(op, PatchHunk):
             return match(file.text, op, hints)
         key = id(edit), id(file.text)
@@ -394,19 +394,17 @@ class _Batch:
 
 
 def _placed(edit: Edit, found: Found, on_base: bool, state: EditState = "applied") -> EditOutcome:
-    """An edit that counts, or is there already, where it was found; only lines of the base are
-    told."""
+    """Return the outcome of an edit that was found; only lines of the base are named."""
     lines = (found.start + 1, found.end) if on_base else None
     return outcome(edit, state, match=found.level, lines=lines)
 
 
 def _section(edit: Edit) -> object:
-    """Return a key that hunks of one file share which are in its order."""
     return edit.section or id(edit)
 
 
 def _reaches_end(text: Text, op: PatchHunk, found: Found) -> bool:
-    """Return whether the hunk changes the last line, be it by its newline alone."""
+    """Return True if the hunk changes the last line, be it by its newline alone."""
     if not found.hunks:
         return op.at_end and op.old == op.new and found.end == len(text.lines)
     return found.hunks[-1].end == text.size

@@ -69,7 +69,7 @@ def _parts_of(text: Text, path: str) -> list[Part] | None:
 
 
 def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
-    """The parts that the anchor may mean; a bare line is a part of its own."""
+    """Return the parts that the anchor may mean; a bare line is a part of its own."""
     of_kind = [part for part in known or () if part.kind == op.kind]
     if op.selected is None:
         return [part for part in of_kind if part.name == op.name]
@@ -128,8 +128,7 @@ def _replaced(text: Text, content: Lines, part: Part) -> tuple[int, int] | None:
 
 
 def _content(text: Text, op: Anchored, part: Part) -> Lines:
-    """The new lines; shifted by the anchor's indentation if both it and they were written
-    without."""
+    """Return the new lines, with the anchor's indentation if neither it nor they have one."""
     if not op.content:
         return []
     content = lines_of(op.content)
@@ -163,13 +162,11 @@ class Part(Struct, frozen=True):
 
     @classmethod
     def of_lines(cls, kind: str, name: str | None, start: int, end: int) -> Part:
-        """Lines that are all header."""
         return cls(kind, name, start, end, start, end)
 
 
 def parts(path: str, source: str) -> list[Part] | None:
-    """The parts of a file in order of their lines; None when the language is not known or the file
-    does not parse."""
+    """Return the parts of a file in order, or None if it cannot be parsed."""
     if path.endswith((".py", ".pyi")):
         try:
             with warnings.catch_warnings():
@@ -230,7 +227,7 @@ class Ranked(Struct, frozen=True):
 def ranked(
     path: str, source: str, target: int | None = None, reach: int | None = None
 ) -> list[Ranked]:
-    """The candidates of the file, the best first; those of equal score in the file's order.
+    """Return the anchor candidates of a file, the best first.
 
     With a `target` line, other lines than definitions are candidates near it; anywhere, where none
     near it occurs only once.  `reach` is how many lines away any candidate may be.

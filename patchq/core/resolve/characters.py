@@ -96,7 +96,7 @@ class Wanted(Struct, frozen=True):
         return replace(self, target=target, replacement=replacement, before=before, after=after)
 
     def pick(self, found: Sequence[S], text: Text) -> Sequence[S] | None:
-        """The places to change; None when there are not enough, all of them when too many."""
+        """Return the places to change; None if there are too few, all of them if too many."""
         if self.at is not None or self.count != 1:
             there = apart(found)
             if self.at is None:
@@ -159,7 +159,7 @@ def _wanted(text: Text, op: CharacterOp) -> Wanted:
 
 
 def _readings(wanted: Wanted, levels: Sequence[str]) -> list[tuple[Wanted, str | None]]:
-    """The edit as it was written, and with its escapes undone, with the level that names it."""
+    """Return the edit as written, and with its escapes undone, with the level that names it."""
     plain = wanted.unescaped()
     if "unescaped" not in levels or plain.old == wanted.old:
         return [(wanted, None)]
@@ -198,7 +198,7 @@ def _literal(
 def _several(
     text: Text, wanted: Wanted, found: Sequence[CharRange], level: str, levels: Collection[str]
 ) -> Found | Missed:
-    """More places than asked for: one if all of them give the same bytes."""
+    """Return the one place, where all places give the same bytes; else why there is none."""
     places = begun_lines(text, found)
     why: Literal["count", "ambiguous"] = "count" if wanted.counts else "ambiguous"
     missed = Missed(why, level, places, detail=_times(found))
@@ -219,7 +219,6 @@ def _several(
 
 
 def _times(found: Sequence[CharRange]) -> str:
-    """Return how many places there are, as far as they are counted."""
     return str(len(apart(found))) if len(found) <= MOST_RANGES else f"more than {MOST_RANGES:,}"
 
 
@@ -242,7 +241,7 @@ def _rewritten(
 
 
 def _without_line(text: Text, span: CharRange) -> tuple[Hunk, ...]:
-    """Return the removal of a place; of whole lines with the line's end behind them."""
+    """Return the removal of a place; of whole lines with the line's end."""
     end = text.starts[text.line_at(max(span.end - 1, span.start))]
     whole = _is_lines(text, span) and (end < text.size or not text.lacks_final_newline)
     return (Hunk(span.start, end if whole else span.end, b""),)
@@ -271,8 +270,11 @@ def _reach(lines: Iterable[bytes], indent: bytes) -> bool:
 
 
 def _changed(text: Text, span: CharRange, old: bytes, new: bytes) -> tuple[Hunk, ...]:
-    """The changes that put `new` where `old` was found.  Lines, or ends of lines, that the two
-    share keep the text's bytes; new line ends are the text's most frequent."""
+    """Return the changes that put `new` where `old` was found.
+
+    Lines, or ends of lines, that the two share keep the text's bytes; new line ends are the text's
+    most frequent.
+    """
     there = split_lines(text.part(span.start, span.end))
     ours, theirs = (split_lines(half.replace(b"\r\n", b"\n")) for half in (old, new))
     if ours == theirs:
@@ -328,7 +330,6 @@ def _round(standing: Sequence[CharRange], place: CharRange) -> CharRange | None:
 
 
 def _is_lines(text: Text, span: CharRange) -> bool:
-    """Return True if the place is lines from their first character to their last."""
     start = text.starts[text.line_at(span.start) - 1]
     return span.start == start and _ends_line(text, span.end)
 
@@ -348,7 +349,6 @@ def _is_apart(text: Text, span: CharRange, ahead: bytes, behind: bytes) -> bool:
 
 
 def _ends_line(text: Text, at: int) -> bool:
-    """Return True if a line ends at this offset, or right before it."""
     line = text.line_at(max(at - 1, 0)) - 1
     return at >= text.starts[line] + len(content(text.lines[line]))
 
@@ -357,8 +357,10 @@ def _ends_line(text: Text, at: int) -> bool:
 
 
 def _as_lines(wanted: Wanted) -> Replace | None:
-    """The edit as one of whole lines; None for a quote of less than a line, or where a line end is
-    to go away that the quote has."""
+    """Return the edit as one of whole lines, if it can be one.
+
+    A quote of less than a line cannot, nor one whose line end is to go away.
+    """
     old, new = (half.decode("utf-8", "surrogateescape") for half in (wanted.old, wanted.new))
     if "\n" not in old:
         return None
@@ -420,7 +422,7 @@ def resolve_paragraphs(text: Text, op: InParagraph) -> Found | Missed:
 
 
 def _paragraphs(text: Text) -> Iterator[tuple[int, str]]:
-    """Every run of lines that are not blank, with its offset."""
+    """Yield every run of lines that are not blank, with its offset."""
     first: int | None = None
     for i, line in enumerate([*text.lines, b""]):
         if line.strip():
@@ -451,5 +453,4 @@ def _inside(paragraph: str, op: InParagraph, predicate: Predicate) -> list[Range
 
 
 def _everywhere(paragraph: str, sought: str) -> list[Range]:
-    """Every place, overlapping ones too."""
     return [(at, at + len(sought)) for at in find(paragraph, sought)] if sought else []

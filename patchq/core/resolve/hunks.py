@@ -61,7 +61,6 @@ class _Range(Struct, frozen=True):
     way: Chain | None = None
 
     def follows(self, other: _Range) -> bool:
-        """Return True if it may be behind; hunks may quote the same lines, or add at one point."""
         return self.first >= other.last and (
             self.start > other.start or self.is_point or other.is_point
         )
@@ -72,7 +71,7 @@ class _Range(Struct, frozen=True):
 
 
 class _Sought:
-    """One hunk, and its places whatever the others say."""
+    """One hunk, and its places by itself."""
 
     def __init__(
         self, text: Text, op: PatchHunk, levels: Sequence[str], lines: frozenset[int]
@@ -85,7 +84,7 @@ class _Sought:
 
     @cached_property
     def alone(self) -> Found | Missed:
-        """Its one place by itself."""
+        """The one place that the hunk has by itself."""
         if not self.op.old:
             return self._insertion()
         there = self._standing
@@ -93,12 +92,12 @@ class _Sought:
 
     @property
     def is_doubtful(self) -> bool:
-        """True if its place may depend on the others'."""
+        """True if the hunk's place may depend on the others'."""
         there = self._standing
         return there is not None and len(there.ways) > 1
 
     def among(self, ranges: Sequence[_Range]) -> Found | Missed:
-        """Return its one place among those that a chain goes through."""
+        """Return the one place among those that all hunks in order allow."""
         there, ways = self._standing, [one.way for one in ranges if one.way is not None]
         if there is None or not self.is_doubtful or not ways:
             return self.alone
@@ -108,7 +107,7 @@ class _Sought:
 
     @cached_property
     def ranges(self) -> Sequence[_Range]:
-        """All places that it may have; none if it has none, or too many."""
+        """All places that the hunk may have; none if there are too many."""
         found, there = self.alone, self._standing
         if isinstance(found, Found) and (there is None or found.already):
             first = found.start if found.already else found.end
@@ -140,12 +139,12 @@ class _Sought:
 
     @cached_property
     def present(self) -> Found | None:
-        """Its one place if it is there already, its old text being nowhere."""
+        """The place of the new text, where the old text is not found."""
         op = Replace(self.op.old, self.op.new)
         return ladder.present(self.text, op, self._rungs) if op.old else None
 
     def may_be_within(self, low: int, high: int) -> bool:
-        """Return True if any reading finds the old or the new text in the lines `low:high`."""
+        """Return True if the old or the new text is found in the lines `low:high` at any level."""
 
         def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
             return [way for way in ways if way[0].start >= low and way[-1].end <= high]
@@ -158,7 +157,10 @@ class _Sought:
         )
 
     def _insertion(self) -> Found | Missed:
-        """Lines without a neighbour: behind their scope, at the file's end, or in an empty one."""
+        """Return the place of lines without a neighbour.
+
+        That is behind their scope, at the file's end, or in an empty file.
+        """
         op, behind = self.op, self._behind
         if not op.scopes and (op.at_end or not self.text.lines):
             behind = len(self.text.lines)
@@ -183,7 +185,7 @@ class _Sought:
 
 
 def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
-    """The line behind the last scope line; None without scopes, or if one is not unique."""
+    """Return the line behind the last scope line, if each of them is unique."""
     at: int | None = None
     for scope in scopes:
         sought = scope.encode("utf-8", "surrogateescape").strip(BLANKS)
@@ -209,9 +211,9 @@ def _shared(place: LineRange, *, back: int | None = None) -> int:
 
 
 def _in_order(sought: Sequence[_Sought]) -> list[list[_Range]] | None:
-    """Return each hunk's places that a chain of all hunks goes through.
+    """Return each hunk's places that an order of all hunks goes through.
 
-    None if there is no chain, or their own numbers are in another order.
+    None if there is no such order, or their own numbers contradict it.
     """
     numbers = [one.op.line for one in sought if one.op.line is not None]
     if any(one > other for one, other in pairwise(numbers)):
@@ -234,7 +236,7 @@ def _in_order(sought: Sequence[_Sought]) -> list[list[_Range]] | None:
 def _behind_claims(
     sought: Sequence[_Sought], found: Sequence[Found | Missed]
 ) -> Iterator[Found | Missed]:
-    """Yield what was found, but for hunks before the lines that the one above them quotes."""
+    """Yield what was found; refused before the lines that the hunk above quotes."""
     quoted = -1
     for one, here in zip(sought, found, strict=True):
         if one.op.old == one.op.new:
@@ -251,8 +253,7 @@ def _behind_claims(
 def _out_of_order_refused(
     sought: Sequence[_Sought], found: Sequence[Found | Missed]
 ) -> Iterator[Found | Missed]:
-    """Yield what was found, but for hunks before the one that they follow, if either may be in
-    order elsewhere."""
+    """Yield what was found; refused before the hunk above, if either may be in order elsewhere."""
     latest: tuple[_Sought, Found] | None = None
     for one, here in zip(sought, found, strict=True):
         there = one.present if isinstance(here, Missed) and here.why == "none" else here

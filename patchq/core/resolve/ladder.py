@@ -79,7 +79,7 @@ Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
-    """Return the place of `op` by the match levels that are `enabled` (`readings.LEVELS`)."""
+    """Return the place of `op` by the match levels that are `enabled` (`levels.LEVELS`)."""
     if text.view().is_indexed and (found := _plain(text, op)):
         return found
     there = standing(text, op, enabled)
@@ -87,10 +87,11 @@ def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
-    """Return what the ladder gives for most edits, at a third of its price; None says nothing.
+    """Return the place of an edit whose quote is found once as it is; None decides nothing.
 
-    The old half is as it is in one place, nothing shows that the new one is there, and what differs
-    between the lines that both share in front and at the end is nothing but new lines.
+    Nothing shows that the new half is there, and what differs between the lines that both share in
+    front and at the end is nothing but new lines.  So are most edits, and this is three times as
+    fast.
     """
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
@@ -131,7 +132,7 @@ def standing(
     narrow: Narrow | None = None,
     most: int | None = MOST_PLACES + 1,
 ) -> Standing | None:
-    """The ways in which the quote of `op` stands in `text`, at most so many."""
+    """Return the placements of the quote of `op` in `text`, at most so many."""
     passed: list[Step] = []
     for step in _steps(_quote(op, text), enabled):
         found = ways(text, *step, most)
@@ -148,8 +149,10 @@ def resolve_many(
     enabled: Sequence[str],
     pick: Callable[[list[LineRange]], Sequence[LineRange] | None],
 ) -> Found | Missed:
-    """The same at several places: those that `pick` takes, from left to right without overlap; it
-    takes none where there are too few, and gives None where there are too many."""
+    """Return the places that `pick` takes, from left to right without overlap.
+
+    It takes none where there are too few, and gives None where there are too many.
+    """
     for reading, level in _steps(_quote(op, text), enabled):
         if reading.level == "elided":
             continue
@@ -187,8 +190,10 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
 
 
 def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
-    """The lines put behind the first `at` lines, unless they stand there already: behind that
-    point, or `ahead` of it."""
+    """Return the lines put behind the first `at` lines, unless they are there already.
+
+    They are looked for behind that point, or `ahead` of it.
+    """
     first = at - len(lines) if ahead else at
     stand = [content(line) for line in text.lines[first : first + len(lines)]] if first >= 0 else []
     if lines and stand == lines:
@@ -199,7 +204,7 @@ def inserted(text: Text, at: int, lines: Lines, ahead: bool = False) -> Found:
 
 
 def _quote(op: Replace, text: Text) -> Quote:
-    """The two halves, without the byte order mark that the text keeps aside."""
+    """Return the two halves, without the byte order mark that the text keeps aside."""
     if not text.offset:
         return Quote(quoted_lines(op.old), quoted_lines(op.new))
     halves = quoted_lines(op.old), quoted_lines(op.new)
@@ -220,7 +225,7 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
 
 
 def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Missed:
-    """Return the edit's place, if it can mean the ways of `there`, or why it has none."""
+    """Return the edit's place, if the placements allow one, or why it has none."""
     step, passed = standing.step, standing.passed
     quote, level = step
     name, first = quote.level or level.name, there[0]
@@ -258,13 +263,12 @@ def _missed(why: Why, name: str, there: Sequence[Chain], detail: str = "") -> Mi
 
 
 def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
-    """Return the hunks of a quote's pieces in one way to place them."""
     pieces = zip(rewrites, way, strict=True)
     return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in pieces])
 
 
 def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
-    """The only place of the new half, if all that was found of the old one is a part of it."""
+    """Return the only placement of the new half, if the old one is found in it alone."""
     quote, level = step
     if not quote.new or quote.old == quote.new:
         return None
@@ -297,7 +301,7 @@ def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Seque
 
 
 def replaced(data: bytes, hunks: Iterable[Hunk], start: int, end: int) -> bytes:
-    """The bytes `start:end` with the replacements made, which stand there in order."""
+    """Return the bytes `start:end` with the replacements made, which are in order."""
     parts = []
     for hunk in hunks:
         parts += [data[start : hunk.start], hunk.new]
@@ -332,8 +336,10 @@ class Rewrite:
         self._moved = {} if written.isdisjoint(self._old) else self._indices()
 
     def _indices(self) -> dict[bytes, int]:
-        """For each quoted line the index whose bytes a new line equal to it takes: rather one that
-        goes away, since then the line was moved.  An empty line is written as it is."""
+        """Return for each quoted line the index whose bytes an equal new line takes.
+
+        One that goes away comes first, since then the line was moved.  An empty line has none.
+        """
         gone = {i for a0, a1, _, _ in self.blocks for i in range(a0, a1)}
         moved: dict[bytes, int] = {}
         for i, line in enumerate(self._old):
@@ -342,9 +348,9 @@ class Rewrite:
         return moved
 
     def at(self, text: Text, start: int, shift: Shift = NO_SHIFT) -> tuple[Hunk, ...]:
-        """The changes that put the new half where the old one stands, from line `start` on.
+        """Return the changes that put the new half at the old one, from line `start` on.
 
-        Raises `readings.Unwritable` when a new line cannot be written there as it was meant.
+        Raises `levels.Unwritable` when a new line cannot be written there as it was meant.
         """
         # The typographic characters that the quote has where the file has plain ones.
         curled = typographic(b"\n".join(self._old))
@@ -379,7 +385,7 @@ def _new_line(line: bytes, shift: Shift, curled: frozenset[str]) -> bytes:
 
 
 def typographic(data: bytes) -> frozenset[str]:
-    """The curly quotes, dashes and no-break spaces among the characters."""
+    """Return the curly quotes, dashes and no-break spaces among the characters."""
     if data.isascii():
         return frozenset()
     return TYPOGRAPHIC.intersection(data.decode("utf-8", "surrogateescape"))

@@ -25,13 +25,13 @@ DOTS = (b"...", "…".encode())
 
 
 def quoted_lines(half: str) -> Lines:
-    """The lines of a text as they stand; an empty one has none."""
+    """Return the lines of a text as they are; an empty one has none."""
     data = half.encode("utf-8", "surrogateescape")
     return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
 def lines_of(half: str) -> Lines:
-    """The lines of a text, at least one, without a `\r` at their end."""
+    r"""Return the lines of a text, at least one, without a `\r` at their end."""
     return [line.removesuffix(b"\r") for line in quoted_lines(half) or [b""]]
 
 
@@ -69,8 +69,6 @@ def match_levels(enabled: tuple[str, ...]) -> tuple[Level, ...]:
 
 @cache
 def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | None:
-    """One function for each choice, so that a text can keep what it gave."""
-
     def normalise(lines: Lines) -> Lines:
         if typography and lines:
             lines = plain_typography(b"\n".join(lines)).split(b"\n")
@@ -94,12 +92,12 @@ class Quote(Struct, frozen=True):
     flaw: str | None = None
 
     def inverse(self) -> Quote:
-        """The quote of what the edit would have written."""
+        """Return the quote of what the edit would have written."""
         return Quote(self.new, self.old, self.level)
 
 
 class Unwritable(Exception):
-    """The old half has its place, but the new one cannot be written there; the message says why."""
+    """The old half has its place, and the new one cannot be written there: the message."""
 
 
 _NUMBER = re.compile(rb"[ \t]*(\d{1,9})(?: ?(\|)( ?)|\t| ?\xe2\x86\x92)")
@@ -148,12 +146,12 @@ def _behind(line: bytes, number: re.Match[bytes] | None, wide: bool) -> bytes:
 
 
 def unescape(data: bytes) -> bytes:
-    """One level of backslash escapes (`\n`, `\t`, `\r`, quotes, backslash) undone."""
+    r"""Return the bytes with one level of escapes (`\n`, `\t`, `\r`, quotes) undone."""
     return _ESCAPE.sub(lambda m: _ESCAPED.get(m[1], m[1]), data)
 
 
 def unescaped(quote: Quote) -> Quote | None:
-    """Both halves with one level of escapes undone; None when the old half has none."""
+    """Return both halves with one level of escapes undone, if the old half has any."""
     old = _unescaped_lines(quote.old)
     if old == quote.old:
         return None
@@ -164,8 +162,10 @@ _MOST_PIECES = 50
 
 
 def elided(quote: Quote) -> Quote | None:
-    """The quote with its `...` lines read as gaps; None unless both halves leave lines out, equally
-    often and between quoted lines only."""
+    """Return the quote with its `...` lines read as gaps, if they can be.
+
+    Both halves must leave lines out, equally often and between quoted lines only.
+    """
     old, new = pieces(quote.old), pieces(quote.new)
     alike = 1 < len(old) == len(new) <= _MOST_PIECES and all((*old, *new))
     if not alike or not any(map(has_text, old)) or not any(map(has_text, new)):
@@ -174,7 +174,7 @@ def elided(quote: Quote) -> Quote | None:
 
 
 def pieces(lines: Lines) -> list[Lines]:
-    """The runs of lines between the `...` lines."""
+    """Return the segments between the `...` lines."""
     runs: list[Lines] = [[]]
     for line in lines:
         if line.strip() in DOTS:
@@ -185,12 +185,11 @@ def pieces(lines: Lines) -> list[Lines]:
 
 
 def has_text(piece: Lines) -> bool:
-    """Return True if the piece has a line that shows a shift; blank ones fit any."""
+    """Return True if the segment has a line that is not blank, and so shows a shift."""
     return any(line.strip() for line in piece)
 
 
 def _unescaped_lines(half: Lines) -> Lines:
-    """The lines that the escapes make; one at the very end ends the last line."""
     if not half:
         return half
     lines = unescape(b"\n".join(half)).split(b"\n")
@@ -200,7 +199,7 @@ def _unescaped_lines(half: Lines) -> Lines:
 
 
 def unescape_text(text: str) -> str:
-    """A text of whole lines with one level of escapes undone."""
+    """Return a text of whole lines with one level of escapes undone."""
     half = text.removesuffix("\n").encode("utf-8", "surrogateescape").split(b"\n")
     return b"".join(line + b"\n" for line in _unescaped_lines(half)).decode(
         errors="surrogateescape"
@@ -216,7 +215,7 @@ _REWRITINGS = (("line_numbers", without_numbers), ("unescaped", unescaped), ("el
 
 
 def rewritten(quote: Quote, enabled: Collection[str]) -> Iterator[Quote]:
-    """The quote itself, then each way to rewrite it, in the ladder's order."""
+    """Yield the quote itself, then each way to rewrite it, in order of the levels."""
     readings = [quote]
     yield quote
     for name, rewrite in _REWRITINGS:

@@ -35,19 +35,19 @@ BYTES_A_STEP = 500
 
 @dataclass(slots=True)
 class Effort:
-    """The steps that are left."""
+    """A budget of steps."""
 
     left: int = STEPS
     paid: set[Hashable] = field(default_factory=set)
 
     def spend(self, steps: int) -> bool:
-        """Take so many; True if any were left."""
+        """Take so many steps; return True if any were left."""
         some = self.left > 0
         self.left -= steps
         return some
 
     def spend_once(self, key: Hashable, steps: int) -> bool:
-        """Take the steps of work whose result is kept, the first time; True if any were left."""
+        """Take the steps of work whose result is kept, once; return True if any were left."""
         if key not in self.paid:
             self.paid.add(key)
             return self.spend(steps)
@@ -142,7 +142,7 @@ class Sweep(Struct, frozen=True):
 
 
 class Elsewhere:
-    """The files of a tree, as far as the bounds reach, and as they can be read."""
+    """The other files of a tree, as far as the bounds reach."""
 
     def __init__(self, tree: Tree, effort: Effort) -> None:
         self._tree = tree
@@ -150,7 +150,7 @@ class Elsewhere:
         self._own: dict[str, bytes] = {}
 
     def search(self, lines: bytes, but: str, own: Iterable[str]) -> Sweep:
-        """A file other than `but` that holds `lines`; the batch's `own` come first."""
+        """Return another file that holds `lines`; the batch's `own` files come first."""
         if self._effort.left <= 0:
             return Sweep()
         listing = self._tree.listing()
@@ -173,7 +173,7 @@ class Elsewhere:
         return Sweep(reach=f"; only {files:,} other files were searched for it")
 
     def _content(self, path: str, listing: Listing) -> bytes | None:
-        """A file's bytes; none where there is no file, None where it cannot be read."""
+        """Return a file's bytes; none where there is no file, None where it cannot be read."""
         known = listing.contents if path in listing.contents else self._own
         if path not in known:
             try:

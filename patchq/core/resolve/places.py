@@ -91,7 +91,7 @@ def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES 
 
 
 def apart(found: Iterable[S]) -> list[S]:
-    """Those that do not overlap one before them, from left to right."""
+    """Return the places that overlap none before them, from left to right."""
     kept: list[S] = []
     for span in found:
         if not kept or span.start >= kept[-1].end:
@@ -100,7 +100,7 @@ def apart(found: Iterable[S]) -> list[S]:
 
 
 def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
-    """The halves with ever more blank lines dropped: none, in front, behind, on both edges."""
+    """Yield the halves with ever more blank lines dropped: none, in front, behind, both."""
     old, new = quote.old, quote.new
     front = range(1, _droppable(old, new) + 1)
     behind = range(1, _droppable(old[::-1], new[::-1]) + 1)
@@ -111,7 +111,6 @@ def edges(quote: Quote) -> Iterator[tuple[Lines, Lines]]:
 
 
 def _droppable(old: Lines, new: Lines) -> int:
-    """Return the number of blank lines that `old` and `new`, unless empty, can lose in front."""
     if not any(line.strip() for line in old):
         return 0
     return min(_MOST_EDGE_BLANKS, *map(_leading_blanks, [old, new] if new else [old]))
@@ -122,7 +121,7 @@ def _leading_blanks(lines: Lines) -> int:
 
 
 def find_lines(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
-    """The line (0-based) of every place at which `quote` begins, and its shift there."""
+    """Yield the line (0-based) of every place at which `quote` begins, and its shift there."""
     if not quote:
         return iter(())
     wanted = level.normalise(quote) if level.normalise else quote
@@ -148,7 +147,6 @@ def _find_shifted(
 
 
 def _shift_between(ours: bytes, theirs: bytes) -> Shift | None:
-    """Return what turns one indentation into the other; None if no one string does."""
     if theirs.endswith(ours):
         return Shift(added=theirs[: len(theirs) - len(ours)])
     if ours.endswith(theirs):
@@ -161,8 +159,7 @@ def indentation(line: bytes) -> bytes:
 
 
 def shifted(line: bytes, shift: Shift) -> bytes | None:
-    """The quote's line as the text has it; None if it lacks what has to be taken off.  A blank
-    line stays."""
+    """Return the quoted line as the text has it; None if it lacks what has to be taken off."""
     if not line.strip():
         return line
     if not line.startswith(shift.removed):
@@ -176,7 +173,6 @@ def _without_indentation(lines: Lines) -> Lines:
 
 @cache
 def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
-    """One function for each choice, so that a text can keep what it gave."""
     return lambda lines: read(normalise(lines) if normalise else lines)
 
 
@@ -216,8 +212,11 @@ def _by_shift(text: Text, piece: Lines, level: Level) -> dict[Shift, list[int]]:
 
 
 def _successions(chain: list[_Piece]) -> list[tuple[int, ...]]:
-    """The pieces' starts in every way that they can follow each other, at most `MOST_PLACES` and
-    one; a piece that does not change takes its first place behind the one before."""
+    """Return the starts of the segments in every order that they allow.
+
+    They are at most `MOST_PLACES` and one; a segment that does not change takes its first place
+    behind the one before.
+    """
     latest = _latest(chain)
     if latest is None:
         return []
@@ -236,8 +235,7 @@ def _successions(chain: list[_Piece]) -> list[tuple[int, ...]]:
 
 
 def _latest(chain: list[_Piece]) -> list[int] | None:
-    """The last start of each piece that leaves room for those behind it; None if they do not fit
-    in this order."""
+    """Return the last start of each segment that leaves room for the next; None if none does."""
     latest: list[int] = []
     limit = float("inf")
     for piece in reversed(chain):
@@ -257,7 +255,7 @@ _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 def char_ranges(
     text: Text, sought: bytes, levels: Collection[str]
 ) -> Iterator[tuple[str, list[CharRange]]]:
-    """For each level in order: every place of `sought`, overlapping ones too."""
+    """Yield for each level in order every place of `sought`, overlapping ones too."""
     if not sought:
         return
     exact = _at_most(CharRange(at, at + len(sought)) for at in text.haystack.find(sought))
@@ -267,7 +265,6 @@ def char_ranges(
     wanted = sought.replace(b"\r\n", b"\n")
 
     def in_text(found: Iterable[CharRange]) -> list[CharRange]:
-        """In the text's own offsets; that before a line's end is before its `\r` too."""
         returns = text.flat[1]
         return [
             CharRange(*(at + bisect_right(returns, at) for at in (span.start, span.end)))
@@ -293,13 +290,11 @@ def _at_most(found: Iterable[CharRange]) -> Iterator[CharRange]:
 
 
 def _is_whole(text: Text, span: CharRange) -> bool:
-    """Return True if the place neither begins nor ends inside a `\\r\\n`."""
     return all(text.part(at - 1, at + 1) != b"\r\n" for at in (span.start, span.end) if at)
 
 
 def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> Iterator[CharRange]:
-    """The places, which rise in characters, as bytes of a text in which the characters begin at
-    `start`."""
+    """Yield the places, which rise in characters, as bytes of a text that begins at `start`."""
     counted = 0
     for first, last in places:
         start += len(in_utf8(chars[counted:first]))
@@ -308,19 +303,19 @@ def in_bytes(chars: str, places: Iterable[tuple[int, int]], start: int = 0) -> I
 
 
 def lines_at(text: Text, found: Sequence[CharRange]) -> tuple[int, int]:
-    """The lines (0-based, half-open) from the first place to the last."""
+    """Return the lines (0-based, half-open) from the first place to the last."""
     last = max(found[-1].end - 1, found[-1].start)
     return text.line_at(found[0].start) - 1, text.line_at(last)
 
 
 def begun_lines(text: Text, found: Sequence[CharRange]) -> tuple[LineRange, ...]:
-    """The lines on which the first places begin."""
+    """Return the lines on which the first places begin."""
     lines = dict.fromkeys(text.line_at(span.start) - 1 for span in found[: MOST_PLACES + 1])
     return tuple(LineRange(line, line + 1, [], []) for line in lines)
 
 
 def within(text: Text, span: CharRange, before: bytes, after: bytes) -> CharRange:
-    """The place between what was found of `before` and of `after`, one at each of its ends."""
+    """Return the place between `before` and `after`, one at each end of what was found."""
     front, behind = (len(_CHARACTER.findall(as_letters(half))) for half in (before, after))
     there = _CHARACTER.findall(as_letters(text.part(span.start, span.end)))
     first, last = there[:front], there[len(there) - behind :]

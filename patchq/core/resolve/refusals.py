@@ -48,7 +48,7 @@ Search = Callable[[bytes], Sweep]
 
 
 class Scene(Struct, frozen=True):
-    """The file in which a quote was sought, and what may be done to explain that it is not there.
+    """The file in which a quote was sought, and the means to explain that it is not there.
 
     `text` is the base's, or what `earlier` edits of the batch made of it.  What takes long is done
     only with a `search`, and all of it only as far as the `effort` reaches.
@@ -63,7 +63,7 @@ class Scene(Struct, frozen=True):
 
 
 def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """The problem for an edit that was missed."""
+    """Return the problem of an edit that was missed."""
     op = edit.op
     if not scene.effort.spend(PER_EDIT + len(scene.text.whole) // BYTES_A_STEP):
         return _unexamined(edit, scene, missed)
@@ -98,7 +98,6 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
 
 
 def _code(op: Op, missed: Missed) -> str:
-    """Return the code of a missed edit."""
     why = missed.why
     if isinstance(op, Anchored):
         why = "ambiguous" if why == "unwritable" else why
@@ -109,7 +108,7 @@ def _code(op: Op, missed: Missed) -> str:
 
 
 def _unexamined(edit: Edit, scene: Scene, missed: Missed) -> Problem:
-    """Return the problem with an edit behind so many missed ones that it is not looked into."""
+    """Return the problem of an edit that is not looked into, behind many missed ones."""
     lines = ", ".join(str(place.start + 1) for place in missed.places[:_FEW])
     more = ", …" if len(missed.places) > _FEW else ""
     found = f": it may mean lines {lines}{more}" if missed.why == "ambiguous" and lines else ""
@@ -259,7 +258,6 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
 
 
 def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[str, str]:
-    """Return the class of the cause, and advice."""
     text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
     if any(map(DOTS.match, quote)):
         return "elided", "quote every line; `...` stands for nothing here"
@@ -287,13 +285,15 @@ def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[
 
 
 def _loose(lines: Lines) -> Lines:
-    """The lines with all their blanks alike."""
+    """Return the lines with all their blanks alike."""
     return [b" ".join(line.split()) for line in lines]
 
 
 def _first_difference(text: Text, quote: Lines, start: int) -> str:
-    """The first line that differs from the quote, as the end of a sentence: one that differs in
-    more than its indentation, if there is one."""
+    """Return the first difference to the quote, as the end of a sentence.
+
+    A difference in more than the indentation comes first.
+    """
     there = text.contents[start : start + len(quote)]
     pairs = list(zip(quote, there, strict=False))
     differing = [k for k, (quoted, found) in enumerate(pairs) if quoted.strip() != found.strip()]
@@ -318,7 +318,7 @@ def _excerpt(text: Text, start: int, count: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _visible(line: bytes, other: bytes) -> str:
-    """A line with its blanks at both ends made visible; all of them where nothing else differs."""
+    """Return a line with its blanks at both ends visible; all where nothing else differs."""
     if not line:
         return "an empty line"
     text, inner = decode(line), decode(line).strip(" \t\r")
@@ -345,8 +345,11 @@ _SYMBOL = re.compile(
 
 
 def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ...]:
-    """The first places of an ambiguous quote.  `disambiguate` is text that makes the edit certain
-    when it is put in front of both halves: it was tried; None when no such text was found."""
+    """Return the first places of an ambiguous quote.
+
+    `disambiguate` is text that makes the edit certain in front of both halves: it was tried; None
+    when no such text was found.
+    """
     if scene.search is None:
         return _bare(scene, missed.places[:_MOST])
     every, trials = tuple(missed.places), iter(range(_MOST_TRIALS))
@@ -358,7 +361,7 @@ def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ..
 
 
 def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
-    """Places without what tells them from others: their line numbers do."""
+    """Return the places, told apart by their line numbers alone."""
     text, effort = scene.text, scene.effort
     return tuple(
         Candidate(
@@ -374,7 +377,7 @@ def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
 def _certain(
     scene: Scene, op: Replace, place: LineRange, places: Sequence[LineRange], trials: Iterator[int]
 ) -> Iterator[str]:
-    """The lines before a place that, quoted too, make the edit resolve there; fewest first."""
+    """Yield the lines before a place that, quoted too, decide for it; fewest first."""
     there = scene.text.contents
     for count in range(1, min(_MOST_CONTEXT, place.start) + 1):
         if any(_same_before(there, place, other, count) for other in places if other is not place):
@@ -402,7 +405,7 @@ def _same_before(there: Lines, place: LineRange, other: LineRange, count: int) -
 
 
 def _as_quoted(lines: Lines, shift: Shift) -> str | None:
-    """The file's lines, indented as the quote is; None if they cannot be."""
+    """Return the file's lines, indented as the quote is; None if they cannot be."""
     back = Shift(added=shift.removed, removed=shift.added)
     moved = [line for line in (shifted(line, back) for line in lines) if line is not None]
     try:

@@ -75,7 +75,6 @@ class Move(Struct, frozen=True, dict=True):
 
     @property
     def since(self) -> str:
-        """When, for people."""
         how = " that its quotes fit" if self.origin.how == "inferred" else ""
         return f"since the base {self.base[:12]}{how}"
 
@@ -98,9 +97,11 @@ class Move(Struct, frozen=True, dict=True):
         return any(name in above or name.startswith(f"{path}/") for name in self.changes)
 
     def may_meet(self, changes: Sequence[FileChange]) -> bool:
-        """Whether a merge could have anything to say: a file that both sides change, or, as a
-        renamed directory takes new files with it, deletions on one side and creations on the
-        other."""
+        """Return True if a merge could say anything about these changes.
+
+        Both sides change a file, or, as a renamed directory takes new files with it, one deletes
+        and the other creates.
+        """
         ours = {path for change in changes for path in change.paths}
         if ours & self.changes.keys():
             return True
@@ -111,7 +112,7 @@ class Move(Struct, frozen=True, dict=True):
         return (their_gone and our_new) or (our_gone and their_new)
 
     def problem(self, what: str, path: str, edit: str | None) -> ErrorProblem:
-        """The problem with an edit of a file of which as a whole something is said."""
+        """Return the problem with an edit of a file that was changed as a whole."""
         collision = self._who(path, None)
         return ErrorProblem(
             "conflict.base",
@@ -123,7 +124,7 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def collision(self, touch: Touch, path: str, now: bytes, edit: str | None) -> ErrorProblem:
-        """The problem with an edit that changes lines which were changed since."""
+        """Return the problem with an edit of lines that were changed since."""
         collision = self._who(path, touch.now)
         ours, theirs = inclusive(touch.ours), inclusive(touch.theirs)
         where = in_words(theirs) + (", right beside," if touch.beside else "")
@@ -142,8 +143,7 @@ class Move(Struct, frozen=True, dict=True):
     def elsewhere(
         self, path: str, edit: str, lines: Lines, there: Lines, now: Lines
     ) -> ErrorProblem:
-        """The problem with an edit of `lines` of the base, which stand `there` on the tip, and that
-        means the lines `now` if it is read on the tip."""
+        """Return the problem with an edit that has another place on the tip than the carried."""
         return ErrorProblem(
             "conflict.base",
             f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
@@ -156,7 +156,7 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _who(self, path: str, lines: Lines | None) -> Collision:
-        """The other batch, with its edit that changed the path, if it is the only one."""
+        """Return the other batch, with its edit that changed the path, if it is the only one."""
         collision = history.collides_with(self.repo, self.base, self.tip, path, lines)
         report = self.load(collision.batch) if collision.batch else None
         edits = report.edits if report else []
@@ -175,10 +175,10 @@ def _excerpt(text: bytes, lines: Lines) -> tuple[int, tuple[str, ...]]:
 
 
 def carry(edits: Sequence[Edit], plan: Plan, on_tip: Plan, move: Move) -> tuple[Plan, bool]:
-    """The plan of the edits with its changes made on the tip, and whether some stand right beside
-    what was changed since; `on_tip` is what the same edits are there by themselves.
+    """Return the plan with its changes made on the tip; True if some are beside others'.
 
-    A plan that is refused says why, one problem for each place.
+    `on_tip` is the plan of the same edits there.  A plan that is refused says why, one problem for
+    each place.
     """
     placed = [_Placed(*it) for it in zip(edits, plan.edits, on_tip.edits, strict=True)]
     changes: list[FileChange] = []
@@ -231,7 +231,7 @@ class _Placed(Struct, frozen=True):
         return not (by_number or isinstance(op, Write | WriteBytes | SetMode | InsertAt))
 
     def has_there(self, lines: Sequence[bytes]) -> Lines | None:
-        """The tip's `lines` that it quotes as a whole, from their first character to the last."""
+        """Return the tip's `lines` that it quotes as a whole."""
         if self.now.lines is None or self.now.state not in USABLE:
             return None
         first, end = self.now.lines[0] - 1, self.now.lines[1]
@@ -257,7 +257,7 @@ class _File:
         return self.move.repo.tree(self.move.tip).entry(self.source)
 
     def carried(self) -> tuple[FileChange | None, list[ErrorProblem]]:
-        """The change on the tip, None when it is there already, and what stands against it."""
+        """Return the change on the tip, None when it is there already, and the problems."""
         change = self.change
         if change.before is None or change.renamed_from:
             wrong = self._new_path()
@@ -288,7 +288,7 @@ class _File:
         return replace(change, before=now, after=carried.text, hunks=carried.hunks), wrong
 
     def _with_mode(self, tip: Entry) -> FileChange:
-        """The change with the mode that the file has on the tip, unless the batch sets it."""
+        """Return the change with the file's mode on the tip, unless the batch sets it."""
         if self.change.link or self.change.was_link is not None:
             return self.change
         if self.change.was_executable is None:
@@ -332,7 +332,7 @@ class _File:
         return problems
 
     def _at(self, lines: Lines) -> _Placed | None:
-        """The edit that quotes these lines of the base."""
+        """Return the edit that quotes these lines of the base."""
         for it in self.placed:
             quoted = it.was.lines
             if quoted and quoted[0] - 1 <= lines[0] and lines[1] <= quoted[1]:
@@ -340,11 +340,10 @@ class _File:
         return self.placed[0] if len(self.placed) == 1 else None
 
     def _editing(self, runs: Collection[Lines]) -> set[str]:
-        """The edits that change these runs of the base's lines."""
         return {it.id for run in runs if (it := self._at(run))}
 
     def _elsewhere(self, theirs: Sequence[LineHunk]) -> list[ErrorProblem]:
-        """A problem for each edit that the tip by itself gives another place than the carried."""
+        """Return a problem for each edit that the tip gives another place than the carried."""
         problems = []
         for it in self.placed:
             was, now = it.was.lines, it.now.lines
@@ -362,12 +361,12 @@ class _File:
 def _has_seen(
     it: _Placed, touch: Touch, lines: Sequence[bytes], theirs: Sequence[LineHunk]
 ) -> bool:
-    """Whether the edit has its carried place on the tip (its `lines`) by itself, and in its quote
-    the line beside it that was changed.
+    """Return True if the edit's author has seen the changed line beside it.
 
-    The quote has to be the base's own lines, carried: where lines were put into it, or taken out,
-    and it fits all the same, it meets others that are like them.  A diff's context shows what stood
-    on the base, and nothing of what its author has seen since.
+    The edit has its carried place on the tip by itself, and in its quote that line.  The quote has
+    to be the base's own lines, carried: where lines were put into it, or taken out, and it fits all
+    the same, it meets others that are like them.  A diff's context shows what stood on the base,
+    and nothing of what its author has seen since.
     """
     quoted = it.has_there(lines)
     was, now = it.was.lines, it.now.lines

@@ -34,8 +34,7 @@ Renames = Mapping[str, str]
 
 
 def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:
-    """The report of a proposal that is sent back: with the comments, with the prompt by which its
-    agent answers, and with the warning that it is to."""
+    """Return the report of a proposal that is sent back, with prompt and warning."""
     commit = report.commit
     parent = next(iter(repo.parents(commit)), None) if commit else None
     edit = next(iter(report.edits), None)
@@ -65,7 +64,7 @@ class _Texts(Struct, frozen=True, dict=True):
     repo: Repository
 
     def of(self, commit: str | None, path: str) -> bytes | None:
-        """A file; None where there is none, or it cannot be read any more."""
+        """Return a file; None where there is none, or it cannot be read any more."""
         try:
             if commit is None or self.repo.resolve_commit(commit) is None:
                 return None
@@ -80,8 +79,7 @@ class _Texts(Struct, frozen=True, dict=True):
         return next(iter(self.repo.parents(commit)), None)
 
     def sides(self, path: str, old: str | None, new: str) -> tuple[str, str]:
-        """The file's path in either commit: another one in the one that does not have it, where
-        the step between them renames it."""
+        """Return the file's path in either commit, also where the step between renames it."""
         there = (self.of(old, path) is not None, self.of(new, path) is not None)
         if old is None or all(there) or not any(there):
             return path, path
@@ -99,7 +97,7 @@ def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
 def carried(
     repo: Repository, review: ReviewEntry, old: str, new: str, renames: Renames | None = None
 ) -> ReviewEntry:
-    """The review of a proposal whose commit was `old`, for its commit `new`."""
+    """Return the review of a proposal whose commit was `old`, for its commit `new`."""
     if old == new or not repo.exists(old):
         return review
     texts = _Texts(repo)
@@ -131,8 +129,10 @@ def _carried(
 
 
 def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -> Lines | None:
-    """The lines of the proposal's file that a comment is about; None for all of the file, and where
-    the proposal does not have it."""
+    """Return the lines of the proposal's file that a comment is about.
+
+    None for all of the file, and where the proposal does not have it.
+    """
     path, line = comment.path or "", comment.line
     if line is not None and comment.side != "base":
         return line - 1, line
@@ -150,7 +150,7 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
 
 
 def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
-    """For each comment the lines round what it speaks of, on either side."""
+    """Return for each comment the lines round what it speaks of, on either side."""
     texts, commit = _Texts(repo), report.commit
     if commit is None:
         return [CommentedLines() for _ in review.comments]
@@ -174,7 +174,7 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
 
 
 def _some(text: bytes | None, region: Lines | None) -> ShownLines:
-    """The region with a few lines round it."""
+    """Return the region with a few lines round it."""
     if text is None or region is None:
         return ShownLines()
     first = max(0, region[0] - _CONTEXT)
@@ -186,7 +186,7 @@ def _some(text: bytes | None, region: Lines | None) -> ShownLines:
 
 
 def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
-    """What the commit `new` makes of each comment on the batch that it stands for."""
+    """Return the review with what the commit `new` makes of each comment."""
     review, old = before.review, before.commit
     if review is None or old is None:
         return review
@@ -202,8 +202,10 @@ def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
 def _changed(
     texts: _Texts, report: Report, comment: CommentEntry, old: str, new: str
 ) -> bool | None:
-    """Whether what a comment speaks of is not as it was; a line that comes beside it counts only
-    where it speaks of no line of its own."""
+    """Return True if what a comment speaks of is not as it was.
+
+    A line that comes beside it counts only where it speaks of no line of its own.
+    """
     path = comment.path
     if path is None:
         return None

@@ -41,8 +41,10 @@ class RepoContext(Struct, frozen=True, dict=True):
 def branches_of(
     repo: Repository, queue_root: Path, config: Config, target: str, home: Home | None = None
 ) -> Branches:
-    """The branches that the configuration's `landing` names; what keeps a remote from being used
-    is noted beside the queue."""
+    """Return the branches of the configuration's `landing`.
+
+    What keeps a remote from being used is noted beside the queue.
+    """
     landing = config.landing
     if landing.remote is None:
         return LocalBranches(repo)
@@ -68,6 +70,8 @@ _TROUBLE = "landing.remote"
 
 
 def flush(context: RepoContext) -> None:
-    """Write what is still in memory, with one barrier for objects, refs and the queue, or two where
-    the queue is on a file system of its own, or in a database."""
+    """Write what is in memory, with one barrier for objects, refs and the queue.
+
+    With two where the queue is on another file system, or in a database.
+    """
     context.repo.write_objects(lambda: context.queue.sync(context.repo.commondir))

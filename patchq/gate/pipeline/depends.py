@@ -152,13 +152,15 @@ def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
 
 
 def named(id: str, last: str) -> str:
-    """A batch, and the one that stands for it now, for people."""
+    """Return a batch, and the one that stands for it now, for people."""
     return id if last == id else f"{id}, whose place {last} took,"
 
 
 def look(context: RepoContext, id: str, target: str) -> Below | str | None:
-    """The proposal that stands for the batch now; why there is none to stand on, or None where it
-    is on the target already."""
+    """Return the proposal that stands for the batch now, or why there is none to build on.
+
+    None where it is on the target already.
+    """
     last, state = standing(context, id)
     report = context.queue.load(last)
     if report is not None and state == "proposed":
@@ -174,7 +176,7 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
 
 
 def under(context: RepoContext, report: Report) -> Stack:
-    """What a proposal stands on, as the repository shows it now."""
+    """Return what a proposal stands on, as the repository shows it now."""
     found: list[Below] = []
     seen = {report.id}
     while (on := report.stands_on) is not None:
@@ -192,7 +194,7 @@ def under(context: RepoContext, report: Report) -> Stack:
 
 
 def footing(context: RepoContext, report: CommittedReport) -> Footing:
-    """Where a proposal is to stand now."""
+    """Return where a proposal is to stand now."""
     on = report.stands_on
     stack = under(context, report) if on else Stack()
     first = stack.below[0] if stack.below else None
@@ -205,8 +207,7 @@ def footing(context: RepoContext, report: CommittedReport) -> Footing:
 
 
 def in_order(reports: Iterable[Report]) -> list[Report]:
-    """The reports in their order, but that those of a stack come together where the first of them
-    was, each behind what it stands on."""
+    """Return the reports in order, those of a stack together, each behind what it stands on."""
     by_id = {report.id: report for report in reports}
     above: dict[str, list[str]] = {}
     for id, report in by_id.items():
@@ -227,7 +228,7 @@ def in_order(reports: Iterable[Report]) -> list[Report]:
 
 
 def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
-    """Why a proposal cannot land by itself: it stands on others, or on what is gone."""
+    """Return why a proposal cannot land by itself: it stands on others, or on what is gone."""
     if report.stands_on is None:
         return None
     id, place, stack = report.id, footing(context, report), under(context, report)
@@ -287,7 +288,7 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
 
 
 def _may_stand(response: Response) -> bool:
-    """Return true if the batch is to be proposed, whatever comes of what it depends on."""
+    """Return True if the batch is to be proposed, whatever comes of what it depends on."""
     choice = response.choice
     return not choice.accepted and (response.mode == "review" or choice.stands)
 

@@ -93,33 +93,33 @@ def image(lines: Lines, theirs: Sequence[LineHunk]) -> Lines:
 
 
 def today(line: int, theirs: Sequence[LineHunk]) -> int:
-    """Which line an old one is by now, unless lines before it in its own run came or went."""
+    """Return the present line of an old one, but for changes in its own run."""
     return line + _shift(theirs, line)
 
 
 def inclusive(lines: Lines) -> Lines:
-    """Lines as reports count them; an empty run is told by the line before it."""
+    """Return lines as reports count them; an empty run is told by the line before it."""
     return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
 
 
 def in_words(lines: Lines) -> str:
-    """Lines, 1-based and inclusive, for people."""
+    """Return lines, 1-based and inclusive, for people."""
     return f"line {lines[0]}" if lines[0] >= lines[1] else f"lines {lines[0]}-{lines[1]}"
 
 
 def _shift(theirs: Sequence[LineHunk], line: int) -> int:
-    """Return how much further down an old line is by now."""
     return sum((b1 - b0) - (a1 - a0) for a0, a1, b0, b1 in theirs if a1 <= line)
 
 
 def _is_telling(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
-    """Whether the new lines show that a change was made: one of letters or digits came with it.
-    That the same lines are gone shows nothing, as they may have moved."""
+    """Return True if the new lines show that a change was made, by a letter or digit.
+
+    That the same lines are gone shows nothing, as they may have moved.
+    """
     added = (line.decode("utf-8", "replace") for line in new if line not in old)
     return any(char.isalnum() for line in added for char in line)
 
 
 def _overlap(one: Lines, other: Lines) -> bool:
-    """Whether two runs share a line, one inserts strictly inside the other, or both insert at one
-    point."""
+    """Return True if two runs share a line, or insert inside or at one point of the other."""
     return (one[0] < other[1] and other[0] < one[1]) or one == other

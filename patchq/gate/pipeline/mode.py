@@ -77,8 +77,10 @@ def ruled(
 
 
 def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | None:
-    """That the work tree cannot follow to where the paths are changed, if it is so; `then` is what
-    to do after the cure."""
+    """Return the problem with a work tree that cannot follow a change of the paths.
+
+    `then` is what to do after the cure.
+    """
     why = checkout.unseen
     if not why and (where := unwritable(checkout, paths)):
         why = f"{where} cannot be written"
@@ -94,7 +96,7 @@ def unseen(checkout: Checkout, paths: Sequence[str], then: str) -> Problem | Non
 
 
 def _wanted(changes: Sequence[FileChange]) -> dict[str, Leaf | None]:
-    """What shall be where the changes are."""
+    """Return the leaves that the changes put at their paths."""
     found = dict[str, Leaf | None]((path, None) for path in touched(changes))
     for change in changes:
         if change.after is not None:
@@ -109,8 +111,10 @@ def _left_behind(
     paths: tuple[str, ...],
     wanted: Mapping[str, Leaf | None] | None,
 ) -> Iterator[Problem]:
-    """Why the work tree cannot follow the batch, with what is in the way there, unless it is what
-    is `wanted`; None: nobody looks for that."""
+    """Yield why the work tree cannot follow the batch.
+
+    That is also what is in the way there, unless it is what is `wanted`; None: nobody looks.
+    """
     then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
     if problem := unseen(checkout, paths, then):
         yield problem
@@ -125,7 +129,7 @@ def _left_behind(
 def _reasons(
     decision: Decision, plan: Plan, paths: tuple[str, ...], tip: str, session: Session
 ) -> Iterator[Problem]:
-    """Why a person has to look first."""
+    """Yield the reasons for which a person has to look first."""
     for change in plan.changes:
         for path in change.paths:
             if session.policy.taken_out(path):
@@ -157,14 +161,13 @@ def _reasons(
 
 
 def _odd_kind(change: FileChange, path: str, session: Session) -> str | None:
-    """The reason why a person looks first at a path of a change, as a clause, or None."""
     existed = change.before is not None and path == (change.renamed_from or path)
     reason = session.policy.review(path, existed=existed)
     return reason and f"is changed, and {reason}"
 
 
 def _odd_mode(change: FileChange) -> str | None:
-    """The reason why a person looks first at a file that is no plain one, as a clause, or None."""
+    """Return why a person looks first at a file that is no plain one, as a clause."""
     if change.link and change.after is not None:
         return f"would be a symbolic link to {visible(os.fsdecode(change.after))}"
     if change.from_link:

@@ -69,7 +69,7 @@ class Note(Struct, frozen=True):
     """Their lines are those of `commit`."""
 
     def reviews(self) -> ReviewEntry | None:
-        """What people asked for, as reports have it."""
+        """Return what people asked for, as reports have it."""
         if self.review not in ("changes_requested", "answered"):
             return None
         try:
@@ -86,7 +86,7 @@ class Note(Struct, frozen=True):
         )
 
     def says(self, review: ReviewEntry | None) -> bool:
-        """Whether that is what a report has, too; a note keeps no fractions of a second."""
+        """Return True if the note has this review; it keeps no fractions of a second."""
         if review is None:
             return self.review is None
         said = (review.state, review.by, review.at.iso, tuple(review.comments))
@@ -94,11 +94,10 @@ class Note(Struct, frozen=True):
 
 
 def add(session: Session, report: Report, reason: str = "", before: str | None = None) -> None:
-    """Note the state of a batch on its commit, with what people asked for; one that never had a
-    commit has no note, and what is noted already stays as it is.  A note on the batch at the commit
-    `before` goes.
+    """Note the state of a batch on its commit, durably, with what people asked for.
 
-    Durable on return.  `errors.Busy` if others move the notes all the time.
+    One that never had a commit has no note, and what is noted already stays.  A note on the batch
+    at the commit `before` goes.  `errors.Busy` if others move the notes all the time.
     """
     commit = report.commit
     if not commit or session.repo.resolve_commit(commit) is None:
@@ -123,7 +122,7 @@ def add(session: Session, report: Report, reason: str = "", before: str | None =
 
 
 def each(context: RepoContext) -> Iterator[Note]:
-    """All notes that can be read, each batch's latest one."""
+    """Yield the notes that can be read, each batch's latest one."""
     tip = context.repo.ref_target(records.NOTES)
     if tip is None:
         return
@@ -139,12 +138,12 @@ def each(context: RepoContext) -> Iterator[Note]:
 
 
 def _order(note: Note) -> tuple[str, bool]:
-    """What sorts the notes on one batch by time; of one second, what ended its wait is later."""
+    """Return the key that sorts notes by time; in one second, an end comes last."""
     return note.time or "", note.state in NOTED
 
 
 def _put(session: Session, note: Note, old: str | None) -> bool:
-    """Whether the notes were as this saw them, and so have the note now."""
+    """Add the note; return True if the notes were as this saw them."""
     repo, who = session.repo, session.identity()
     tip = repo.ref_target(records.NOTES)
     path = _path(session, tip, note.commit)
@@ -170,7 +169,7 @@ def _says(note: Note) -> tuple[object, ...]:
 
 
 def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
-    """The note on another commit, without its block on the batch."""
+    """Yield the note on another commit, without its block on the batch."""
     path = _path(session, tip, commit)
     if not session.repo.tree(tip).entry(path):
         return
@@ -181,8 +180,7 @@ def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[Fi
 
 
 def _path(session: Session, tip: str | None, commit: str) -> str:
-    """Where the notes have, or get, the one on the commit: git itself spreads them over more
-    directories the more there are, and reads any depth."""
+    """Return the path of the note on the commit, at whatever depth git has spread them."""
     places = [commit[:2] + "/" + commit[2:], commit, f"{commit[:2]}/{commit[2:4]}/{commit[4:]}"]
     tree = session.repo.tree(tip) if tip else None
     return next((place for place in places if tree and tree.entry(place)), places[0])
@@ -195,7 +193,6 @@ def _blocks(data: bytes) -> list[str]:
 
 
 def _written(note: Note) -> str:
-    """The note as a block of lines."""
     fields = ((key, getattr(note, key)) for key in _KEYS)
     lines = [f"Patchq-{key.title()}: {visible(value)}" for key, value in fields if value]
     lines += [f"Patchq-{_COMMENT}: {document.printed(comment)}" for comment in note.comments]
@@ -203,7 +200,7 @@ def _written(note: Note) -> str:
 
 
 def _read(commit: str, block: str) -> Note | None:
-    """The note that a block is; None for what a person wrote beside it."""
+    """Return the note that a block is; None for text that a person wrote."""
     lines = [line for text in block.split("\n") if (line := _LINE.fullmatch(text))]
     fields = {line[1].lower(): line[2] for line in lines}
     if "batch" not in fields or "state" not in fields:
@@ -214,8 +211,7 @@ def _read(commit: str, block: str) -> Note | None:
 
 
 def _comment(text: str) -> CommentEntry | None:
-    """A comment as its line says it; None where somebody has changed that so that it cannot be
-    read."""
+    """Return the comment of a line; None if it cannot be read."""
     try:
         return convert(json.loads(text), CommentEntry)
     except ValueError:  # of JSON, or of a field

@@ -40,8 +40,11 @@ _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.d
 
 
 class RequestDesk:
-    """Asks for one session; `ring` is called, from any thread, when an answer is there.  `model`
-    takes the place of the configured one.  A new configuration is a new `session`."""
+    """The requests of one session that a model is asked for.
+
+    `ring` is called, from any thread, when an answer is there.  `model` takes the place of the
+    configured one.  A new configuration is a new `session`.
+    """
 
     def __init__(
         self, session: Session, ring: Callable[[], None] = lambda: None, model: Model | None = None
@@ -53,11 +56,11 @@ class RequestDesk:
 
     @property
     def open(self) -> int:
-        """How many requests wait for an answer, or for `answered` to look at it."""
+        """The number of requests that wait for an answer, or for `answered`."""
         return len(self._asked)
 
     def take(self, claim: Claim) -> None:
-        """Begin to ask; a claim that is being asked for already is not asked for twice."""
+        """Begin to ask, unless the claim is being asked for already."""
         known = claim.token in self._asked
         self._asked[claim.token] = claim
         if known:
@@ -77,7 +80,7 @@ class RequestDesk:
         self._put(claim.token, Reply(None, generation))
 
     def answered(self, wait: float = 0.0) -> list[Claim]:
-        """The requests that came back, as claims to decide on; what they say is on disk by then.
+        """Return the requests that came back, as claims to decide on; they are on disk by then.
 
         `wait` is how many seconds to wait for the first.
         """
@@ -96,8 +99,7 @@ class RequestDesk:
         return claims
 
     def refused(self, report: Report) -> None:
-        """Send the retry prompt on, if the refusal is of an answer, an answer may mend it, and it
-        was not done too often."""
+        """Send the retry prompt on, if another answer may mend the refusal of this one."""
         errors = [p.code for p in report.problems if p.severity == "error"]
         most = self.session.config.llm.auto_retry
         if (
@@ -115,7 +117,7 @@ class RequestDesk:
         self.take(replace(claim, request=True))
 
     def close(self) -> None:
-        """Ask no more; what is not answered stays claimed, for the next start."""
+        """Ask no more; unanswered requests stay claimed, for the next start."""
         self.session.stop.set()
         self._pool.shutdown(cancel_futures=True)
 
@@ -148,7 +150,7 @@ _NOT_CONFIGURED = Problem(
 
 
 def _tried(session: Session, report: Report) -> int:
-    """How many answers before this one were refused, one after the other."""
+    """Return the number of refused answers before this one."""
     count, seen = 0, {report.id}
     while (before := report.retry.of) and before not in seen:
         seen.add(before)
@@ -163,7 +165,7 @@ def _tried(session: Session, report: Report) -> int:
 
 
 def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
-    """What to ask for a request, with its files as they are at its base; or why it cannot be."""
+    """Return the query of a request, with its files at its base; or why there is none."""
     asked = request.read(data)
     if isinstance(asked, tuple):
         return asked
@@ -178,7 +180,7 @@ def prepared(session: Session, data: bytes) -> Query | tuple[Problem, ...]:
 
 
 def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
-    """The query of a request that names files."""
+    """Return the query of a request that names files."""
     target = asked.target or session.target
     base = session.repo.resolve_commit(asked.base) if asked.base else session.branches.tip(target)
     if base is None:
@@ -224,7 +226,7 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
 def _files(
     session: Session, tree: Tree, files: Iterable[RequestedFile], problems: list[Problem]
 ) -> list[ShownFile]:
-    """The files to show; a path that no response may touch is shown to no model either."""
+    """Return the files to show; a path that no response may touch is shown to no model."""
     found = []
     for file in files:
         try:
@@ -236,7 +238,7 @@ def _files(
 
 
 def _text(session: Session, tree: Tree, path: str) -> str | None:
-    """The file's text with `\\n` for line ends, None if there is none yet; raises `EditRefused`."""
+    r"""Return a file's text with `\n` for line ends, if there is one; raises `EditRefused`."""
     if tree.entry(path) is None:
         check_new(tree, path, session.rules)
         return None
@@ -252,7 +254,7 @@ def _text(session: Session, tree: Tree, path: str) -> str | None:
 
 
 def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, ...]:
-    """The query that sends the retry prompt of a refused batch, with the response that it is of."""
+    """Return the query that sends the retry prompt of a refused batch, with its response."""
     report, body = session.queue.load(id), session.queue.body(id)
     prompt = report.retry.prompt if report is not None else None
     if report is None or body is None or prompt is None:

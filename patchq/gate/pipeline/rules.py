@@ -59,15 +59,15 @@ class GateRules(Struct, frozen=True, dict=True):
 
     @property
     def title(self) -> str:
-        """Where they are from, for people."""
+        """The place that the rules are from, for people."""
         return str(self.path or self.name)
 
     def origin(self) -> RulesOrigin:
-        """Return what a report says of them."""
+        """Return the rules' source and blob, for a report."""
         return RulesOrigin(self.source, self.blob)
 
     def place(self, *steps: int | str) -> str:
-        """Where a key of the file stands, or would, as messages name it."""
+        """Return the place of a key in the file, as messages name it."""
         return config_file.place(self.data or b"", self.name, *steps)
 
 

@@ -24,7 +24,7 @@ class Selection(Struct, frozen=True):
 
 
 def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -> Selection:
-    """The edits of `only` with what they need, or all but `without` and what needs them.
+    """Return the edits of `only` with those they need, or all but `without` and dependents.
 
     Raises `UsageError` for ids that there are not, and where nothing is left.
     """
@@ -53,8 +53,10 @@ def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -
 
 
 def _in_need(edits: Edits, left: Collection[str]) -> dict[str, str]:
-    """The other edits that need one of those left out, with that one; those that need one of these
-    too, if they stand behind it."""
+    """Return the other edits that need one of those left out, with that one.
+
+    Edits that need one of these count too, if they come later.
+    """
     more: dict[str, str] = {}
     for edit in edits:
         needs = [need for need in edit.needs if need in left]
@@ -70,7 +72,7 @@ def with_left_out(
     taken: Collection[str] | None,
     left: Mapping[str, str | None],
 ) -> tuple[EditOutcome, ...]:
-    """The outcomes of the edits that were `taken` (None: all), with the others between them."""
+    """Return the outcomes of the edits `taken` (None: all), with the others between them."""
     if taken is None:
         return tuple(done)
     outcomes = iter(done)
@@ -83,15 +85,14 @@ def with_left_out(
 
 
 def brought_back(before: Edits, now: Edits) -> list[str]:
-    """The edits that did not count in a batch and do now, as what stood before them is left out."""
+    """Return the edits that count only now, as those before them are left out."""
     done = {edit.id for edit in now if edit.state == "applied"}
     back = {edit.id for edit in before if edit.state in IDLE} & done
     return sorted(back - {edit.id for edit in before if edit.state not in IDLE})
 
 
 def taken_along(before: Edits, now: Edits) -> list[tuple[str, str]]:
-    """The edits that counted in a batch and do not now, since they need one that is left out; with
-    that one."""
+    """Return the edits that do not count any more, each with the missing one that it needs."""
     counted = {edit.id for edit in before if edit.state not in IDLE}
     return [
         (edit.id, edit.cancelled_by)

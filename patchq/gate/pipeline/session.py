@@ -120,7 +120,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     """Whether this process serves lanes of a cluster."""
 
     def check_that_it_decides(self) -> None:
-        """Raise `UsageError` where a cluster's workers decide and this process is none."""
+        """Raise `UsageError` in a cluster whose workers decide, if this process is none."""
         if self.config.has_cluster and not self.serves:
             raise UsageError(
                 "here is a cluster, so its workers decide, and nothing on this machine does",
@@ -150,18 +150,18 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def signer(self) -> Signer:
-        """What signs commits, where they are to be signed."""
+        """The signer of commits, where they are to be signed."""
         return Signer(self.repo, self.config.commit.sign)
 
     @cached_property
     def model(self) -> Model | None:
-        """What corrects quotes, if one is configured and may."""
+        """The model that corrects quotes, if one is configured and may."""
         llm = self.config.llm
         return Chat(llm, self.stop) if llm.model and llm.correct else None
 
     @cached_property
     def unparsed(self) -> Callable[[str], bool]:
-        """Whether a path's syntax is not checked."""
+        """A test of paths: True where the syntax is not checked."""
         return matcher(self.config.validate_.syntax_except)
 
     @cached_property
@@ -175,36 +175,36 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         return self.repo.identity() or Identity(*NOBODY)
 
     def identity(self, not_before: int = 0) -> Identity:
-        """Who commits, now, or then if that is later."""
+        """Return the committer, now, or then if that is later."""
         return replace(self._identity, when=max(int(self.clock()), not_before))
 
     def doing(
         self, batch: str, stage: Stage, hook: str | None = None
     ) -> AbstractContextManager[None]:
-        """Let others see what is done with a batch, as long as the block runs."""
+        """Show others what is done with a batch, as long as the block runs."""
         return self.hand.at(batch, stage, hook) if self.hand else nullcontext()
 
     def tell(self, report: Report) -> None:
-        """Let the hooks know of a verdict that can be seen."""
+        """Notify the hooks of a verdict that can be seen."""
         if self.hooks.told:
             self.notifier().tell(self.hooks, report)
 
     def told(self, most: int) -> list[tuple[str, HookRun]]:
-        """What hooks said that were told of something, and was not asked for yet."""
+        """Return outputs of notified hooks, not yet recorded."""
         return self.notifier().runs(most) if self.hooks.told else []
 
     def follow(self, before: Report | None, report: Report) -> None:
-        """Let the hooks know of what a report says now that it was rewritten."""
+        """Notify the hooks of a report that was rewritten."""
         if self.hooks.told:
             self.notifier().follow(self.hooks, before, report)
 
     def close(self) -> None:
-        """Wait for the hooks that are being told, and let go of the repository."""
+        """Wait for the notified hooks, and let go of the repository."""
         self.opened.close()
 
 
 def compose(context: RepoContext) -> Session:
-    """The session of a process.  What runs hooks comes to be when it is first needed."""
+    """Return the session of a process; the engine of hooks is made on first use."""
     repo, root = context.repo, context.queue_root
     opened = ExitStack()
     opened.callback(repo.close)

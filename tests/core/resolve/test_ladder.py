@@ -32,7 +32,7 @@ from tests.helpers.trees import RULES, edits, planned, written
 
 
 @pytest.mark.parametrize(
-    ("rung", "before", "old", "new", "after"),
+    ("name", "before", "old", "new", "after"),
     [
         ("exact", "a\nb\nc\n", "b\n", "B\n", "a\nB\nc\n"),
         ("exact", "a\r\nb\r\n", "b\r\n", "B\r\n", "a\r\nB\r\n"),
@@ -114,7 +114,7 @@ def test_uncertain_is_refused(before: str, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rungs", "refused"),
+    ("levels", "refused"),
     [
         (("exact",), True),
         (("exact", "line_endings", "indentation"), True),
