@@ -57,7 +57,7 @@ STATIONS = {
         "The formats read the text line by line; what none of them takes is prose."
     ),
     "patchq.core.resolve.match.match": (
-        "The quote is looked for, rung by rung. It stands nowhere exactly, and in one place when "
+        "The quote is looked for, level by level. It stands nowhere exactly, and in one place when "
         "its indentation does not count; what is written has the file's own."
     ),
     "patchq.core.plan.batch.plan": (

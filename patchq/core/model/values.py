@@ -260,7 +260,7 @@ LineHunk = tuple[int, int, int, int]
 
 
 class EditOutcome(Struct, frozen=True):
-    """What became of one edit; `lines` are its lines on the base, `match` the ladder's rung."""
+    """What became of one edit; `lines` are its lines on the base, `match` the match level."""
 
     id: str
     format: str | None

@@ -21,7 +21,7 @@ from patchq.core.model.ops import PatchHunk, Replace
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, Standing, inserted
 from patchq.core.resolve.levels import lines_of, stripped
-from patchq.core.resolve.places import Chain, LineRange
+from patchq.core.resolve.places import LineRange, Placement
 from patchq.core.text.lines import BLANKS, Text
 
 _MOST_PLACES = 200
@@ -35,8 +35,12 @@ def resolve(
     lines = stated(ops) if lines_hold else [frozenset[int]()] * len(ops)
     sought = [_Sought(text, op, levels, own) for op, own in zip(ops, lines, strict=True)]
     found = [one.alone for one in sought]
-    if len(ops) > 1 and any(one.is_doubtful for one in sought) and (ways := _in_order(sought)):
-        found = [one.among(own) for one, own in zip(sought, ways, strict=True)]
+    if (
+        len(ops) > 1
+        and any(one.is_doubtful for one in sought)
+        and (placements := _in_order(sought))
+    ):
+        found = [one.among(own) for one, own in zip(sought, placements, strict=True)]
     return list(_out_of_order_refused(sought, list(_behind_claims(sought, found))))
 
 
@@ -58,7 +62,7 @@ class _Range(Struct, frozen=True):
     start: int
     first: int
     last: int
-    way: Chain | None = None
+    placement: Placement | None = None
 
     def follows(self, other: _Range) -> bool:
         return self.first >= other.last and (
@@ -67,7 +71,7 @@ class _Range(Struct, frozen=True):
 
     @property
     def is_point(self) -> bool:
-        return self.way is None and self.first == self.last
+        return self.placement is None and self.first == self.last
 
 
 class _Sought:
@@ -88,22 +92,27 @@ class _Sought:
         if not self.op.old:
             return self._insertion()
         there = self._standing
-        return Missed("none") if there is None else ladder.judged(self.text, there, there.ways)
+        return (
+            Missed("none") if there is None else ladder.judged(self.text, there, there.placements)
+        )
 
     @property
     def is_doubtful(self) -> bool:
         """True if the hunk's place may depend on the others'."""
         there = self._standing
-        return there is not None and len(there.ways) > 1
+        return there is not None and len(there.placements) > 1
 
     def among(self, ranges: Sequence[_Range]) -> Found | Missed:
         """Return the one place among those that all hunks in order allow."""
-        there, ways = self._standing, [one.way for one in ranges if one.way is not None]
-        if there is None or not self.is_doubtful or not ways:
+        there, placements = (
+            self._standing,
+            [one.placement for one in ranges if one.placement is not None],
+        )
+        if there is None or not self.is_doubtful or not placements:
             return self.alone
-        if self.op.old != self.op.new and self._says_otherwise(ways):
+        if self.op.old != self.op.new and self._says_otherwise(placements):
             return self.alone
-        return ladder.judged(self.text, there, ways)
+        return ladder.judged(self.text, there, placements)
 
     @cached_property
     def ranges(self) -> Sequence[_Range]:
@@ -112,9 +121,9 @@ class _Sought:
         if isinstance(found, Found) and (there is None or found.already):
             first = found.start if found.already else found.end
             return [_Range(first, first, found.end)]
-        if there is None or len(there.ways) > _MOST_PLACES:
+        if there is None or len(there.placements) > _MOST_PLACES:
             return []
-        return [self._range(way) for way in there.ways]
+        return [self._range(placement) for placement in there.placements]
 
     @cached_property
     def _standing(self) -> Standing | None:
@@ -126,16 +135,20 @@ class _Sought:
                 return found
         return None
 
-    def _narrow(self, ways: Sequence[Chain]) -> Sequence[Chain]:
+    def _narrow(self, placements: Sequence[Placement]) -> Sequence[Placement]:
         if self.op.at_end:
-            ways = [way for way in ways if way[-1].end == len(self.text.lines)]
+            placements = [
+                placement for placement in placements if placement[-1].end == len(self.text.lines)
+            ]
         if self._behind is not None:  # or with the scope line among its own
-            ways = [way for way in ways if way[-1].end >= self._behind]
-            ways = [w for w in ways if w[0].start >= self._behind] or ways
-        if self._lines and len(ways) > 1:
-            there = [way for way in ways if way[0].start + 1 in self._lines]
-            ways = there if len(there) == 1 else ways
-        return ways
+            placements = [
+                placement for placement in placements if placement[-1].end >= self._behind
+            ]
+            placements = [w for w in placements if w[0].start >= self._behind] or placements
+        if self._lines and len(placements) > 1:
+            there = [placement for placement in placements if placement[0].start + 1 in self._lines]
+            placements = there if len(there) == 1 else placements
+        return placements
 
     @cached_property
     def present(self) -> Found | None:
@@ -146,8 +159,12 @@ class _Sought:
     def may_be_within(self, low: int, high: int) -> bool:
         """Return True if the old or the new text is found in the lines `low:high` at any level."""
 
-        def inside(ways: Sequence[Chain]) -> Sequence[Chain]:
-            return [way for way in ways if way[0].start >= low and way[-1].end <= high]
+        def inside(placements: Sequence[Placement]) -> Sequence[Placement]:
+            return [
+                placement
+                for placement in placements
+                if placement[0].start >= low and placement[-1].end <= high
+            ]
 
         halves = (Replace(self.op.old, self.op.new), Replace(self.op.new, self.op.old))
         return any(
@@ -168,20 +185,20 @@ class _Sought:
             return Missed("none", detail="it adds lines and quotes none")
         return inserted(self.text, behind, lines_of(op.new))
 
-    def _says_otherwise(self, ways: Sequence[Chain]) -> bool:
-        """True if its number names another place than those ways begin at."""
+    def _says_otherwise(self, placements: Sequence[Placement]) -> bool:
+        """True if its number names another place than those placements begin at."""
         number = None if self.op.line is None else self.op.line - 1
-        return all(way[0].start != number for way in ways) and any(
+        return all(placement[0].start != number for placement in placements) and any(
             one.start == number for one in self.ranges
         )
 
-    def _range(self, way: Chain) -> _Range:
-        start, end = way[0].start, way[-1].end
+    def _range(self, placement: Placement) -> _Range:
+        start, end = placement[0].start, placement[-1].end
         if self.op.old == self.op.new:
-            return _Range(start, start, end, way)
-        lead = _shared(way[0])
-        tail = _shared(way[-1], back=lead if len(way) == 1 else 0)
-        return _Range(start, start + lead, max(end - tail, start + lead), way)
+            return _Range(start, start, end, placement)
+        lead = _shared(placement[0])
+        tail = _shared(placement[-1], back=lead if len(placement) == 1 else 0)
+        return _Range(start, start + lead, max(end - tail, start + lead), placement)
 
 
 def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:

@@ -31,14 +31,14 @@ from patchq.core.resolve.levels import (
 from patchq.core.resolve.places import (
     MOST_PLACES,
     NO_SHIFT,
-    Chain,
     LineRange,
+    Placement,
     Shift,
     apart,
     find_lines,
     indentation,
+    placements,
     shifted,
-    ways,
 )
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import BOM, TYPOGRAPHIC, Text, content
@@ -74,8 +74,8 @@ class Missed(Struct, frozen=True):
     detail: str = ""
 
 
-Narrow = Callable[[Sequence[Chain]], Sequence[Chain]]
-"""Keeps of several ways those that something besides the quote allows."""
+Narrow = Callable[[Sequence[Placement]], Sequence[Placement]]
+"""Keeps the placements that something besides the quote allows."""
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
@@ -83,7 +83,7 @@ def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
     if text.view().is_indexed and (found := _plain(text, op)):
         return found
     there = standing(text, op, enabled)
-    return judged(text, there, there.ways) if there else Missed("none")
+    return judged(text, there, there.placements) if there else Missed("none")
 
 
 def _plain(text: Text, op: Replace) -> Found | None:
@@ -117,11 +117,10 @@ def _plain(text: Text, op: Replace) -> Found | None:
 
 
 class Standing(Struct, frozen=True):
-    """The ways in which a quote stands at the first step at which it does; the steps before have
-    `passed` in vain."""
+    """The placements of a quote at the first step that finds any; `passed` are those before."""
 
     step: Step
-    ways: Sequence[Chain]
+    placements: Sequence[Placement]
     passed: Sequence[Step]
 
 
@@ -135,7 +134,7 @@ def standing(
     """Return the placements of the quote of `op` in `text`, at most so many."""
     passed: list[Step] = []
     for step in _steps(_quote(op, text), enabled):
-        found = ways(text, *step, most)
+        found = placements(text, *step, most)
         there = narrow(found) if narrow is not None else found
         if there:
             return Standing(step, there, passed)
@@ -156,7 +155,7 @@ def resolve_many(
     for reading, level in _steps(_quote(op, text), enabled):
         if reading.level == "elided":
             continue
-        there = apart(place for (place,) in ways(text, reading, level, most=None))
+        there = apart(place for (place,) in placements(text, reading, level, most=None))
         selection = pick(there)
         if selection is None:
             return Missed("count", detail=str(len(there)))
@@ -181,7 +180,7 @@ def present(text: Text, op: Replace, enabled: Sequence[str]) -> Found | None:
     if not quote.new or quote.old == quote.new:
         return None
     for reading, level in _steps(quote, enabled):
-        there = ways(text, reading.inverse(), level) if _has_evidence(reading, level) else []
+        there = placements(text, reading.inverse(), level) if _has_evidence(reading, level) else []
         if len(there) > 1:
             return None
         if there:
@@ -224,7 +223,7 @@ def _steps(quote: Quote, enabled: Sequence[str]) -> Iterator[Step]:
             yield reading, level
 
 
-def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Missed:
+def judged(text: Text, standing: Standing, there: Sequence[Placement]) -> Found | Missed:
     """Return the edit's place, if the placements allow one, or why it has none."""
     step, passed = standing.step, standing.passed
     quote, level = step
@@ -233,7 +232,9 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
     if new_chain is not None:
         own = _spans(new_chain)
         if own != _spans(first) or any(
-            _spans(way) == own for q, finer in passed for way in ways(text, q.inverse(), finer)
+            _spans(placement) == own
+            for q, finer in passed
+            for placement in placements(text, q.inverse(), finer)
         ):
             return _already(name, new_chain)
         detail = "its halves differ only in what was ignored to find it"
@@ -247,8 +248,8 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
         return _missed("ambiguous", name, there)
     try:
         made = _written(text, rewrites, first)
-        for way in islice(there, 1, None):
-            if not same_result(text, made, _written(text, rewrites, way)):
+        for placement in islice(there, 1, None):
+            if not same_result(text, made, _written(text, rewrites, placement)):
                 return _missed("ambiguous", name, there)
     except Unwritable as error:
         return _missed("unwritable", name, there, str(error))
@@ -257,17 +258,19 @@ def judged(text: Text, standing: Standing, there: Sequence[Chain]) -> Found | Mi
     return Found(name, first[0].start, first[-1].end, made)
 
 
-def _missed(why: Why, name: str, there: Sequence[Chain], detail: str = "") -> Missed:
-    places = {way[0].start: way[0] for way in there}
+def _missed(why: Why, name: str, there: Sequence[Placement], detail: str = "") -> Missed:
+    places = {placement[0].start: placement[0] for placement in there}
     return Missed(why, name, tuple(places.values()), detail)
 
 
-def _written(text: Text, rewrites: Sequence[Rewrite], way: Chain) -> tuple[tuple[Hunk, ...], ...]:
-    pieces = zip(rewrites, way, strict=True)
-    return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in pieces])
+def _written(
+    text: Text, rewrites: Sequence[Rewrite], placement: Placement
+) -> tuple[tuple[Hunk, ...], ...]:
+    segments = zip(rewrites, placement, strict=True)
+    return tuple([rewrite.at(text, place.start, place.shift) for rewrite, place in segments])
 
 
-def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
+def _new_round(text: Text, step: Step, there: Sequence[Placement]) -> Placement | None:
     """Return the only placement of the new half, if the old one is found in it alone."""
     quote, level = step
     if not quote.new or quote.old == quote.new:
@@ -275,26 +278,26 @@ def _new_round(text: Text, step: Step, there: Sequence[Chain]) -> Chain | None:
     whole = quote.level != "elided" and not level.edges
     if whole and next(find_lines(text, quote.new, level), None) is None:  # as of most edits
         return None
-    new_chain = ways(text, quote.inverse(), level)
+    new_chain = placements(text, quote.inverse(), level)
     if len(new_chain) == 1 and all(
         new.start <= old.start and old.end <= new.end
-        for way in there
-        for old, new in zip(way, new_chain[0], strict=True)
+        for placement in there
+        for old, new in zip(placement, new_chain[0], strict=True)
     ):
         return new_chain[0]
     return None
 
 
-def _already(name: str, way: Chain) -> Found:
-    return Found(name, way[0].start, way[-1].end, already=True)
+def _already(name: str, placement: Placement) -> Found:
+    return Found(name, placement[0].start, placement[-1].end, already=True)
 
 
-def _spans(way: Chain) -> list[tuple[int, int]]:
-    return [(place.start, place.end) for place in way]
+def _spans(placement: Placement) -> list[tuple[int, int]]:
+    return [(place.start, place.end) for place in placement]
 
 
 def same_result(text: Text, one: Sequence[Sequence[Hunk]], other: Sequence[Sequence[Hunk]]) -> bool:
-    """Return True if two ways to change the text, neither empty, give the same bytes."""
+    """Return True if two changes of the text, neither empty, give the same bytes."""
     ours, theirs = ([hunk for run in runs for hunk in run] for runs in (one, other))
     start, end = min(ours[0].start, theirs[0].start), max(ours[-1].end, theirs[-1].end)
     return replaced(text.whole, ours, start, end) == replaced(text.whole, theirs, start, end)

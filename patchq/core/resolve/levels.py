@@ -166,14 +166,14 @@ def elided(quote: Quote) -> Quote | None:
 
     Both halves must leave lines out, equally often and between quoted lines only.
     """
-    old, new = pieces(quote.old), pieces(quote.new)
+    old, new = segments(quote.old), segments(quote.new)
     alike = 1 < len(old) == len(new) <= _MOST_PIECES and all((*old, *new))
     if not alike or not any(map(has_text, old)) or not any(map(has_text, new)):
         return None
     return Quote(quote.old, quote.new, "elided", quote.flaw)
 
 
-def pieces(lines: Lines) -> list[Lines]:
+def segments(lines: Lines) -> list[Lines]:
     """Return the segments between the `...` lines."""
     runs: list[Lines] = [[]]
     for line in lines:
@@ -184,9 +184,9 @@ def pieces(lines: Lines) -> list[Lines]:
     return runs
 
 
-def has_text(piece: Lines) -> bool:
+def has_text(segment: Lines) -> bool:
     """Return True if the segment has a line that is not blank, and so shows a shift."""
-    return any(line.strip() for line in piece)
+    return any(line.strip() for line in segment)
 
 
 def _unescaped_lines(half: Lines) -> Lines:

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from patchq.core.resolve.levels import Level, Lines, Quote, has_text, pieces
+from patchq.core.resolve.levels import Level, Lines, Quote, has_text, segments
 from patchq.core.text.lines import Normalise, Text, plain_typography
 from patchq.core.text.lines import find as find_text
 
@@ -66,19 +66,21 @@ class LineRange(Struct, frozen=True):
 
 S = TypeVar("S", CharRange, LineRange)
 
-Chain = tuple[LineRange, ...]
-"""A place for each piece of a quote, front to back."""
+Placement = tuple[LineRange, ...]
+"""A place for each segment of a quote, front to back."""
 
 
-def ways(text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1) -> list[Chain]:
-    """Return the ways in which `quote.old` is in the text, a quote without gaps as one piece.
+def placements(
+    text: Text, quote: Quote, level: Level, most: int | None = MOST_PLACES + 1
+) -> list[Placement]:
+    """Return the placements of `quote.old` in the text, without gaps as one segment.
 
-    One more than `MOST_PLACES` means: in more ways than these.  Chains differ in pieces that change
-    only.  Blank lines at the edges are given up, in pairs, only if it is nowhere with them.
+    One more than `MOST_PLACES` means that there are more.  Placements differ in segments that
+    change only.  Blank lines at the edges are given up, in pairs, only if it is nowhere with them.
     """
     for old, new in edges(quote) if level.edges else ((quote.old, quote.new),):
         if quote.level == "elided":
-            found = list(islice(_chains(text, old, new, level), most))
+            found = list(islice(_placements(text, old, new, level), most))
         else:
             size = len(old)
             found = [
@@ -179,39 +181,39 @@ def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
 # ---------------------------------------------------------------- lines left out
 
 
-class _Piece(Struct, frozen=True):
+class _Segment(Struct, frozen=True):
     old: Lines
     new: Lines
     starts: list[int]
     """The lines at which it stands, in order."""
 
 
-def _chains(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Chain]:
-    old_pieces, new_pieces = pieces(old), pieces(new)
-    if any(next(iter(find_lines(text, piece, level)), None) is None for piece in old_pieces):
+def _placements(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Placement]:
+    old_segments, new_segments = segments(old), segments(new)
+    if any(next(iter(find_lines(text, segment, level)), None) is None for segment in old_segments):
         return
-    found = [_by_shift(text, piece, level) for piece in old_pieces]
-    shown = next(i for i, piece in enumerate(old_pieces) if has_text(piece))
+    found = [_by_shift(text, segment, level) for segment in old_segments]
+    shown = next(i for i, segment in enumerate(old_segments) if has_text(segment))
     for shift in found[shown]:
         chain = [
-            _Piece(o, n, starts.get(shift if has_text(o) else NO_SHIFT, []))
-            for o, n, starts in zip(old_pieces, new_pieces, found, strict=True)
+            _Segment(o, n, starts.get(shift if has_text(o) else NO_SHIFT, []))
+            for o, n, starts in zip(old_segments, new_segments, found, strict=True)
         ]
         for starts in _successions(chain):
             yield tuple(
-                LineRange(start, start + len(piece.old), piece.old, piece.new, shift)
-                for start, piece in zip(starts, chain, strict=True)
+                LineRange(start, start + len(segment.old), segment.old, segment.new, shift)
+                for start, segment in zip(starts, chain, strict=True)
             )
 
 
-def _by_shift(text: Text, piece: Lines, level: Level) -> dict[Shift, list[int]]:
+def _by_shift(text: Text, segment: Lines, level: Level) -> dict[Shift, list[int]]:
     starts: dict[Shift, list[int]] = {}
-    for start, shift in find_lines(text, piece, level):
+    for start, shift in find_lines(text, segment, level):
         starts.setdefault(shift, []).append(start)
     return starts
 
 
-def _successions(chain: list[_Piece]) -> list[tuple[int, ...]]:
+def _successions(chain: list[_Segment]) -> list[tuple[int, ...]]:
     """Return the starts of the segments in every order that they allow.
 
     They are at most `MOST_PLACES` and one; a segment that does not change takes its first place
@@ -220,30 +222,32 @@ def _successions(chain: list[_Piece]) -> list[tuple[int, ...]]:
     latest = _latest(chain)
     if latest is None:
         return []
-    ways: list[tuple[int, ...]] = [()]
+    placements: list[tuple[int, ...]] = [()]
     behind = 0
-    for piece, last in zip(chain, latest, strict=True):
+    for segment, last in zip(chain, latest, strict=True):
         grown: list[tuple[int, ...]] = []
-        for way in ways:
-            low = way[-1] + behind if way else 0
-            first = bisect_left(piece.starts, low)
-            stop = bisect_right(piece.starts, last) if piece.old != piece.new else first + 1
+        for placement in placements:
+            low = placement[-1] + behind if placement else 0
+            first = bisect_left(segment.starts, low)
+            stop = bisect_right(segment.starts, last) if segment.old != segment.new else first + 1
             room = MOST_PLACES + 1 - len(grown)
-            grown += [(*way, start) for start in piece.starts[first : min(stop, first + room)]]
-        ways, behind = grown, len(piece.old)
-    return ways
+            grown += [
+                (*placement, start) for start in segment.starts[first : min(stop, first + room)]
+            ]
+        placements, behind = grown, len(segment.old)
+    return placements
 
 
-def _latest(chain: list[_Piece]) -> list[int] | None:
+def _latest(chain: list[_Segment]) -> list[int] | None:
     """Return the last start of each segment that leaves room for the next; None if none does."""
     latest: list[int] = []
     limit = float("inf")
-    for piece in reversed(chain):
-        k = bisect_right(piece.starts, limit - len(piece.old))
+    for segment in reversed(chain):
+        k = bisect_right(segment.starts, limit - len(segment.old))
         if k == 0:
             return None
-        limit = piece.starts[k - 1]
-        latest.append(piece.starts[k - 1])
+        limit = segment.starts[k - 1]
+        latest.append(segment.starts[k - 1])
     return latest[::-1]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from patchq.core.model.ops import Replace
 from patchq.core.resolve.ladder import Found, Missed, resolve
 from patchq.core.resolve.levels import LEVELS, Lines, Quote, elided, match_levels
-from patchq.core.resolve.places import ways
+from patchq.core.resolve.places import placements
 from patchq.core.text.lines import Text
 from tests.helpers.trees import written
 
@@ -63,11 +63,11 @@ def test_elides(old: str, new: str, elides: bool) -> None:
         ("a\r\nm\r\nb\r\n", "a\n...\nb\n", "a\n...\nB\nC\n", "a\r\nm\r\nB\r\nC\r\n"),
     ],
     ids=[
-        "lines between", "no lines between", "shifted, with a blank line", "three pieces",
-        "an unchanged piece at two places", "a changed piece at two places",
-        "two places, one result", "a blank piece", "a changed blank piece",
-        "a blank piece, shifted",
-        "pieces shifted alike", "the unshifted chain is an earlier rung", "two shifts",
+        "lines between", "no lines between", "shifted, with a blank line", "three segments",
+        "an unchanged segment at two places", "a changed segment at two places",
+        "two places, one result", "a blank segment", "a changed blank segment",
+        "a blank segment, shifted",
+        "segments shifted alike", "the unshifted chain is an earlier rung", "two shifts",
         "dots of the file", "no final newline", "line ends",
     ],
 )  # fmt: skip
@@ -88,10 +88,10 @@ PIECES = st.lists(
 def test_a_chain_is_taken_only_if_all_chains_give_its_bytes(
     there: Lines, old: list[Lines], data: st.DataObject
 ) -> None:
-    new = [data.draw(st.sampled_from([piece, [b"X"], [*piece, b"Y"]])) for piece in old]
+    new = [data.draw(st.sampled_from([segment, [b"X"], [*segment, b"Y"]])) for segment in old]
     results = set()
     for starts in combinations(range(len(there) + 1), len(old)):
-        ends = [start + len(piece) for start, piece in zip(starts, old, strict=True)]
+        ends = [start + len(segment) for start, segment in zip(starts, old, strict=True)]
         fits = all(there[s:e] == p for s, e, p in zip(starts, ends, old, strict=True))
         if fits and all(e <= s for e, s in zip(ends, starts[1:], strict=False)):
             lines = list(there)
@@ -120,4 +120,4 @@ def test_pieces_of_one_edit_are_runs_of_their_own() -> None:
 def test_more_ways_than_are_told_apart_are_reported_as_more() -> None:
     text = Text(b"a\n" * 30 + b"b\n" * 30)
     quote = Quote([b"a", b"...", b"b"], [b"x", b"...", b"y"], "elided")
-    assert len(ways(text, quote, EXACT)) == 51
+    assert len(placements(text, quote, EXACT)) == 51

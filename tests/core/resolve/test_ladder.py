@@ -23,7 +23,7 @@ from patchq.core.resolve.levels import (
     unescaped,
     without_numbers,
 )
-from patchq.core.resolve.places import Shift, ways
+from patchq.core.resolve.places import Shift, placements
 from patchq.core.text import lines as text_module
 from patchq.core.text.lines import Text
 from tests.helpers.trees import RULES, edits, planned, written
@@ -102,7 +102,7 @@ def test_rung(name: str, before: str, old: str, new: str, after: str) -> None:
         "one blank line is not given up twice", "blank lines at different edges",
         "numbers that leave lines out", "numbers on some new lines", "bars with and without blanks",
         "numbers on the old lines, and the new ones shifted", "the byte order mark goes",
-        "escaped at another level", "dots at the end", "dots in one half", "pieces out of order",
+        "escaped at another level", "dots at the end", "dots in one half", "segments out of order",
         "curly quotes in a new line too", "part of a line", "case",
     ],
 )  # fmt: skip
@@ -368,7 +368,7 @@ def test_places_are_those_that_comparing_line_by_line_finds(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_module, "SCANS", scans)
         for level in match_levels(LEVELS[:4]):
-            found = [(p.start, p.shift) for (p,) in ways(seen, Quote(quote, []), level)]
+            found = [(p.start, p.shift) for (p,) in placements(seen, Quote(quote, []), level)]
             assert found == sorted(found, key=lambda place: place[0])
             assert set(found) == oracle(there, quote, level.name), level.name
 
@@ -379,7 +379,7 @@ def test_a_rung_finds_what_the_one_before_it_found(drawn: tuple[Lines, Lines]) -
     seen = Text(b"".join(line + b"\n" for line in there))
     before: set[int] = set()
     for name, group in groupby(match_levels(LEVELS[:6]), attrgetter("name")):
-        places = (ways(seen, Quote(quote, []), level) for level in group)
+        places = (placements(seen, Quote(quote, []), level) for level in group)
         found = {place.start for of_level in places for (place,) in of_level}
         # Blank lines that were given up count again, for as long as the quote stands with them.
         assert before <= found or (name == "typography" and found), name
