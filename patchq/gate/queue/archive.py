@@ -15,7 +15,7 @@ from typing import Any
 from patchq.gate.git import files
 from patchq.gate.queue import events, spool, store
 from patchq.gate.queue.batches import Row, storable
-from patchq.gate.queue.ledger import Ledger, verdict_columns
+from patchq.gate.queue.ledger import EVENT, Ledger, verdict_columns
 from patchq.gate.queue.outbox import BatchFiles, Outbox, Published
 from patchq.gate.queue.spool import disk_faults, extension, valid
 from patchq.gate.queue.store import Store
@@ -262,26 +262,24 @@ class StoreArchive(Ledger):
         """Enter a batch that has its verdict, and that the store does not know."""
         source, token = report.source, f"restored-{report.id}"
         with self._writing():
-            event = self._next_event()
             row = self._store.one(
                 "insert into responses"
                 " (token, name, size, sha256, problem, state, id, verdict, ended, ending, change,"
                 " other, code, proposed) values (:token, :name, :size, :sha256, :problem, 'ended',"
-                " :id, :verdict, :ended, :event, :event, :other, :code, :proposed)"
-                " returning number",
+                f" :id, :verdict, :ended, {EVENT}, {EVENT}, :other, :code, :proposed)"
+                " returning number, ending",
                 token=token,
                 name=os.fsencode(source.name or ""),
                 size=source.bytes or 0,
                 sha256=None if source.sha256 in ("", EMPTY) else source.sha256,
                 problem="{}" if body is None else None,
-                event=event,
                 ended=ended or time.time(),
                 **verdict_columns(report),
             )
             assert row
             papers = {} if body is None else {"body": body}
             self._put(row[0], report=spool.encode(report), page=page, **papers)
-            events.add_verdict(self._store, report, event)
+            events.add_verdict(self._store, report, row[1])
             self._count_report(None, report)
             if ended is None:
                 self._show(BatchFiles(row[0], token, source.name or "", report, page, body))

@@ -27,7 +27,7 @@ from patchq.gate.queue.inbox import OPEN, Inbox, Snapshot, claim_of, snapshot
 from patchq.gate.queue.layout import PUBLIC
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import entry_name
-from patchq.gate.queue.spool import Folder, Steady, disk_faults, valid
+from patchq.gate.queue.spool import Folder, disk_faults, valid
 from patchq.gate.report.schema import Report
 
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
@@ -105,13 +105,12 @@ class StoreQueue(StoreArchive):
                 "make sure that only one runs, then start again",
             )
         claims: list[Claim] = []
-        with Steady(self._incoming, self._outbox.active):
-            for name in self._inbox.complete() if limit > 0 else ():
-                token = self._tokens.next()
-                if self._move_in(name, token):
-                    claims.append(self._read_entry(token, name))
-                if len(claims) >= limit:
-                    break
+        for name in self._inbox.complete() if limit > 0 else ():
+            token = self._tokens.next()
+            if self._move_in(name, token):
+                claims.append(self._read_entry(token, name))
+            if len(claims) >= limit:
+                break
         if claims:
             with self._writing():
                 for claim in claims:
@@ -213,27 +212,28 @@ class StoreQueue(StoreArchive):
 
     def _enter_lost(self) -> None:
         """Make a row for each response in active/ that a power cut left without one."""
-        entries = {token: name for name in self._outbox.active.names()
-                   if (token := spool.token_of(name))}  # fmt: skip
-        if not entries:
-            return
-        open_ones = self._store.column(
-            "select token from responses where state in ('claimed', 'held', 'ending')"
-        )
-        for token in sorted(entries.keys() - set(open_ones)):
-            if self._store.one("select number from responses where token = :token", token=token):
-                if not self._store.one(
-                    "select number from responses where token = :token and shown = 0", token=token
-                ):
-                    self._outbox.active.remove(entries[token])
-                continue
-            name = entries[token].removeprefix(f"{token}.")
-            with self._writing():
-                self._enter(self._read_entry(token, name))
-                self._store.run(
-                    "update responses set session = null where token = :token", token=token
-                )
-            self._own.discard(token)
+        for name in self._outbox.active.names():
+            token = spool.token_of(name)
+            row = token and self._store.one(
+                "select state, shown from responses where token = :token", token=token
+            )
+            if token is None:
+                self._remove_torn(name)
+            elif row and row[0] in ("ended", "gone") and row[1]:
+                self._outbox.active.remove(name)
+            elif not row:
+                with self._writing():
+                    self._enter(self._read_entry(token, name.removeprefix(f"{token}.")))
+                    self._store.run(
+                        "update responses set session = null where token = :token", token=token
+                    )
+                self._own.discard(token)
+
+    def _remove_torn(self, name: str) -> None:
+        """Remove a report in active/ that a crash left in part."""
+        writers = "select number from responses where adopted = 1 and alive(session)"
+        if name.endswith(".tmp") and not self._store.one(writers):
+            self._outbox.active.remove(name)
 
     def serves(self, claim: Claim) -> bool:
         return True

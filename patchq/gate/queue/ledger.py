@@ -12,6 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 from msgspec.json import decode, encode
@@ -30,6 +31,7 @@ _NOT_MINE = (
     "(session is null or"
     " session <> :me and session not in (select number from sessions where alive(number)))"
 )
+EVENT = "event_number((select coalesce(max(number), 0) from events))"
 _MINE_TO_END = """(
     state in ('claimed', 'ending') and session = :me
     or state = 'held' and (session is null or session = :me or not alive(session))
@@ -178,9 +180,9 @@ class Ledger(KnownBatches, ABC):
             [{"token": claim.token} for claim in claims],
         )
 
-    def _claim(self, row: Row) -> Claim:
+    def _claim(self, row: Row, papers: Mapping[str, bytes] | None = None) -> Claim:
         number, token, name, size, problem, state, since, id, deaths, _ = row
-        papers = self._papers(number)
+        papers = self._papers(number) if papers is None else papers
         body = Snapshot(papers.get("body", b""), size)
         if problem:
             body = Snapshot(b"", size, decode(problem, type=Problem))
@@ -219,6 +221,7 @@ class Ledger(KnownBatches, ABC):
     def next_id(self, wanted: str) -> str:
         """Return the id that a response which asks for `wanted` would get now."""
 
+        @cache
         def is_given(id: str) -> bool:
             row = self._store.one("select number from responses where id = :id", id=id)
             return row is not None
@@ -241,7 +244,7 @@ class Ledger(KnownBatches, ABC):
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         answered = claim.answered(data, generation)
         with self._writing():
-            number = self._change(
+            number, _ = self._change(
                 claim,
                 "size = :size, sha256 = :sha256",
                 size=answered.source.size,
@@ -259,7 +262,7 @@ class Ledger(KnownBatches, ABC):
         parcel: Parcel | None = None,
     ) -> None:
         with self._writing():
-            number = self._change(
+            number, _ = self._change(
                 claim,
                 "id = :id, session = :me,"
                 " state = case state when 'held' then 'ending' else state end",
@@ -272,48 +275,36 @@ class Ledger(KnownBatches, ABC):
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
         with self._writing():
-            page, data, event = _encoded(markdown), self._encoded(report), self._next_event()
-            number = self._change(
+            number, event = self._change(
                 claim,
                 "state = 'ended', session = :me, held_since = null, id = :id, verdict = :verdict,"
-                " ended = epoch(), ending = :event, change = :event, other = :other, code = :code,"
-                " proposed = :proposed, shown = 0",
-                event=event,
+                f" ended = epoch(), ending = {EVENT}, change = {EVENT}, other = :other,"
+                " code = :code, proposed = :proposed, shown = 0",
                 **verdict_columns(report),
             )
             self._count_report(None, report)
             events.add_verdict(self._store, report, event)
-            self._store.run(
-                "delete from papers where number = :number and kind in ('parcel', 'choice')",
-                number=number,
-            )
-            self._put_report(number, data, page)
             body = claim.data if claim.problem is None else self._papers(number).get("body")
+            page, data = self._put_report(number, report, markdown, "intended", "parcel", "choice")
             name, token, again = claim.source.name, claim.token, claim.held
             self._show(
                 BatchFiles(number, token, name, report, page, body, again=again, encoded=data)
             )
         self._own.discard(claim.token)
-        self._encodings.pop(report.id, None)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         with self._writing():
-            page, event = _encoded(markdown), self._next_event()
-            number = self._change(
+            before = self.load(report.id)
+            number, event = self._change(
                 claim,
-                "state = 'held', id = :id, shown = 0, change = :event, deaths = 0,"
+                f"state = 'held', id = :id, shown = 0, change = {EVENT}, deaths = 0,"
                 " session = case adopted when 1 then session end,"
                 " held_since = coalesce(held_since, epoch())",
                 id=report.id,
-                event=event,
             )
-            if events.differs(self.load(report.id), report):
+            if events.differs(before, report):
                 events.add_verdict(self._store, report, event)
-            self._store.run(
-                "delete from papers where number = :number and kind in ('intended', 'parcel')",
-                number=number,
-            )
-            self._put(number, report=spool.encode(report), page=page)
+            page, _ = self._put_report(number, report, markdown, "intended", "parcel")
             name, data = claim.source.name, claim.data
             self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
 
@@ -326,17 +317,20 @@ class Ledger(KnownBatches, ABC):
         )
         return [self._claim(row) for row in rows]
 
-    def _change(self, claim: Claim, columns: str, **values: object) -> int:
-        """Change the row of a claim that this session may end; raise if it is another one's."""
+    def _change(self, claim: Claim, columns: str, **values: object) -> tuple[int, int]:
+        """Change the row of a claim that this session may end, or raise.
+
+        Returns the row's number, and the number of the event that the change may be.
+        """
         row = self._store.one(
             f"update responses set {columns} where token = :token and {_MINE_TO_END}"
-            " returning number",
+            " returning number, coalesce(ending, change)",
             token=claim.token,
             me=self._me(),
             **values,
         )
         if row is not None:
-            return int(row[0])
+            return row[0], row[1]
         if claim.held:
             raise Busy(
                 f"another process gives {claim.id} its verdict", f"see `patchq show {claim.id}`"
@@ -347,31 +341,25 @@ class Ledger(KnownBatches, ABC):
             "nothing to do: the process that has it gives it its verdict",
         )
 
-    def _next_event(self) -> int:
-        row = self._store.one("select event_number((select coalesce(max(number), 0) from events))")
-        assert row
-        return int(row[0])
-
     def _encoded(self, report: Report) -> bytes:
         known = self._encodings.get(report.id)
         if known is None or known[0] is not report:
             known = self._encodings[report.id] = report, spool.encode(report)
         return known[1]
 
-    def _put_report(self, number: int, data: bytes, page: bytes) -> None:
-        """Keep a verdict's report, which mostly is the intended one."""
-        if not self._store.run(
-            "update papers set kind = 'report' where number = :number and kind = 'intended'"
-            " and data = :data and not exists"
-            " (select 1 from papers p where p.number = :number and p.kind = 'report')",
-            number=number,
-            data=data,
-        ):
-            self._store.run(
-                "delete from papers where number = :number and kind = 'intended'", number=number
+    def _put_report(
+        self, number: int, report: Report, markdown: str, *over: str
+    ) -> tuple[bytes, bytes]:
+        """Keep a page and a report, in place of papers that are over; return both."""
+        page, data = markdown.encode("utf-8", "replace"), self._encoded(report)
+        self._encodings.pop(report.id, None)
+        if over:
+            self._store.each(
+                "delete from papers where number = :number and kind = :kind",
+                [{"number": number, "kind": kind} for kind in over],
             )
-            self._put(number, report=data)
-        self._put(number, page=page)
+        self._put(number, report=data, page=page)
+        return page, data
 
     # Later states, and the end.
 
@@ -386,25 +374,22 @@ class Ledger(KnownBatches, ABC):
             if row is None or before is None:
                 raise DiskFault(f"the report of {report.id} is not there any more")
             number, token, name, problem, state = row
-            page, event, ended = _encoded(markdown), self._next_event(), state == "ended"
-            self._put(number, report=spool.encode(report), page=page)
-            if events.differs(before, report):
-                events.add_verdict(self._store, report, event, before)
-            if ended:
-                self._count_report(before, report)
-            columns = "change = :event, shown = 0"
+            ended, columns = state == "ended", f"change = {EVENT}, shown = 0"
             if ended:
                 columns += (
                     ", verdict = :verdict, ended = epoch(), other = :other, code = :code,"
                     " session = :me, proposed = case when cast(:proposed as text) is not null"
                     " then coalesce(proposed, :proposed) end"
                 )
-            self._store.run(
-                f"update responses set {columns} where id = :id",
-                event=event,
+                self._count_report(before, report)
+            [event] = self._store.column(
+                f"update responses set {columns} where id = :id returning change",
                 me=self._me(),
                 **verdict_columns(report),
             )
+            if events.differs(before, report):
+                events.add_verdict(self._store, report, event, before)
+            page, _ = self._put_report(number, report, markdown)
             body = self._papers(number).get("body", b"" if problem is None else None)
             self._show(
                 BatchFiles(
@@ -445,7 +430,3 @@ def verdict_columns(report: Report) -> Mapping[str, Any]:
         "code": next(codes, None),
         "proposed": report.commit if report.state == "proposed" else None,
     }
-
-
-def _encoded(markdown: str) -> bytes:
-    return markdown.encode("utf-8", "replace")

@@ -92,7 +92,6 @@ class Folder:
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
-        self._steady = self._seen = False
         self.mode = 0
         """Of the directory that stands there now."""
         self.gid = -1
@@ -113,8 +112,6 @@ class Folder:
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
-        if self._seen and self._fd is not None:
-            return self._fd
         try:
             status = os.lstat(self._path)
         except FileNotFoundError:
@@ -124,7 +121,6 @@ class Folder:
                 os.mkdir(self._path)
             status = os.lstat(self._path)
         self.mode, self.gid = stat.S_IMODE(status.st_mode), status.st_gid
-        self._seen = self._steady
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()
@@ -132,15 +128,6 @@ class Folder:
         opened = os.fstat(self._fd)
         self._key = (opened.st_dev, opened.st_ino)
         return self._fd
-
-    def hold_steady(self) -> bool:
-        """Have `fd` be, until `let_go`, the directory that stands there when it is asked for next;
-        False if somebody else has it so already."""
-        free, self._steady = not self._steady, True
-        return free
-
-    def let_go(self) -> None:
-        self._steady = self._seen = False
 
     def close(self) -> None:
         if self._fd is not None:
@@ -215,23 +202,6 @@ class Folder:
         except FileNotFoundError:
             return False
         return True
-
-
-class Steady:
-    """For as long as the block lasts, which is a few renames, these folders are the directories
-    that stand there when they are first asked for: nobody looks anew before each step."""
-
-    __slots__ = ("_folders", "_held")
-
-    def __init__(self, *folders: Folder) -> None:
-        self._folders = folders
-
-    def __enter__(self) -> None:
-        self._held = [folder for folder in self._folders if folder.hold_steady()]
-
-    def __exit__(self, *error: object) -> None:
-        for folder in self._held:
-            folder.let_go()
 
 
 def read_up_to(fd: int, size: int) -> bytes:

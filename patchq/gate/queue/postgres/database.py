@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -191,6 +192,14 @@ class DatabaseServer(Database):
                 self._depth = 0
             if lost:
                 raise lost
+
+    def papers(self, numbers: Sequence[int]) -> Mapping[int, Mapping[str, bytes]]:
+        """Return the papers of many rows."""
+        found: defaultdict[int, dict[str, bytes]] = defaultdict(dict)
+        statement = "select number, kind, data from papers where number = any(:numbers)"
+        for number, kind, data in self.all(statement, numbers=list(numbers)):
+            found[number][kind] = data
+        return found
 
     def flush(self) -> None:
         """Wait until all that was committed, by anyone, is on the server's disk.

@@ -183,7 +183,8 @@ class PostgresQueue(Ledger):
             limit=limit,
         )
         self._own.update(row[1] for row in rows)
-        return [self._claim(row) for row in rows]
+        papers = self._store.papers([row[0] for row in rows])
+        return [self._claim(row, papers[row[0]]) for row in rows]
 
     def orphaned(self) -> bool:
         """Return true if a dead process left claims, or held ones in a lane without an owner."""

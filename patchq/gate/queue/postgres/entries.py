@@ -128,12 +128,11 @@ class Entries(KnownBatches):
         )
         if rows:
             self._store.flush()
-        changes = []
+        changes, papers = [], self._store.papers([row[0] for row in rows])
         for number, token, change in rows:
-            papers = self._papers(number)
-            report = spool.report(papers.get("report"))
+            report = spool.report(papers[number].get("report"))
             if report is not None:
-                page = papers.get("page", b"").decode()
+                page = papers[number].get("page", b"").decode()
                 changes.append(RowChange(number, self._own_token(token), report, page, change))
         return changes
 
