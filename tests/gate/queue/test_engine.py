@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import json
 import os
-import random
 import resource
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -324,54 +319,6 @@ def test_a_claim_is_found_again_under_its_name(root: Path, queue: StoreQueue, na
     assert os.listdir(root / "active") == []
 
 
-def test_what_was_held_is_never_out_of_sight(root: Path, queue: StoreQueue) -> None:
-    """Whoever looks while its verdict comes finds it, with one of its two reports."""
-    over = threading.Event()
-
-    def one(other: StoreQueue, id: str) -> str:
-        told = other.load(id)
-        return f"{told and told.state} {other.body(id)!r}"
-
-    def looks(look: Callable[[StoreQueue], set[str]]) -> set[str]:
-        with contextlib.closing(StoreQueue(root)) as other:
-            seen = set[str]()
-            while not over.is_set():
-                seen |= look(other)
-            return seen
-
-    ids = [f"x{number}" for number in range(60)]
-    for id in ids:
-        drop(root, f"{id}.md")
-    for claim, id in zip(queue.claim(99), ids, strict=True):
-        queue.hold(claim, report(claim, queue.reserve(claim, id), "held"), "# held\n")
-    with ThreadPoolExecutor(2) as threads:
-        each = threads.submit(looks, lambda other: {one(other, id) for id in ids})
-        missed = threads.submit(looks, lambda other: {*ids} - {*other.ids()})
-        try:
-            for held in queue.held():
-                queue.publish(held, report(held, held.id or ""), "# page\n")
-        finally:
-            over.set()
-        assert each.result() <= {"held b'text'", "applied b'text'"}
-        assert missed.result() == set()
-
-
-def test_any_number_may_look_at_what_is_held(root: Path, queue: StoreQueue) -> None:
-    """Who looks must not take a claim for one in somebody's hands since another one looks too."""
-    drop(root, "x.md")
-    [claim] = queue.claim(1)
-    queue.hold(claim, report(claim, queue.reserve(claim, "x"), "held"), "# held\n")
-
-    def looks(_: int) -> set[int]:
-        with contextlib.closing(StoreQueue(root)) as other:
-            return {len(other.held()) for _ in range(200)}
-
-    with ThreadPoolExecutor(4) as threads:
-        assert set().union(*threads.map(looks, range(4))) == {1}
-    [held] = queue.held()
-    finish(queue, held, "x")
-
-
 # ------------------------------------------------------------------ what is not a response
 
 
@@ -601,15 +548,6 @@ def test_what_a_full_disk_does_not_take_leaves_nothing(root: Path, queue: StoreQ
     assert os.listdir(root / "inbox") == []
 
 
-def test_what_a_full_disk_is_told_to_do() -> None:
-    from patchq.gate.queue.spool import fault
-
-    told = fault(OSError(errno.ENOSPC, "No space left on device", "x"))
-    assert isinstance(told, DiskFault)
-    assert "ENOSPC" in told.message
-    assert "make room" in (told.hint or "")
-
-
 # ------------------------------------------------------------------ locks
 
 
@@ -643,12 +581,6 @@ def test_the_lock_names_its_owner_and_ends_with_it(root: Path) -> None:
         os.kill(orphan, signal.SIGKILL)
 
 
-def test_asking_who_holds_the_lock_creates_nothing(tmp_path: Path) -> None:
-    create(tmp_path)
-    assert lock_owner(tmp_path) is None
-    assert not (tmp_path / "lock").exists()
-
-
 def test_a_removed_lock_file_stops_the_intake(root: Path, queue: StoreQueue) -> None:
     drop(root, "x.md")
     (root / "lock").unlink()
@@ -658,25 +590,6 @@ def test_a_removed_lock_file_stops_the_intake(root: Path, queue: StoreQueue) -> 
 
 
 # ------------------------------------------------------------------ many
-
-
-def test_ten_thousand_cost_one_scan(
-    root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(2_000):
-        (root / f"inbox/{number}.md").write_bytes(b"x")
-    scans = 0
-    scandir = os.scandir
-
-    def counted(fd: int) -> Any:
-        nonlocal scans
-        scans += 1
-        return scandir(fd)
-
-    monkeypatch.setattr("os.scandir", counted)
-    taken = [claim for _ in range(40) for claim in queue.claim(50)]
-    assert len({claim.source.name for claim in taken}) == 2_000
-    assert scans <= 2
 
 
 def test_a_scan_keeps_only_so_many_names(
@@ -692,7 +605,7 @@ def test_a_scan_keeps_only_so_many_names(
 # ------------------------------------------------------------------ sudden death
 
 
-def _work(root: Path, started: Callable[[], object] = lambda: None) -> None:
+def _work(root: Path) -> None:
     """Give every response its verdict, each in the way that its number tells."""
     queue = StoreQueue(root, settle_seconds=0.05)
     queue.acquire()
@@ -712,7 +625,6 @@ def _work(root: Path, started: Callable[[], object] = lambda: None) -> None:
             queue.publish(claim, verdict, "# page")
 
     decide(queue.recover())
-    started()
     while claims := queue.claim(7) or queue.held():
         decide(claims)
     queue.release()
@@ -723,7 +635,6 @@ class _Worker:
 
     def __init__(self, root: Path) -> None:
         gate, self._gate = os.pipe()
-        self._started, said = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             _allow_tracing()
@@ -731,22 +642,17 @@ class _Worker:
             try:
                 os.close(self._gate)
                 os.read(gate, 1)
-                _work(root, lambda: os.write(said, b"!"))
+                _work(root)
                 code = 0
             finally:
                 os._exit(code)
         os.close(gate)
-        os.close(said)
 
     def begin(self) -> None:
         os.close(self._gate)
 
-    def wait_until_started(self) -> None:
-        os.read(self._started, 1)
-
     def end(self) -> int:
         """Its exit code, negative for the signal that ended it."""
-        os.close(self._started)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
@@ -756,26 +662,6 @@ def _allow_tracing() -> None:
 
 
 _PR_SET_PTRACER = 0x59616D61
-
-
-def test_whenever_it_is_killed_each_response_gets_one_verdict(root: Path) -> None:
-    count, chance = 300, random.Random(7)
-    for number in range(count):
-        drop(root, f"{number}.md", b"%d" % number)
-    kills, code = 0, None
-    while code != 0:
-        worker = _Worker(root)
-        worker.begin()
-        if chance.random() < 0.8:
-            worker.wait_until_started()
-        if kills < 25:
-            time.sleep(chance.uniform(0, 0.03))
-            os.kill(worker.pid, signal.SIGKILL)
-        code = worker.end()
-        assert code in (0, -signal.SIGKILL)
-        kills += code != 0
-    assert kills >= 5
-    _check_verdicts(root, count)
 
 
 _FATAL_CALLS = {

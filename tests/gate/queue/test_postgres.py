@@ -132,21 +132,6 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
         pass
 
 
-def test_who_can_do_nothing_about_it_sleeps_on(again: Open) -> None:
-    feeder, worker, idle, elsewhere = again(), again(), again(), again(lanes=["b"])
-    feeder.submit(b"a 1", "x.md")
-    [claim] = worker.claim(1)
-    for queue in (idle, elsewhere):
-        queue.wait(60)
-    feeder.submit(b"a 2", "x.md")
-    assert idle.wait(60)
-    assert idle.claim(9) == []
-    finish(worker, claim)
-    for queue in (idle, elsewhere):
-        threading.Timer(0.3, queue.ring).start()
-        assert not queue.wait(60)
-
-
 def test_what_comes_into_another_queue_of_the_database_is_not_heard(
     again: Open, postgres_server: postgres.Shared
 ) -> None:

@@ -58,6 +58,15 @@ def test_g13_response_whose_row_was_lost_is_entered_again(root: Path) -> None:
         assert (back.token, back.source, back.data) == (claim.token, claim.source, b"text")
 
 
+def test_g13_report_that_was_written_in_part_goes(root: Path) -> None:
+    torn = root / "active/x.report.md.tmp"
+    torn.write_bytes(b"# pa")
+    with closing(StoreQueue(root)) as queue:
+        queue.acquire()
+        queue.recover()
+    assert not torn.exists()
+
+
 def test_verdict_without_its_files_is_shown_again(root: Path) -> None:
     with closing(reopened(root)) as queue:
         publish(queue)

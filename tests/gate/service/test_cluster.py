@@ -97,23 +97,6 @@ def everything(machines: Machines, ids: list[str]) -> bool:
     return len(states(machines, *ids)) == len(ids)
 
 
-def test_a_killed_worker_is_followed_by_another(machines: Machines) -> None:
-    machines.start("feeder", "watch")
-    queue = machines.clone("feeder") / ".patchq"
-    responses = lines(12)
-    ids = [name.removesuffix(".md") for name in responses]
-    one, two = (machines.start(name, "worker", "--name", name) for name in ("w1", "w2"))
-    drop(queue, {name: responses[name] for name in list(responses)[:6]})
-    machines.soon(lambda: landed(machines))
-    one.kill()
-    drop(queue, {name: responses[name] for name in list(responses)[6:]})
-    machines.soon(lambda: len(states(machines, *ids)) > 8)
-    two.kill()
-    machines.start("w3", "worker", "--name", "w3")
-    machines.soon(lambda: everything(machines, ids))
-    judged(machines, ids)
-
-
 FEW = [
     ("patchq.gate.git.branches.remote:RemoteBranches.land", "behind"),
     ("patchq.gate.queue.postgres.engine:PostgresQueue.publish", "before"),
@@ -303,7 +286,6 @@ def test_what_a_person_decides_a_worker_carries_out(
     ("point", "when"),
     [
         ("StoreQueue.take_in", "behind"),
-        ("ClaimFiles.put_copy", "behind"),
         ("StoreQueue.intend", "behind"),
         ("StoreQueue.publish", "behind"),
     ],
@@ -320,8 +302,7 @@ def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
     watch.kill()
     watch.wait()
     patchq("revert", "good", cwd=feeder)
-    module = "claims" if point.startswith("Claim") else "directory"
-    at = f"patchq.gate.queue.{module}:{point}"
+    at = f"patchq.gate.queue.engine:{point}"
     dying = machines.start_dying("feeder", at, when, signal.SIGKILL, "watch")
     machines.soon(lambda: dying.poll() is not None)
     machines.start("feeder", "watch")
@@ -410,7 +391,6 @@ def test_a_database_that_dies_in_between_loses_nothing(tmp_path: Path) -> None:
             machines.soon(lambda: everything(machines, ids))
             judged(machines, ids)
             assert "tried again" in machines.log("feeder")
-            machines.soon(lambda: not [*queue.glob("troubles/*")])
         finally:
             machines.close()
 
@@ -433,6 +413,5 @@ def test_what_starts_without_a_database_waits_for_it(tmp_path: Path) -> None:
             server.start()
             machines.soon(lambda: states(machines, "x") == ["applied"])
             assert machines.log("feeder").count("tried again") == 1
-            machines.soon(lambda: not [*queue.glob("troubles/*")])
         finally:
             machines.close()

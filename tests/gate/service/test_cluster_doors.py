@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import anyio
@@ -16,7 +15,6 @@ from tests.gate.service.test_cluster_scenarios import Cluster
 from tests.gate.service.test_cluster_verbs import FILES, gate, on, send, state, there
 from tests.helpers import forking
 from tests.helpers.command import block, patchq, report
-from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
 from tests.mcp.clients import edit, over_stdio, said
 from tests.page.people import Person, commit_of, served
 
@@ -97,32 +95,6 @@ def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], C
     assert [state(at, id) for id in "xy"] == ["proposed"] * 2
 
 
-def _asked_again(seen: int, text: str) -> bool:
-    return text[seen:].endswith(("[q]uit: ", "> ", "for nothing) ", "[n]o: ", "? "))
-
-
-@pytest.mark.slow
-def test_the_walk_on_a_terminal_decides(gate: Callable[[str], Cluster]) -> None:
-    at = gate("review")
-    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
-    send(at, a=block("a.txt", "two\n", "2\n"), b=two, c=block("e.txt", "one\n", "1\n"),
-         d=block("f.txt", "one\n", "1\n"))  # fmt: skip
-    answers = {"a": ["a"], "b": ["o", "1", "y"], "c": ["b", "why?", ""], "d": ["d", "no"]}
-    with on_a_terminal(at.repo, "review", "--next") as terminal:
-        seen = 0
-        for _ in range(sum(map(len, answers.values()))):
-            text = terminal.read_until(partial(_asked_again, seen))
-            shown = re.findall(r"\d of 4\s+(\w)\s", text)[-1]
-            seen = len(text)
-            assert answers[shown], text
-            terminal.type(f"{answers[shown].pop(0)}\n")
-        terminal.read_all()
-        assert terminal.process.wait(WAIT_SECONDS) == 0
-    assert [state(at, id) for id in "abcd"] == ["accepted", "accepted", "proposed", "discarded"]
-    assert report(at.queue, "c")["review"]["comments"][0]["text"] == "why?"
-    assert (there(at, "c.txt"), there(at, "d.txt")) == ("1\ntwo\nthree\n", FILES["d.txt"])
-
-
 def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
     at = gate("review")
 
@@ -139,28 +111,3 @@ def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
 
     anyio.run(over_stdio, at.repo, use)
     assert json.loads(patchq("status", "--json", cwd=at.repo).out)["waiting"] == []
-
-
-@pytest.mark.slow
-def test_an_agent_that_waits_for_a_worker_keeps_no_other_waiting(
-    gate: Callable[[str], Cluster],
-) -> None:
-    at = gate("review")
-    answered = list[str]()
-
-    async def use(client: Client) -> None:
-        done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
-        verdict: Any = done.structured_content
-        forking.end(at.running[:2])
-
-        async def call(tool: str, given: dict[str, Any]) -> None:
-            await client.call_tool(tool, given)
-            answered.append(tool)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(call, "withdraw", {key: verdict[key] for key in ("id", "token")})
-            await anyio.sleep(1)
-            group.start_soon(call, "status", {})
-
-    anyio.run(over_stdio, at.repo, use)
-    assert answered == ["status", "withdraw"]

@@ -4,30 +4,18 @@ wrong."""
 
 from __future__ import annotations
 
-import random
 import signal
 import subprocess
 import sys
-from itertools import count
-from pathlib import Path
-from time import sleep
 
-import psycopg
 import pytest
 
-from patchq.gate.queue.postgres.schema import migrate
 from tests.gate.service.test_cluster import (
-    CONFIG,
-    FILES,
-    everything,
-    judged,
     landed,
     machines,
     states,
 )
-from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
 
@@ -110,72 +98,3 @@ def test_a_remote_that_goes_in_mid_push_is_waited_for(
     machines.soon(lambda: states(machines, "x") == [STATE[landing]])
     assert landed(machines) == ["x", "revert-x"][: 1 + (landing == "revert")]
     assert worker.poll() is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_a_storm_of_failures_loses_nothing(tmp_path: Path, seed: int) -> None:
-    chance, numbers = random.Random(seed), count(1)
-    with postgres.server() as server:
-        with psycopg.connect(server.conninfo) as connection:
-            migrate(connection)
-        machines = Machines(tmp_path, server.conninfo, FILES, CONFIG)
-        git("branch", "release/1", cwd=machines.hub)
-
-        def another() -> Fork:
-            name = f"w{next(numbers)}"
-            return machines.start(name, "worker", "--name", name)
-
-        feeder, workers = machines.start("feeder", "watch"), [another(), another()]
-
-        def tended() -> bool:
-            """What ends since there is no database when it starts, its supervisor starts again."""
-            nonlocal feeder
-            if feeder.poll() is not None:
-                feeder = machines.start("feeder", "watch")
-            for place, worker in enumerate(workers):
-                if worker.poll() is not None:
-                    workers[place] = another()
-            return everything(machines, ids)
-
-        try:
-            machines.soon(lambda: all("serves" in machines.log(name) for name in ("w1", "w2")))
-            queue, ids = machines.clone("feeder") / ".patchq", list[str]()
-            for turn in range(10):
-                some = {f"t{turn}n{n}.md": _response(chance, turn, n, ids) for n in range(4)}
-                drop(queue, some)
-                tended()
-                ids += [name.removesuffix(".md") for name in some]
-                sleep(chance.uniform(0.05, 1.2))
-                victim = chance.randrange(2)
-                deed = chance.choice(["kill", "kill", "freeze", "freeze", "feeder", "database"])
-                if deed == "kill":
-                    workers[victim].kill()
-                    workers[victim] = another()
-                elif deed == "freeze":  # for longer than `takeover_seconds`, or shorter
-                    workers[victim].send_signal(signal.SIGSTOP)
-                    sleep(chance.choice([0.3, 2.5]))
-                    workers[victim].send_signal(signal.SIGCONT)
-                elif deed == "feeder":
-                    feeder.kill()
-                    feeder.wait()
-                    feeder = machines.start("feeder", "watch")
-                else:
-                    server.end(signal.SIGKILL)
-                    sleep(chance.uniform(0, 0.5))
-                    server.start()
-            machines.soon(tended)
-            judged(machines, ids, ("main", "release/1"))
-            assert not [log for log in tmp_path.glob("*/log") if "Traceback" in log.read_text()]
-        finally:
-            machines.close()
-
-
-def _response(chance: random.Random, turn: int, number: int, ids: list[str]) -> str:
-    """New files, edits of which one alone can land, and what depends on others."""
-    header = "---\ntarget: release/1\n---\n" if chance.random() < 0.3 else ""
-    if not header and ids and chance.random() < 0.3:
-        header = f"---\ndepends_on: [{chance.choice(ids)}]\n---\n"
-    if chance.random() < 0.2:
-        return header + block(f"{chance.choice('abc')}.txt", "two\n", f"{turn} {number}\n")
-    return header + block(f"new-{turn}-{number}.txt", "", f"{turn} {number}\n")
