@@ -17,8 +17,8 @@ from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope
 from patchq.gate.errors import TimeIsUp, UsageError
-from patchq.gate.queue import QueueEngine
 from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import sender
 from patchq.gate.report.schema import Report

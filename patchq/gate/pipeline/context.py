@@ -15,7 +15,7 @@ from patchq.gate.git.branches.home import Home
 from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.rules import DEFAULTS, GateRules
-from patchq.gate.queue import QueueEngine
+from patchq.gate.queue.ledger import QueueEngine
 
 _LOCAL = cast(Branches, None)
 

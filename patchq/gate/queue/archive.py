@@ -15,7 +15,7 @@ from typing import Any
 from patchq.gate.git import files
 from patchq.gate.queue import events, spool, store
 from patchq.gate.queue.batches import Row, storable
-from patchq.gate.queue.ledger import EVENT, Ledger, verdict_columns
+from patchq.gate.queue.ledger import EVENT, QueueEngine, verdict_columns
 from patchq.gate.queue.outbox import BatchFiles, Outbox, Published
 from patchq.gate.queue.spool import disk_faults, extension, valid
 from patchq.gate.queue.store import Store
@@ -38,7 +38,7 @@ _NOTHING = 1e-9
 _ENDED = "ending is not null and ending < :last order by ending desc limit :most"
 
 
-class StoreArchive(Ledger):
+class StoreArchive(QueueEngine):
     """The queue at `root` as its files show it, and the sums over its batches.
 
     `counted` gives what a report adds to the sums.

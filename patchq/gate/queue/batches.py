@@ -71,16 +71,17 @@ class Database(ABC):
 
 
 class KnownBatches:
-    """The half of `QueueEngine` that no lock and no claim is needed for; see there."""
+    """Reports and responses of batches, for which no lock and no claim is needed."""
 
     def __init__(self, database: Database) -> None:
         self._store = database
 
     def load(self, id: str) -> Report | None:
+        """Return the report of a batch."""
         return spool.report(self._paper(id, "report"))
 
     def body(self, id: str) -> bytes | None:
-        """See `QueueEngine.body`; None also for what was refused unread."""
+        """Return the response of a batch, byte for byte; None if it was refused unread."""
         return self._paper(id, "body") if self._paper(id, "report") else None
 
     def _paper(self, id: str, kind: str) -> bytes | None:
@@ -108,6 +109,7 @@ class KnownBatches:
         )
 
     def by_source(self, sha256: str) -> Sequence[str]:
+        """Return held and decided batches that were made from these bytes, oldest first."""
         return self._store.column(
             "select id from responses r where sha256 = :sha256 and id is not null"
             " and (state <> 'claimed' or exists (select number from papers p"
@@ -116,6 +118,7 @@ class KnownBatches:
         )
 
     def ids(self) -> Iterator[str]:
+        """Give the batches that have a report, in the order of their verdicts, held ones last."""
         return iter(
             self._store.column(
                 "select id from responses where state in ('ended', 'held', 'ending')"
@@ -124,6 +127,7 @@ class KnownBatches:
         )
 
     def older(self, limit: float) -> Iterator[str]:
+        """Give the batches whose last state is from before that time."""
         return iter(
             self._store.column(
                 "select id from responses where ending < :number and state = 'ended'"
@@ -134,6 +138,10 @@ class KnownBatches:
         )
 
     def newest(self) -> Iterator[str]:
+        """Give held batches, then all that ever got a verdict, the last one first.
+
+        Those that were forgotten are among them.
+        """
         yield from self._store.column(
             "select id from responses where state in ('held', 'ending') order by id desc"
         )
@@ -148,12 +156,14 @@ class KnownBatches:
             last = rows[-1][1]
 
     def ended(self, id: str) -> float | None:
+        """Return the time of a batch's verdict or later state; None for one without a verdict."""
         row = is_storable(id) and self._store.one(
             "select ended from responses where id = :id and state = 'ended'", id=id
         )
         return row[0] if row else None
 
     def past(self, id: str) -> Past | None:
+        """Return what is left of a batch that was forgotten."""
         row = is_storable(id) and self._store.one(
             "select verdict, ended, other, code from responses"
             " where id = :id and state = 'gone' and verdict is not null",

@@ -13,10 +13,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from patchq.gate.errors import DiskFault, Fault, UsageError
 from patchq.gate.git.files import opened
@@ -60,7 +59,7 @@ class StoreQueue(StoreArchive):
 
     @disk_faults
     def acquire(self, target: str | None = None) -> None:
-        """See `QueueEngine.acquire`; `UsageError` for a queue that cannot work where it is."""
+        """Take the lock; `UsageError` for a queue that cannot work where it is."""
         missing = [name for name in PUBLIC if not (self.root / name).is_dir()]
         if missing:
             raise UsageError(
@@ -234,18 +233,6 @@ class StoreQueue(StoreArchive):
         writers = "select number from responses where adopted = 1 and alive(session)"
         if name.endswith(".tmp") and not self._store.one(writers):
             self._outbox.active.remove(name)
-
-    def serves(self, claim: Claim) -> bool:
-        return True
-
-    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
-        return False
-
-    def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
-        return None
-
-    def mark(self, marks: Mapping[str, str]) -> None:
-        pass  # the marks in the repository are all there are
 
 
 def store_queue(queue: object) -> StoreQueue:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from msgspec.json import decode, encode
 
 from patchq.core.model.values import Generation, Problem
-from patchq.gate.errors import Busy, DiskFault, LaneLost
+from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
 from patchq.gate.queue import Claim, Parcel, events, ids, spool
 from patchq.gate.queue.batches import OPEN, Database, KnownBatches, Row, Taken, is_storable
 from patchq.gate.queue.inbox import Snapshot, claim_of
@@ -39,8 +40,8 @@ _MINE_TO_END = """(
 """Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
 
 
-class Ledger(KnownBatches, ABC):
-    """The half of `QueueEngine` that both databases do alike; see there.
+class QueueEngine(KnownBatches, ABC):
+    """A queue; every method may raise `errors.DiskFault` or `errors.DatabaseFault`.
 
     `is_known` tells whether the repository knows an id already, whatever the queue remembers.
     """
@@ -57,7 +58,63 @@ class Ledger(KnownBatches, ABC):
         self._numbers: dict[str, int] = {}
         """The last number behind an id that was wanted."""
 
-    # What each database does in its own way.
+    # What each engine does in its own way.
+
+    @abstractmethod
+    def acquire(self, target: str | None = None) -> None:
+        """Become the process that empties the inbox, or raise `errors.QueueLocked`.
+
+        `target` is the branch of responses that name none.
+        """
+
+    @abstractmethod
+    def release(self, fault: Fault | None = None) -> None:
+        """Leave the lock and unfinished claims to the next; `fault` is why, for who asks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything, as the end of the process would."""
+
+    @abstractmethod
+    def claim(self, limit: int) -> list[Claim]:
+        """Take up to `limit` complete responses, oldest first."""
+
+    @abstractmethod
+    def depth(self) -> int:
+        """Return the number of responses that wait in the inbox."""
+
+    @abstractmethod
+    def unsettled(self) -> float | None:
+        """Return the seconds until an incomplete response is worth another look."""
+
+    @abstractmethod
+    def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
+        """Put a response into the inbox, complete when it is seen; return its name there."""
+
+    @abstractmethod
+    def sync(self, *places: Path) -> None:
+        """Make everything done so far durable, with the file systems of `places`: one flush."""
+
+    def serves(self, claim: Claim) -> bool:
+        """Return true if this process decides on a held claim."""
+        return True
+
+    def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
+        """Give a command (`review.errands`) to the process that serves another branch.
+
+        Returns false where this process serves the batch's branch.
+        """
+        return False
+
+    def proposals(self, known: Collection[str] = ()) -> Mapping[str, str | None] | None:
+        """Return the marks of proposals on this process's branches, where other machines propose.
+
+        Each of `known` that waits nowhere has None.  None: the repository has all marks.
+        """
+        return None
+
+    def mark(self, marks: Mapping[str, str]) -> None:
+        """Note durably where the marks of proposals are, for the next process that serves them."""
 
     @abstractmethod
     def _me(self) -> int:
@@ -116,12 +173,17 @@ class Ledger(KnownBatches, ABC):
 
     @contextmanager
     def together(self) -> Iterator[None]:
+        """Record what the block intends and publishes at once; an error concerns one of them."""
         with self._writing():
             yield
 
     # A claim's life.
 
     def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+        """Return a claim for a response that does not come through the inbox.
+
+        `recover` leaves it alone while this process lives, and then gives it back.
+        """
         body = Snapshot(data, len(data))
         claim = claim_of(self._token(), name, body, request=False, choice=choice)
         with self._writing():
@@ -156,6 +218,7 @@ class Ledger(KnownBatches, ABC):
             self._own.add(claim.token)
 
     def recover(self) -> list[Claim]:
+        """Return claims that a dead owner left, oldest first; only while the lock is held."""
         me = self._me()
         found = self._store.all(
             f"select {COLUMNS} from responses where {OPEN} and {_NOT_MINE} order by number", me=me
@@ -175,6 +238,7 @@ class Ledger(KnownBatches, ABC):
         return claims
 
     def attempt(self, claims: Sequence[Claim]) -> None:
+        """Count one more process that decides on each of these recovered claims (`deaths`)."""
         self._store.each(
             "update responses set deaths = deaths + 1 where token = :token",
             [{"token": claim.token} for claim in claims],
@@ -203,6 +267,7 @@ class Ledger(KnownBatches, ABC):
         )
 
     def reserve(self, claim: Claim, wanted: str) -> str:
+        """Return a new id, `wanted` or `-2`, `-3`, … behind it; the same claim has the same id."""
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
         while True:
@@ -242,6 +307,7 @@ class Ledger(KnownBatches, ABC):
         return ids.numbered(wanted, number)
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
+        """Return a request's claim with its answer, durably: a crash does not ask twice."""
         answered = claim.answered(data, generation)
         with self._writing():
             number, _ = self._change(
@@ -261,6 +327,11 @@ class Ledger(KnownBatches, ABC):
         markdown: str | None = None,
         parcel: Parcel | None = None,
     ) -> None:
+        """Record the verdict that is published once its ref has moved.
+
+        `parcel` makes its commit in another clone.  A held claim is this process's until `hold`;
+        `errors.Busy` if another one ends it.
+        """
         with self._writing():
             number, _ = self._change(
                 claim,
@@ -274,6 +345,10 @@ class Ledger(KnownBatches, ABC):
             self._put(number, **papers)
 
     def publish(self, claim: Claim, report: Report, markdown: str) -> None:
+        """Give the verdict: the claim is gone, and its files appear, the JSON report last.
+
+        Repeating it after a crash gives the same files.
+        """
         with self._writing():
             number, event = self._change(
                 claim,
@@ -293,6 +368,7 @@ class Ledger(KnownBatches, ABC):
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
+        """Keep the claim, with its report, until `publish`."""
         with self._writing():
             before = self.load(report.id)
             number, event = self._change(
@@ -309,6 +385,10 @@ class Ledger(KnownBatches, ABC):
             self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
 
     def held(self) -> list[Claim]:
+        """Return held claims, oldest first, but those that another living process adopted.
+
+        Of two who publish the same one, one gets `errors.Busy`.
+        """
         rows = self._store.all(
             f"select {COLUMNS} from responses where state in ('held', 'ending') and"
             " (adopted = 0 or session is null or session = :me or not alive(session))"
@@ -364,6 +444,7 @@ class Ledger(KnownBatches, ABC):
     # Later states, and the end.
 
     def rewrite(self, report: Report, markdown: str) -> None:
+        """Replace the report of a batch (a later state)."""
         with self._writing():
             row = self._store.one(
                 "select number, token, name, problem, state from responses"
@@ -400,6 +481,7 @@ class Ledger(KnownBatches, ABC):
             )
 
     def forget(self, *ids: str) -> None:
+        """Remove responses and reports of ended batches; ids and digests stay known."""
         with self._writing():
             for id in filter(is_storable, ids):
                 row = self._store.one(

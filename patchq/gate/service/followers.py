@@ -10,28 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from patchq.gate.errors import Unreachable
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import restack
 
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.gate.queue.postgres.engine import PostgresQueue
+
 QUIET_SECONDS = 2.0
 """Without responses for so long, what touches nothing that moved follows, too."""
 _PIECE_SECONDS = 0.05
 """How long proposals are looked at before the queue is."""
-
-
-class ProposingQueue(Protocol):
-    """What this needs of a queue."""
-
-    @property
-    def own(self) -> list[str]: ...
-
-    def proposing(self) -> list[str]: ...
-
-    def take(self, lane: str) -> bool: ...
 
 
 class Followers:
@@ -46,7 +38,7 @@ class Followers:
         """Take note that there was something to do."""
         self._worked, self._due = monotonic(), 0.0
 
-    def turn(self, session: Session, queue: ProposingQueue) -> bool:
+    def turn(self, session: Session, queue: PostgresQueue) -> bool:
         """Have some follow in the lanes that are this worker's; whether there may be more."""
         began = monotonic()
         if began >= self._looks:
@@ -66,7 +58,7 @@ class Followers:
         self._due = monotonic() + QUIET_SECONDS
         return False
 
-    def _look(self, session: Session, queue: ProposingQueue) -> None:
+    def _look(self, session: Session, queue: PostgresQueue) -> None:
         """Take the lanes in which there may be something to do."""
         lanes = queue.proposing()
         self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}

@@ -8,12 +8,12 @@ again, after a pause.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,13 +27,15 @@ from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
 from patchq.gate.pipeline.stages import lane_of
-from patchq.gate.queue import QueueEngine
 from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.review import errands
-from patchq.gate.service.followers import Followers, ProposingQueue
+from patchq.gate.service.followers import Followers
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
 from patchq.gate.service.serve import Control, Intake, by_tip, reloaded
 from patchq.gate.service.upkeep import Manager
+
+if TYPE_CHECKING:  # the database's driver is an extra
+    from patchq.gate.queue.postgres.engine import PostgresQueue
 
 _LOG = logging.getLogger("patchq")
 _FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
@@ -44,32 +46,9 @@ _RUNS = 8
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 
-class LaneQueue(QueueEngine, ProposingQueue, Protocol):
-    """What a worker needs of a queue beside its protocol."""
-
-    def orphaned(self) -> bool: ...
-
-    def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]: ...
-
-    def done(self, number: int, answer: Mapping[str, Any]) -> None: ...
-
-    def acting_for(self, feeder: str | None) -> AbstractContextManager[None]:
-        """What comes into the queue in the block is told to that feeder as well."""
-
-    def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
-        """Have this tell the lane of a response from now on."""
-
-    def feeder_of(self, id: str) -> str | None:
-        """The feeder that is told of the batch."""
-
-    def wait(self, seconds: float) -> bool: ...
-
-    def ring(self) -> None: ...
-
-
 def serve_lanes(
     session: Session,
-    queue: LaneQueue,
+    queue: PostgresQueue,
     control: Control,
     tell: worker.Tell,
     load: Callable[[], GateRules],
@@ -147,7 +126,7 @@ class _Upkeep:
 class _Desk(RequestDesk):
     """What it asks for by itself belongs to the feeder of the batch that it answers."""
 
-    def __init__(self, session: Session, queue: LaneQueue) -> None:
+    def __init__(self, session: Session, queue: PostgresQueue) -> None:
         super().__init__(session, queue.ring)
         self._queue = queue
 
@@ -158,7 +137,7 @@ class _Desk(RequestDesk):
 
 def _renewed(
     session: Session,
-    queue: LaneQueue,
+    queue: PostgresQueue,
     control: Control,
     load: Callable[[], GateRules],
     manager: Manager,
@@ -180,7 +159,7 @@ def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
     return lambda data, name: lane_of(data, target, config.targets)
 
 
-def _carry_out(session: Session, queue: LaneQueue) -> int:
+def _carry_out(session: Session, queue: PostgresQueue) -> int:
     """Do what people asked for; how much that was."""
     asked = queue.asked()
     for number, words, again in asked:

@@ -13,9 +13,10 @@ import pytest
 
 from patchq.core.model.values import Outcome, State
 from patchq.gate.errors import Busy, DiskFault, QueueLocked
-from patchq.gate.queue import Claim, QueueEngine
+from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.report.document import to_json, with_state
 from patchq.gate.report.schema import Report
 

@@ -24,7 +24,7 @@ from patchq.gate.git import files
 from patchq.gate.queue import Claim
 from patchq.gate.queue.batches import OPEN
 from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
-from patchq.gate.queue.ledger import COLUMNS, Ledger
+from patchq.gate.queue.ledger import COLUMNS, QueueEngine
 from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.postgres import errands
 from patchq.gate.queue.postgres.database import DatabaseServer
@@ -35,7 +35,7 @@ _COMES = ("came", "asked")
 """The words of notices that there is work in a lane."""
 
 
-class PostgresQueue(Ledger):
+class PostgresQueue(QueueEngine):
     """The queue in the database to which the connection string leads.
 
     `name` is this process's for people; `lanes` are patterns of those that it may own, `lane_of`
