@@ -20,8 +20,9 @@ from msgspec.json import decode, encode
 
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
-from patchq.gate.queue import Claim, Parcel, events, ids, spool
+from patchq.gate.queue import Claim, Parcel, events, spool
 from patchq.gate.queue.batches import OPEN, Database, KnownBatches, Row, Taken, is_storable
+from patchq.gate.queue.ids import Numbers
 from patchq.gate.queue.inbox import Snapshot, claim_of
 from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.spool import Tokens, valid
@@ -55,8 +56,7 @@ class QueueEngine(KnownBatches, ABC):
         self._encodings: dict[str, tuple[Report, bytes]] = {}
         """Reports that were intended, as JSON, by their batches."""
         self._tokens = Tokens()
-        self._numbers: dict[str, int] = {}
-        """The last number behind an id that was wanted."""
+        self._numbers = Numbers()
 
     # What each engine does in its own way.
 
@@ -295,16 +295,7 @@ class QueueEngine(KnownBatches, ABC):
             # `x.report` with the suffix `.json` would be the name of the report of `x`.
             return id.lower().endswith(".report") or self._is_known(id) or is_given(id)
 
-        last = self._numbers.get(wanted, 0)
-        if last and is_given(ids.numbered(wanted, last)):
-            number = last + 1
-            while is_barred(ids.numbered(wanted, number)):
-                number += 1
-        else:
-            number = ids.free(wanted, is_given, is_barred)
-        if number > 1:
-            self._numbers[wanted] = number
-        return ids.numbered(wanted, number)
+        return self._numbers.free(wanted, is_given, is_barred)
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
