@@ -30,7 +30,6 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.requests import query_of
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document, secrecy
 from patchq.gate.report.page import to_markdown
