@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeGuard, get_args
 
 from msgspec import Struct
+from msgspec.json import Decoder
 
 from patchq.core.model.values import (
     Attempt,
@@ -243,3 +244,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     commit: str | None
     source: SourceEntry
     base: Base | None
+
+
+Decoder(tuple[Report, Delivery])
+"""Makes both classes known to msgspec while there is one thread: it learns a class when it first
+reads one, and two threads that do so at once end the process with a segmentation fault."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast, get_args
 
@@ -113,3 +115,15 @@ def test_a_batch_with_a_commit_has_what_goes_with_it(outcome: Outcome) -> None:
     assert has_commit(report) == (outcome.state == "proposed")
     if has_commit(report):
         convert(plain(report), CommittedReport)
+
+
+def test_reports_are_known_before_threads_read_them() -> None:
+    """msgspec that learns a class in two threads at once ends the process."""
+    code = (
+        "import sys\nfrom patchq.gate.queue import spool\nlearned = []\n"
+        "sys.setprofile(lambda frame, event, _: learned.append(frame.f_code.co_name))\n"
+        "spool.report(b'{}')\nsys.setprofile(None)\n"
+        "print('report' in learned, 'get_class_annotations' in learned)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
