@@ -16,7 +16,7 @@ from patchq.gate.hooks import dry_start
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import NOBODY
 from patchq.gate.report import document
-from patchq.gate.service.doctor import landing
+from patchq.gate.service.check import repository
 
 ARGUMENTS = (
     {
@@ -43,7 +43,7 @@ def run(args: Namespace) -> int:
         config = found.config
         queue = location.home / config.queue.path
         flaws = dry_start.flaws(config, location.repo.commondir, location.home, queue)
-        flaws += landing.flaws(location.repo, config)
+        flaws += repository.flaws(location.repo, config)
         wrong = [f"{found.place(*loc)}: {why}" for loc, why in flaws]
         if wrong := [*wrong, *_unsigned(location, found)]:
             raise config_file.ConfigError(wrong)

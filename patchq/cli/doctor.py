@@ -1,12 +1,9 @@
-"""`patchq doctor`: what keeps patchq from working here, and which promise is weaker than it could
-be."""
+"""`patchq doctor`: findings on machine, repository and queue, each with its cure."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-
-from msgspec.structs import asdict
 
 from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
@@ -14,7 +11,7 @@ from patchq.gate.api.location import database, target_of
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.rules import difference
-from patchq.gate.service.doctor import Finding, cluster, landing, queue, system
+from patchq.gate.service.check import Finding, Place, doctor
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
 
@@ -29,13 +26,16 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
+    """Show the findings; return 1 if one needs to be acted on."""
     found = list(_look(args))
     failing = ("fatal",) if args.before_start else ("fatal", "todo")
     wrong = any(finding.level in failing for finding in found)
     shown = [f for f in found if not args.quiet or f.level != "ok"]
     if shown or args.json:
-        answer = {"ok": not wrong, "findings": [asdict(finding) for finding in shown]}
-        output.emit(args, answer, *_lines(shown))
+        rows = [
+            {"what": f.what, "level": f.level, "message": f.message, "cure": f.cure} for f in shown
+        ]
+        output.emit(args, {"ok": not wrong, "findings": rows}, *_lines(shown))
     return 1 if wrong else 0
 
 
@@ -44,9 +44,9 @@ def _look(args: Namespace) -> Iterator[Finding]:
         location = opening.gate(args).location
     except Fault as fault:
         yield Finding("repository.format", "fatal", fault.message, fault.hint)
-        yield from system.look_at_machine(None, None, None)
+        yield from doctor.of_any_machine()
         return
-    config, target = None, ""
+    config, target = Config(), ""
     try:
         found = location.rules()
     except UsageError as error:
@@ -57,14 +57,9 @@ def _look(args: Namespace) -> Iterator[Finding]:
         yield Finding("config", "ok", found.title)
         if other := difference(location.repo, found):
             yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
-    root = location.home / (config or Config()).queue.path
-    yield from system.look_at_repository(location.repo, config, target)
-    if config is not None:
-        yield from landing.look(location.repo, config, root, target)
-    yield from queue.look(root, location.repo.commondir, location.home, config)
-    if config and config.has_cluster:
-        yield from cluster.look(database(config), location.repo)
-    yield from system.look_at_machine(location.repo, config, root, target)
+    queue = location.home / config.queue.path
+    server = database(config) if config.has_cluster else ""
+    yield from doctor.findings(Place(location.repo, location.home, queue, config, target, server))
 
 
 def _lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -10,8 +10,8 @@ from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
 from patchq.gate.queue import store
 from patchq.gate.queue.lock import Lock
-from patchq.gate.service.fsck import check, repair
-from patchq.gate.service.fsck.entries import Damage
+from patchq.gate.service.check import Finding
+from patchq.gate.service.check.fsck import check, repair
 
 ARGUMENTS = (
     arguments.Argument("--repair", action="store_true", help="rebuild what can be derived"),
@@ -19,27 +19,29 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
+    """Show the damage; return 1 if some is left."""
     aside = _set_aside(args) if args.repair else []
     session = opening.gate(args).session(targeted=False, writes=args.repair)
     if not session.queue_root.is_dir():
         return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
     found = [*aside, *check(session)]
     left = repair(session) if args.repair else found
+    damaged = {finding.key for finding in left}
     rows = [
         {
-            "kind": damage.kind,
-            "where": visible(damage.where),
-            "message": visible(damage.message),
-            "cure": "patchq fsck --repair" if damage.mend else damage.cure,
-            "repaired": damage not in left,
+            "kind": finding.what,
+            "where": visible(finding.where),
+            "message": visible(finding.message),
+            "cure": "patchq fsck --repair" if finding.repair else finding.cure,
+            "repaired": finding.key not in damaged,
         }
-        for damage in dict.fromkeys([*found, *left])
+        for finding in {finding.key: finding for finding in [*found, *left]}.values()
     ]
     output.emit(args, {"ok": not left, "damage": rows}, *_lines(rows))
     return 1 if left else 0
 
 
-def _set_aside(args: Namespace) -> list[Damage]:
+def _set_aside(args: Namespace) -> list[Finding]:
     """Move a store that cannot be used out of the way, so that it is made again."""
     location = opening.gate(args).location
     root = location.home / location.rules().config.queue.path
@@ -52,7 +54,8 @@ def _set_aside(args: Namespace) -> list[Damage]:
         place = store.set_aside(root)
     finally:
         lock.release()
-    return [Damage("store.broken", str(place), f"{why}; made again from git and the reports")]
+    message = f"{why}; made again from git and the reports"
+    return [Finding("store.broken", "todo", message, where=str(place))]
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -112,7 +112,7 @@ class Gate:
             self._session = compose(context)
             self._closing.callback(_close, self._session)
         if writes and store_queue(context.queue).recall(UNREAD):
-            from patchq.gate.service import fsck  # only a new store needs it
+            from patchq.gate.service.check import fsck  # only a new store needs it
 
             with suppress(ObjectDamaged):  # reported once a change needs the object
                 fsck.enter_history(self._session)

@@ -27,7 +27,7 @@ from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report, has_commit
 from patchq.gate.review import from_git
-from patchq.gate.service.doctor import Finding, beside
+from patchq.gate.service.check import Finding, troubles
 
 BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held")
 _MOST_DOING = 10
@@ -163,18 +163,13 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:
     """Yield what keeps the queue from working, or its rules from being the work tree's."""
-    root, rules = context.queue_root, context.judged_by
+    rules = context.judged_by
     if fault := rules.trouble:
         cure = f"{fault.hint}; a daemon keeps the rules that it has" if fault.hint else ""
         yield Finding("rules", "fatal", "; ".join(fault.message.splitlines()), cure)
     elif other := difference(context.repo, rules):
         yield Finding("rules", "weaker", *other)
-    yield from beside.replaced_inbox(root)
-    yield from beside.ended(root)
-    yield from beside.short(context.repo.commondir, root)
-    if context.branches.remote is None:
-        yield from beside.work_trees(context.repo)
-    yield from beside.noted(root, context.config)
+    yield from troubles.look(context)
 
 
 def _branches(context: RepoContext) -> list[dict[str, str | None]]:

@@ -27,7 +27,7 @@ from patchq.gate.review import comment_file, decide, from_git, restack
 from patchq.gate.review.accept import accept
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.send_back import MAX_COMMENTS, send_back
-from patchq.gate.service.fsck import batches
+from patchq.gate.service.check import fsck
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo
 from tests.helpers.outcomes import EVIL
@@ -213,9 +213,9 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert alone
     assert says(alone) == says(asked)
     assert "13 | LINE 10" in (alone.retry.prompt or "")
-    for damage in list(batches.check(desk.session, batches.read(desk.session))):
-        if damage.mend:
-            damage.mend()
+    for damage in fsck.check(desk.session):
+        if damage.repair:
+            damage.repair()
     assert says(desk.told("x")) == says(asked)
     base = git("rev-parse", "main", cwd=desk.repo)
     diff = "--- a/a.txt\n+++ b/a.txt\n@@ -13 +13 @@\n-line 10\n+because\n"
@@ -370,7 +370,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
         with pytest.raises(KeyboardInterrupt):
             desk.ask("x", "a.txt:10: x")
     assert list(notes.each(desk.session)) == []
-    damages = [damage.kind for damage in batches.check(desk.session, batches.read(desk.session))]
+    damages = [damage.what for damage in fsck.check(desk.session)]
     assert damages == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)

@@ -1,0 +1,185 @@
+"""All checks of the place that patchq works in: repository, queue, cluster and machine."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Iterator
+
+from patchq.gate.errors import Fault
+from patchq.gate.git import command
+from patchq.gate.hooks import dry_start
+from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
+from patchq.gate.service.check import Check, Finding, Place, queue, repository
+
+_EARLIEST = 1_700_000_000
+_AHEAD_SECONDS = 3600
+_WAITS_SECONDS = 10.0
+_APART_SECONDS = 30.0
+_ELSEWHERE = (
+    (
+        "system.leases",
+        "there are no leases: a file that is written in place counts as complete once it was quiet "
+        "for `queue.settle_seconds`, even if its writer only pauses",
+        "have agents rename or link complete files into the inbox, as `patchq submit` does",
+    ),
+    (
+        "system.flush",
+        "there is no syncfs, and sync() leaves data in the drive's cache (F_FULLFSYNC would not): "
+        "a power cut may take back the last verdicts and landings, though never half of one",
+        "keep the machine on a battery, or fetch verdicts again after a power cut: `patchq fsck`",
+    ),
+    (
+        "system.watching",
+        "there is no inotify: the inbox is read every `queue.poll_seconds`",
+        "set `queue.poll_seconds` as short as answers have to be",
+    ),
+)
+"""What other systems lack, and the promise that is weaker for it."""
+
+
+def of_any_machine() -> Iterator[Finding]:
+    """Yield what can be checked without a repository."""
+    kind = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    yield Finding("system.kind", "ok", kind)
+    if sys.platform != "linux":
+        for what, message, cure in _ELSEWHERE:
+            yield Finding(what, "weaker", message, cure)
+    version = command.version()
+    if not version:
+        yield Finding(
+            "git.version",
+            "todo",
+            "there is no git on the PATH: batches cannot land on a branch that is checked out, and "
+            "no `pre-commit` hook gets its work tree",
+            "install git 2.38 or later",
+        )
+    elif command.merges_trees(version):
+        yield Finding("git.version", "ok", version)
+    else:
+        yield Finding(
+            "git.version",
+            "weaker",
+            f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
+            "libgit2's merge, which knows fewer renames than git",
+            "install git 2.38 or later",
+        )
+
+
+def _clock(place: Place) -> Iterator[Finding]:
+    now = time.time()
+    tip = place.repo.branch_tip(place.target) if place.target else None
+    ahead = place.repo.time(tip) - now if tip else 0.0
+    if now < _EARLIEST:
+        yield Finding(
+            "system.clock",
+            "todo",
+            f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}: commits get that time, "
+            "and `git gc` takes new objects for old ones",
+            "set the clock: timedatectl set-ntp true",
+        )
+    elif ahead > _AHEAD_SECONDS:
+        yield Finding(
+            "system.clock",
+            "todo",
+            f"the newest commit of {place.target} is {ahead / 3600:.1f} hours ahead of the clock, "
+            "so the clock was set back, or that of another machine is wrong",
+            "compare the clock: timedatectl",
+        )
+
+
+def _hooks(place: Place) -> Iterator[Finding]:
+    repo, config = place.repo, place.config
+    home = repo.workdir or repo.commondir
+    for (_, number, key), why in dry_start.flaws(config, repo.commondir, home, place.queue):
+        yield Finding(
+            "hooks.commands",
+            "fatal",
+            f"the hook {config.hooks[int(number)].id} cannot start: {why}",
+            f"correct its `{key}`, or the PATH that patchq is started with",
+        )
+
+
+def _sandbox(place: Place) -> Iterator[Finding]:
+    try:
+        sandboxed = not place.queue.is_dir() or can_sandbox(place.queue / "hooks")
+    except (Fault, OSError):
+        sandboxed = False
+    if not sandboxed:
+        why, cure = no_sandbox()
+        yield Finding(
+            "hooks.sandbox",
+            "weaker" if place.config.hooks else "ok",
+            f"hooks have no sandbox, as {why}: a `pre-commit` hook does not run unless its entry "
+            "says `unconfined: true`; then it may read and write what patchq may, print what it "
+            "reads, reach the network whatever `network` says, fill the disk",
+            cure,
+        )
+
+
+def _cluster(place: Place) -> Iterator[Finding]:
+    if not place.config.has_cluster:
+        return
+    if not place.database:
+        yield Finding(
+            "cluster.database",
+            "fatal",
+            "the configuration has a cluster, and no database is named",
+            "set PATCHQ_DATABASE, or `cluster.database` in the file (without a password)",
+        )
+        return
+    try:
+        from patchq.gate.queue.postgres import belonging
+        from patchq.gate.queue.postgres.status import check_rights, look
+    except ImportError as error:
+        yield Finding(
+            "cluster.database",
+            "fatal",
+            f"the package {error.name!r} is not installed",
+            "pip install 'patchq[cluster]'",
+        )
+        return
+    state, repo = look(place.database), place.repo
+    check_rights(place.database)
+    yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
+    if state.repository and not repo.shallow and not repo.exists(state.repository):
+        yield Finding("cluster.repository", "fatal", *belonging.said(state.repository))
+    if abs(state.ahead) > _APART_SECONDS:
+        way = "ahead of" if state.ahead > 0 else "behind"
+        yield Finding(
+            "cluster.clock",
+            "weaker",
+            f"this machine's clock is {abs(state.ahead):.0f} s {way} the database's",
+            "set it by NTP: a report has the time of the machine that decided",
+        )
+    unserved = ", ".join(lane.lane for lane in state.unserved(_WAITS_SECONDS))
+    workers = ", ".join(f"{one.name} on {one.host}" for one in state.workers)
+    if unserved or not workers:
+        yield Finding(
+            "cluster.lanes",
+            "todo",
+            f"responses wait for {unserved}, and no worker serves that"
+            if unserved
+            else "no worker runs",
+            "start `patchq worker` where `cluster.lanes` lets it serve them",
+        )
+    else:
+        yield Finding("cluster.lanes", "ok", f"workers: {workers}")
+
+
+_CHECKS = (
+    Check("cluster.database", _cluster),
+    Check("system.kind", lambda _: of_any_machine()),
+    Check("system.clock", _clock, "the clock is not behind the newest commit", level="ok"),
+    Check("hooks.commands", _hooks, "every hook can start"),
+    Check("hooks.sandbox", _sandbox, "hooks run without home, other repositories and network"),
+)
+
+
+def findings(place: Place) -> Iterator[Finding]:
+    """Yield what is found; a queue that is not there is not looked into."""
+    absent = list(queue.missing(place))
+    for check in (*repository.CHECKS, *(() if absent else queue.CHECKS), *_CHECKS):
+        yield from check.findings(place)
+    yield from absent

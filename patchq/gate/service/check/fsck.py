@@ -1,0 +1,358 @@
+"""Check the queue against the repository, and rebuild what one of them still has of the other.
+
+Damage is found by looking, whatever caused it.  A response is never deleted: one without a verdict
+goes back to the inbox.  Nothing is made up: what neither report nor git knows stays damage, with
+what a person can do.
+
+A careless script, a bad restore or a power cut leaves directories, links and empty refs where plain
+files belong.  These hide what is behind them, so they are found and moved to `damaged/` first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from glob import escape
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from patchq.gate.errors import Fault, RepositoryFault, Unreachable
+from patchq.gate.git import files, records, refs
+from patchq.gate.git.reffiles import ref_names, ref_value
+from patchq.gate.land import reports
+from patchq.gate.pipeline import history, notes
+from patchq.gate.pipeline.session import Session
+from patchq.gate.queue import spool
+from patchq.gate.queue.archive import LOST, UNREAD
+from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.inbox import IGNORED_SUFFIXES
+from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
+from patchq.gate.queue.store import LOCKS, REPAIR, STORE
+from patchq.gate.report import page
+from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
+from patchq.gate.review import from_git
+from patchq.gate.service.check import Finding
+
+_ROUNDS = 5
+"""A repair may show more: a report that was rebuilt has a note."""
+_OLD_SECONDS = 3600.0
+_TEMPORARY = ("*/*.tmp", "*.tmp", "inbox/.*.tmp")
+
+
+def check(session: Session) -> list[Finding]:
+    """Return all damage that can be seen now: what cannot be read hides the rest."""
+    unreadable = [*_entries(session.queue_root)] or [*_refs(session)]
+    return unreadable or [*_batches(session, store_queue(session.queue))]
+
+
+def repair(session: Session) -> list[Finding]:
+    """Repair what can be repaired; return what is left.  The queue's lock is taken, and kept."""
+    for finding in _entries(session.queue_root):
+        if finding.repair and finding.where.endswith("/lock"):
+            finding.repair()
+    session.queue.acquire()
+    found = check(session)
+    failed: dict[object, Finding] = {}
+    for _ in range(_ROUNDS):
+        for finding in found:
+            try:
+                if finding.repair and finding.key not in failed:
+                    finding.repair()
+            except (Fault, OSError) as error:
+                fault = error if isinstance(error, Fault) else spool.fault(error)
+                why = "; ".join(filter(None, (fault.message, fault.hint)))
+                failed[finding.key] = replace(finding, cure=f"not repaired: {why}", repair=None)
+        session.queue.sync()
+        found = check(session)
+    return [failed.get(finding.key, finding) for finding in found]
+
+
+def enter_history(session: Session) -> None:
+    """Enter the batches of which git alone knows into a store that was just made.
+
+    Beside a new queue, the landed ones are entered by their ids alone.
+    """
+    queue = store_queue(session.queue)
+    if queue.recall(UNREAD) != LOST:
+        from_git.remember(session, history.landed_commits(session))
+    for finding in _unknown(session, queue):
+        if finding.repair:
+            finding.repair()
+    queue.remember(UNREAD, "")
+
+
+# ---------------------------------------------------------------- entries and refs
+
+
+def _entries(root: Path) -> Iterator[Finding]:
+    """Yield the entries of the queue that are something else than their names say."""
+    for folder in (root, *(root / name for name in PUBLIC)):
+        is_folder = folder.is_dir() and not folder.is_symlink()
+        if os.path.lexists(folder) and not is_folder:
+            yield _foreign(root, folder, "directory")
+        for path in sorted(folder.iterdir()) if is_folder else ():
+            own = folder == root and path.name in (STORE, LOCKS, "lock")
+            page = folder.name in PUBLIC[1:] and path.name.endswith((REPORT, PAGE))
+            if (own or page) and not stat.S_ISREG(path.lstat().st_mode):
+                yield _foreign(root, path, "file")
+
+
+def _foreign(root: Path, path: Path, kind: str) -> Finding:
+    message, aside = f"this is something else than a {kind}", partial(_set_aside, root, path)
+    return Finding("entry.foreign", "todo", message, None, str(path), aside)
+
+
+def _set_aside(root: Path, path: Path) -> None:
+    """Move an entry into `damaged/`, beside others of its name."""
+    target, number = root / "damaged" / path.name, 1
+    target.parent.mkdir(exist_ok=True)
+    while os.path.lexists(target):
+        number += 1
+        target = target.with_name(f"{path.name}.{number}")
+    with suppress(OSError):  # a directory is renamed by who may write in it
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o700)
+    shutil.move(path, target)
+
+
+def _refs(session: Session) -> Iterator[Finding]:
+    """Yield the refs that cannot be read, or whose commit is not in the repository."""
+    commondir = session.repo.commondir
+    try:
+        prefixes = (records.BRANCHES, records.OWN, "refs/notes/")
+        names = [name for prefix in prefixes for name in ref_names(commondir, prefix)]
+    except RepositoryFault as fault:
+        cure = "correct the line, or remove it once you know which ref it was"
+        yield Finding("ref.packed", "todo", fault.message, cure, str(commondir / "packed-refs"))
+        return
+    for name in names:
+        oid, why = _value(commondir, name)
+        ours = not name.startswith("refs/notes/") or name == records.NOTES
+        if ours and (oid is None or session.repo.resolve_commit(oid) is None):
+            known = not name.startswith(records.BRANCHES) or _tip(session, name)
+            again = partial(_make_again, session, name, oid) if known else None
+            cure = f"fetch its commit, or: git update-ref -d '{name}'"
+            yield Finding("ref.broken", "todo", why, cure, name, again)
+
+
+def _value(commondir: Path, name: str) -> tuple[str | None, str]:
+    """Return the id that a ref holds, and why it is damaged if that is no commit."""
+    try:
+        oid = ref_value(commondir, name)
+        return oid, f"the ref names {oid}, which is not in the repository"
+    except RepositoryFault as fault:
+        return None, fault.message
+
+
+def _make_again(session: Session, name: str, oid: str | None) -> None:
+    """Remove a ref.  A proposal's branch is made again at once: a missing one was discarded."""
+    if oid:
+        refs.delete(session.repo, name, oid)
+    else:
+        _set_aside(session.queue_root, session.repo.commondir / name)
+    tip = _tip(session, name)
+    if tip and not session.repo.ref_target(name):
+        _make_ref(session, name, tip)
+
+
+def _make_ref(session: Session, name: str, commit: str) -> None:
+    refs.move(session.repo, name, None, commit, "patchq: fsck", session.identity())
+    files.barrier(session.repo.commondir)
+
+
+def _tip(session: Session, name: str) -> str | None:
+    """Return the commit of a proposal's branch, by its mark or else its report."""
+    id = name.removeprefix(records.BRANCHES)
+    if id == name or session.repo.ref_target(records.DISCARDED + id):
+        return None
+    report = session.queue.load(id)
+    waits = report.commit if report and report.state == "proposed" else None
+    tips = (session.repo.ref_target(records.WAITING + id), waits)
+    return next((tip for tip in tips if tip and session.repo.resolve_commit(tip)), None)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
+    """Yield what is wrong with the batches: their files, then what the refs say of them."""
+    for problem in queue.problems():
+        yield Finding("store.broken", "todo", problem, REPAIR, STORE)
+    yield from _files(session, queue)
+    known = [batch.report for batch in queue.batches() if not batch.held]
+    yield from _commits(session, [report for report in known if report.state in LANDED])
+    yield from _marks(session, [report for report in known if report.state == "proposed"])
+    # In a cluster the database and the remote's trailers are the record, and workers follow them.
+    if not session.config.has_cluster:
+        yield from _unknown(session, queue)
+        yield from _outdated(session)
+        yield from _notes(session, known)
+
+
+def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
+    root, known = queue.root, set[Path]()
+    for batch in queue.batches():
+        known.update(queue.files(batch))
+        for path in queue.wrong(batch):
+            lost = "missing" if not os.path.lexists(path) else "differs"
+            yield Finding(
+                f"file.{lost}",
+                "todo",
+                f"the file is not there as patchq wrote it ({lost})",
+                None,
+                str(path),
+                partial(queue.show, batch),
+            )
+    for path in (path for name in ("done", "rejected") for path in sorted((root / name).iterdir())):
+        ends = (end for end in (REPORT, PAGE) if path.name.endswith(end))
+        id, of_patchq = path.stem, False
+        for end in ends:
+            id, of_patchq = path.name.removesuffix(end), True
+        if path in known or path.suffix == ".tmp":
+            continue
+        if not queue.knows(id):
+            yield Finding(
+                "file.unknown",
+                "todo",
+                "the store does not know the batch of this file",
+                None,
+                str(path),
+                partial(_enter, session, queue, id, path),
+            )
+        elif of_patchq:
+            yield Finding(
+                "file.foreign",
+                "todo",
+                "the store has no such report of the batch",
+                None,
+                str(path),
+                partial(_set_aside, root, path),
+            )
+    for path in (path for glob in _TEMPORARY for path in root.glob(glob)):
+        if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
+            yield Finding("scrap", "todo", "an unfinished file", None, str(path), path.unlink)
+
+
+def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
+    """Enter the batch of a file by its report, or else by git.
+
+    Without either, a response goes to the inbox, and what is none is moved aside.
+    """
+    if queue.knows(id):
+        return
+    if found := queue.published(path.with_name(id + REPORT)):
+        queue.restore(found.report, found.page, found.body, found.ended)
+    elif report := from_git.load(session, id):
+        there = (each for each in path.parent.glob(f"{escape(id)}.*") if each.stem == id)
+        body = next((each for each in there if each.is_file() and not each.is_symlink()), None)
+        _restore(queue, report, body)
+    elif path.name.endswith((REPORT, PAGE)):
+        _set_aside(queue.root, path)
+    else:
+        target = queue.root / "inbox" / (path.name + ".txt" * path.name.endswith(IGNORED_SUFFIXES))
+        while os.path.lexists(target):
+            target = target.with_name(f"again-{target.name}")
+        path.rename(target)
+
+
+def _restore(queue: StoreQueue, report: Report, body: Path | None = None) -> None:
+    data = body.read_bytes() if body else None
+    if body and data is not None:
+        source = replace(report.source, name=body.name, bytes=len(data))
+        report = replace(report, source=source)
+    if not queue.knows(report.id):
+        queue.restore(report, page.to_markdown(report).encode("utf-8", "replace"), data)
+
+
+def _commits(session: Session, landed: list[Report]) -> Iterator[Finding]:
+    """Yield landed batches whose commit is gone; another one may carry their trailers."""
+    with suppress(Unreachable):  # what landed from another machine need not be fetched yet
+        session.branches.refresh()
+    for report in landed:
+        tip = session.branches.tip(report.target) if report.target else None
+        if tip and report.commit and not session.repo.resolve_commit(report.commit):
+            other = history.successor(report, session.repo, tip)
+            yield Finding(
+                "commit.missing",
+                "todo",
+                f"commit {report.commit} of {report.target} is not in the repository",
+                "fetch it from a clone, or `git fsck --lost-found`; or send the response again",
+                report.id,
+                partial(_repoint, session, report, other) if other else None,
+            )
+
+
+def _repoint(session: Session, report: Report, commit: str) -> None:
+    now = replace(report, commit=commit, tree=session.repo.tree(commit).root)
+    store_queue(session.queue).rewrite(now, page.to_markdown(now))
+
+
+def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
+    marks = session.repo.refs(records.WAITING)
+    for report in proposals:
+        mark, commit = records.WAITING + report.id, report.commit
+        if mark not in marks and commit and session.repo.resolve_commit(commit):
+            yield Finding(
+                "mark.missing",
+                "todo",
+                "the batch waits for review, and no ref says so",
+                None,
+                mark,
+                partial(_make_ref, session, mark, commit),
+            )
+
+
+def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
+    """Yield the batches that git has and the queue does not know."""
+    waiting = {name.removeprefix(records.WAITING) for name in session.repo.refs(records.WAITING)}
+    for id in sorted(waiting | history.landed_commits(session).keys()):
+        if spool.valid(id) and not queue.knows(id) and (report := from_git.load(session, id)):
+            yield Finding(
+                "batch.unknown",
+                "todo",
+                f"git has the batch as {report.state}, and the queue does not know it",
+                None,
+                id,
+                partial(_restore, queue, report),
+            )
+
+
+def _outdated(session: Session) -> Iterator[Finding]:
+    for report in history.waiting(session):
+        now = history.observe(session, report)
+        if now.state != "proposed":
+            note = f" ({now.note})" if now.note else ""
+            yield Finding(
+                "state.outdated",
+                "todo",
+                f"its report says {report.state}, and it is {now.state}{note}",
+                None,
+                report.id,
+                partial(reports.reconcile, session),
+            )
+
+
+def _notes(session: Session, known: list[Report]) -> Iterator[Finding]:
+    noted = {note.batch: note for note in notes.each(session)}
+    for report in known:
+        asked, note = waits_for_its_agent(report), noted.get(report.id)
+        says = note is not None and note.state == report.state
+        if note and says and asked:
+            says = note.says(report.review)
+        due = report.commit if asked or report.state in NOTED else None
+        if due and not says and session.repo.resolve_commit(due):
+            add = partial(notes.add, session, report, "noted by fsck")
+            yield Finding(
+                "note.missing",
+                "todo",
+                f"its note does not say that it is {'sent back' if asked else report.state}",
+                None,
+                report.id,
+                add,
+            )

@@ -1,0 +1,216 @@
+"""Checks of the repository: its owner, refs, packs and locks, its signing, and its remote."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from patchq.gate.config.schema import Config, Hook
+from patchq.gate.errors import Fault
+from patchq.gate.git.linklock import owner_of
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.reffiles import gaps
+from patchq.gate.git.repository import Repository
+from patchq.gate.git.signing import Signer
+from patchq.gate.hooks import builtin, install
+from patchq.gate.pipeline.context import branches_of
+from patchq.gate.pipeline.session import NOBODY
+from patchq.gate.report.message import trailers
+from patchq.gate.service.check import Check, Finding, Place, cure_of_writing, troubles, try_out
+
+_OLD_SECONDS = 3600
+
+
+def _owner(place: Place) -> Iterator[Finding]:
+    owner = place.repo.commondir.stat().st_uid
+    if os.geteuid() not in (0, owner):
+        yield Finding(
+            "repository.owner",
+            "todo",
+            f"the repository belongs to user {owner}, and this is user {os.geteuid()}: git trusts "
+            "it by `safe.directory` alone, and files that the daemon makes may be closed to their "
+            "owner",
+            "run patchq as the owner, or set core.sharedRepository=group for both",
+        )
+
+
+def _target(place: Place) -> Iterator[Finding]:
+    target, repo = place.target, place.repo
+    if not target or place.config.landing.remote:
+        return  # `config` and `landing.remote` say so
+    if repo.branch_tip(target) is None:
+        first = not repo.refs("refs/heads/")
+        yield Finding(
+            "repository.target",
+            "fatal",
+            f"{target!r} has no commit, so nothing can land",
+            "make a first commit" if first else "create it, or set another `target`",
+        )
+
+
+def _passed_over(place: Place) -> Iterator[Finding]:
+    """Landed batches that a commit of git took back by an old value of the branch: the reflog has a
+    gap there, which a reset, a rebase or an amended commit does not leave."""
+    repo, branch = place.repo, place.target
+    tip = repo.branch_tip(branch) if branch and not place.config.landing.remote else None
+    for lost, instead in gaps(repo.commondir, f"refs/heads/{branch}") if tip else ():
+        names = repo.resolve_commit(lost), repo.resolve_commit(instead)
+        if not tip or None in names or not repo.is_ancestor(instead, tip):
+            continue
+        there = {id for commit in repo.commits(tip, lost) for id in _batches(commit.message)}
+        for commit in repo.commits(lost, tip):
+            for id in _batches(commit.message):
+                if id not in there:
+                    yield Finding(
+                        "repository.landed",
+                        "todo",
+                        f"the batch {id} landed on {branch} as {commit.oid}, and git's next "
+                        f"commit, {instead}, was made from an old value of the branch",
+                        f"git cherry-pick {commit.oid}",
+                    )
+
+
+def _batches(message: str) -> list[str]:
+    return trailers(message).get("Patchq-Batch", [])
+
+
+def _signing(place: Place) -> Iterator[Finding]:
+    signer = Signer(place.repo, place.config.commit.sign)
+    how = signer.try_out(place.repo.identity() or Identity(*NOBODY))
+    off = "git's commit.gpgSign is off" if place.config.commit.sign else "`commit.sign` is false"
+    message = f"commits are signed: {how}" if how else ""
+    yield Finding("git.signing", "ok", message or f"commits are not signed: {off}")
+
+
+def _links(place: Place) -> Iterator[Finding]:
+    """Refs are moved by a hard link and a rename, beside each ref."""
+    top = place.repo.commondir
+    if error := try_out(top, top):
+        yield Finding(
+            "repository.links",
+            "fatal",
+            f"{top} takes no files, hard links or renames: {error.strerror}",
+            cure_of_writing(
+                error,
+                top,
+                "let the user that runs patchq write there, on a file system with hard links",
+            ),
+        )
+
+
+def _packs(place: Place) -> Iterator[Finding]:
+    """Packs of which git sees nothing: half of each is gone."""
+    folder = place.repo.commondir / "objects/pack"
+    files = [*folder.glob("*.pack"), *folder.glob("*.idx")]
+    for pack in sorted({file.with_suffix(".pack") for file in files}):
+        index = pack.with_suffix(".idx")
+        if not index.exists():
+            message, cure = f"{pack} has lost its index", f"git index-pack '{pack}'"
+            yield Finding("repository.packs", "todo", message, cure)
+        elif not pack.exists():
+            yield Finding(
+                "repository.packs",
+                "todo",
+                f"{index} has lost its pack, and git every object in it",
+                f"restore {pack.name} from another clone or a backup",
+            )
+
+
+def _locks(place: Place) -> Iterator[Finding]:
+    """Git's lock files: of refs, of what all refs are in, and of each work tree."""
+    top = place.repo.commondir
+    globs = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
+    for lock in (lock for glob in globs for lock in sorted(top.glob(glob))):
+        with suppress(FileNotFoundError):  # it was released meanwhile
+            owner = owner_of(top, lock)
+            age = max(0, round(time.time() - lock.lstat().st_mtime))
+            if owner == "dead":
+                yield Finding(
+                    "repository.locks",
+                    "weaker",
+                    f"{lock} was left by a patchq that died (it is a link to its own file)",
+                    "nothing: the next `patchq watch` or `patchq run` removes it at its start, or "
+                    "once it can see the work tree",
+                )
+            elif owner is None:
+                yield Finding(
+                    "repository.locks",
+                    "todo" if age > _OLD_SECONDS else "weaker",
+                    f"another program holds {lock} since {age} s; batches for it wait",
+                    f"wait; if no git runs in this repository any more: rm '{lock}'",
+                )
+
+
+def _push_door(place: Place) -> Iterator[Finding]:
+    """A push to refs/for/ is handed in, where git's hooks were wired for it."""
+    repo, wired = place.repo, set[str]()
+    with suppress(Fault):  # where there is no git, `git.version` says so
+        files = install.places(repo.workdir or repo.commondir)
+        wired = {file.name for file in files if file.state == "installed"}
+    if wired and (shut := install.shut()):
+        yield Finding("git.push", "weaker", shut.why, shut.cure)
+    elif wired and (install.PUSH_DOOR - wired or install.to_set_up(repo.commondir)):
+        yield Finding(
+            "git.push",
+            "weaker",
+            "git's hooks are wired, and a push to refs/for/BRANCH is not handed in: "
+            "`pre-receive`, `proc-receive` or their settings are not there",
+            "patchq hooks install --git",
+        )
+    elif wired:
+        yield Finding("git.push", "ok", "a push to refs/for/BRANCH is handed in")
+
+
+def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield what the configuration says of the remote and cannot be, by the places of its keys."""
+    remote = config.landing.remote
+    if remote is None:
+        return
+    if not repo.setting(f"remote.{remote}.url"):
+        yield ("landing", "remote"), f"expected a remote that `git remote` has, got `{remote}`"
+    for number, hook in enumerate(config.hooks):
+        if builtin.name_in(hook.run) == builtin.PUBLISH and _publishes_to(hook) == remote:
+            yield (
+                ("hooks", number, "run"),
+                f"expected no `{hook.run}` for `{remote}`: `landing.remote` keeps the proposals' "
+                "branches there already",
+            )
+
+
+def _publishes_to(hook: Hook) -> str:
+    named = os.environ.get("PATCHQ_REMOTE") if "PATCHQ_REMOTE" in hook.env else None
+    return named or "origin"
+
+
+def _remote(place: Place) -> Iterator[Finding]:
+    """Fetch from the remote, and push something that moves nothing."""
+    remote = place.config.landing.remote
+    wrong = [why for _, why in flaws(place.repo, place.config)]
+    for why in wrong:
+        yield Finding("landing.remote", "todo", why, "correct it in the configuration")
+    if remote and not wrong:
+        branches = branches_of(place.repo, place.queue, place.config, place.target)
+        branches.refresh()
+        branches.try_out(place.target)
+        yield Finding("landing.remote", "ok", f"batches land on {remote}, which takes a push")
+
+
+CHECKS = (
+    Check("repository.format", lambda _: (), "the repository can be opened"),
+    Check("repository.owner", _owner, "the repository belongs to who runs this"),
+    Check("repository.target", _target, "the target has commits"),
+    Check("repository.landed", _passed_over, level="ok"),
+    Check("git.signing", _signing, level="todo"),
+    Check("repository.links", _links, "hard links and renames work in the git directory"),
+    Check("repository.packs", _packs, "every pack has its index"),
+    Check("repository.locks", _locks, "no lock is left behind"),
+    Check("git.push", _push_door),
+    Check(
+        "repository.worktrees",
+        lambda it: () if it.config.landing.remote else troubles.work_trees(it.repo),
+        "every work tree can be seen and written",
+    ),
+    Check("landing.remote", _remote, level="todo"),
+)
