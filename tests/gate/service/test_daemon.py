@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from patchq.gate.git.opening import OPEN_PACKS
 from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq
 from tests.helpers.forking import Fork
@@ -199,15 +198,6 @@ def test_configuration_is_read_anew_or_kept(repo: Path) -> None:
 
 
 # ---------------------------------------------------------------- what comes in
-
-
-@pytest.mark.parametrize("how", ["auto", "poll"])
-def test_one_after_the_other(repo: Path, how: str) -> None:
-    configure(repo, f"mode: auto\nqueue: {{watch: {how}, poll_seconds: 0.05}}\n")
-    with watching(repo):
-        for number in range(6):
-            assert ask(repo, new_file(number), f"r{number}") == "applied"
-    assert batches(repo) == Counter(f"r{number}" for number in range(6))
 
 
 def test_f15_inbox_that_is_made_anew(repo: Path) -> None:
@@ -490,23 +480,6 @@ def test_target_that_somebody_deletes(repo: Path) -> None:
     assert batches(repo, "trunk") == Counter(["r3"])
 
 
-def test_two_repositories_at_once(repo: Path, tmp_path: Path) -> None:
-    other = make_repo(tmp_path / "other", FILES)
-    patchq("init", cwd=other)
-    configure(other, "mode: auto\n")
-    patchq("watch", "--detach", cwd=other)
-    with watching(repo):
-        for number in range(10):
-            drop(repo / ".patchq", {f"r{number}.md": new_file(number)})
-            drop(other / ".patchq", {f"r{number}.md": new_file(number)})
-        wait_for(lambda: len(verdicts(repo)) == len(verdicts(other)) == 10)
-        patchq("stop", cwd=other)
-        assert ask(repo, EDIT, "x") == "proposed"
-        patchq("watch", "--detach", cwd=other)
-        assert ask(other, EDIT, "x") == "applied"
-        patchq("stop", cwd=other)
-
-
 # ---------------------------------------------------------------- what dies beside it
 
 
@@ -537,40 +510,4 @@ def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
     assert [*(repo / ".git").glob("patchq-*")] == []
 
 
-def test_response_of_a_killed_apply_gets_its_verdict(repo: Path) -> None:
-    with watching(repo):
-        die(
-            repo,
-            "from pathlib import Path\n"
-            "from patchq.gate.queue.engine import StoreQueue\n"
-            f"StoreQueue(Path('.patchq')).adopt({EDIT.encode()!r}, 'x.md')",
-        )
-        assert verdict(repo, "x")["state"] == "proposed"
-
-
 # ---------------------------------------------------------------- what it keeps open
-
-
-def test_packs_do_not_use_up_its_descriptors(repo: Path) -> None:
-    """Each group of a flood is a pack, and `git gc` may be long in coming."""
-    configure(repo, "mode: auto\ntarget: trunk\n")
-    git("branch", "trunk", cwd=repo)
-    for number in range(120):
-        stream = (
-            f"commit refs/heads/trunk\ncommitter A <a@b> {number} +0000\ndata 0\n"
-            f"from refs/heads/trunk^0\nM 100644 inline n{number}.txt\ndata 4\n{number:03}\n\n"
-        )
-        git("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", cwd=repo, stdin=stream)
-    with watching(repo) as daemon:
-        # The quote is looked for in every file.
-        assert ask(repo, block("a.txt", "stands nowhere\n", "no\n"), "x") == "rejected"
-        opened = list(_open_files(daemon.pid))
-    assert opened
-    assert sum(name.endswith(".pack") for name in opened) <= OPEN_PACKS
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    """What the process has open; it may close some of it meanwhile."""
-    for fd in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            yield os.readlink(fd)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
 
 from patchq.gate.service.doorbell import Doorbell
 
@@ -84,59 +82,6 @@ def test_a_new_file_rings(inbox: Path, doorbell: Doorbell, arrive: Callable[[Pat
     assert rung(doorbell)
 
 
-def test_closing_a_file_that_was_being_written_rings(inbox: Path, doorbell: Doorbell) -> None:
-    with (inbox / "x.md").open("wb") as file:
-        file.write(b"text")
-        drain(doorbell)
-    assert rung(doorbell)
-
-
-def test_what_is_taken_away_neither_rings_nor_delays(
-    inbox: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(InotifyMoveEventGrouper, "delay", LONG)
-    for name in ("1.md", "2.md"):
-        (inbox / name).write_bytes(b"text")
-    doorbell = Doorbell(inbox, "auto", LONG)
-    try:
-        (inbox / "1.md").rename(inbox.parent / "1.md")
-        assert not doorbell.wait(1)
-        (inbox / "2.md").rename(inbox.parent / "2.md")
-        (inbox / "x.md").write_bytes(b"text")
-        assert rung(doorbell, LONG / 2)
-    finally:
-        doorbell.close()
-
-
-def test_silence_ends_with_the_timeout(doorbell: Doorbell) -> None:
-    began = time.monotonic()
-    assert not doorbell.wait(0.05)
-    assert 0.05 <= time.monotonic() - began < LONG
-    assert not doorbell.wait(0)
-
-
-def test_no_wait_is_unbounded(inbox: Path) -> None:
-    doorbell = Doorbell(inbox, "auto", 0.05)
-    try:
-        assert not doorbell.wait(None)
-    finally:
-        doorbell.close()
-
-
-def test_a_ring_before_the_wait_counts_once(doorbell: Doorbell) -> None:
-    doorbell.ring()
-    doorbell.ring()
-    assert doorbell.wait(LONG)
-    assert not doorbell.wait(0.05)
-
-
-def test_a_ring_from_a_thread_ends_the_wait(doorbell: Doorbell) -> None:
-    timer = threading.Timer(0.1, doorbell.ring)
-    timer.start()
-    assert doorbell.wait(LONG)
-    timer.join()
-
-
 def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
     ringing = (
         "import signal, sys, time; from pathlib import Path\n"
@@ -176,22 +121,6 @@ def test_a_new_directory_in_the_place_of_the_old_is_watched(
         drain(doorbell)
         _write(inbox)
         assert rung_by_its_watch(doorbell)
-
-
-def test_a_new_directory_with_the_number_of_the_old_is_watched(
-    inbox: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Some file systems give the number of a removed directory to the next one at once.
-    monkeypatch.setattr(Doorbell, "_identity", lambda self: (1, 1))
-    doorbell = Doorbell(inbox, "auto", LONG)
-    try:
-        inbox.rmdir()
-        inbox.mkdir()
-        drain(doorbell)
-        _write(inbox)
-        assert rung_by_its_watch(doorbell)
-    finally:
-        doorbell.close()
 
 
 def test_a_directory_that_comes_later_is_watched(tmp_path: Path) -> None:
@@ -259,25 +188,3 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     assert "every 0.05 s" in first
     assert second == "False"
     assert told.stderr == ""
-
-
-def test_no_watch_left_is_told_as_well(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object) -> int:
-        raise OSError(errno.ENOSPC, "inotify watch limit reached")
-
-    monkeypatch.setattr("watchdog.observers.inotify_c.InotifyFD.add_callback", full)
-    doorbell = Doorbell(inbox, "auto", 0.05)
-    try:
-        assert doorbell.polling
-        assert "inotify watch limit reached" in (doorbell.warning or "")
-        assert not doorbell.wait(None)
-    finally:
-        doorbell.close()
-
-
-def test_ringing_a_closed_doorbell_does_nothing(inbox: Path) -> None:
-    doorbell = Doorbell(inbox, "auto", LONG)
-    doorbell.close()
-    doorbell.close()
-    doorbell.ring()
-    assert not doorbell.polling

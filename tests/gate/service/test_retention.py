@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +14,7 @@ from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.report.schema import Report
 from patchq.gate.service import stats
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
+from tests.helpers.gitrepo import commit_files, make_repo, write_config
 from tests.helpers.stores import sql
 
 DAY = 86_400
@@ -107,15 +104,6 @@ def test_what_waits_is_never_removed(repo: Path) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-def test_a_proposal_whose_mark_was_lost_stays_too(repo: Path) -> None:
-    configure(repo, mode="review")
-    run(repo, waits=EDIT)
-    git("update-ref", "-d", "refs/patchq/waiting/waits", cwd=repo)
-    age(repo, 400)
-    expire(repo)
-    assert len(files(repo)) == 3
-
-
 def test_an_id_is_never_given_again(repo: Path) -> None:
     run(repo, bad=BAD)
     age(repo, 31)
@@ -132,27 +120,6 @@ def test_a_second_delivery_is_recognised_by_git(repo: Path) -> None:
     run(repo, again=EDIT)
     told = report(repo / ".patchq", "again")
     assert (told["state"], told["duplicate_of"]) == ("duplicate", "first")
-
-
-def test_after_a_rebase_as_well(repo: Path) -> None:
-    """The trailers tell, when the commit is another one."""
-    run(repo, first=EDIT)
-    git("commit", "-q", "--amend", "--no-edit", "--date=2001-01-01T00:00:00Z", cwd=repo)
-    age(repo, 31)
-    expire(repo)
-    run(repo, again=EDIT)
-    assert report(repo / ".patchq", "again")["duplicate_of"] == "first"
-
-
-def test_what_was_changed_since_is_refused_as_before(repo: Path) -> None:
-    run(repo, first=EDIT)
-    commit_files(repo, {"a.txt": "mine\n"})
-    age(repo, 31)
-    expire(repo)
-    run(repo, again=EDIT)
-    (problem,) = report(repo / ".patchq", "again")["problems"]
-    assert problem["code"] == "conflict.base"
-    assert problem["message"].startswith("these edits landed as batch first")
 
 
 @pytest.mark.parametrize("how", ["reverted", "refused", "discarded"])
@@ -248,21 +215,6 @@ def test_the_log_says_so_many_and_what_it_left_out(
     assert gone.count("response.no_edits") == gone.count("its files were removed") == 60
 
 
-def test_a_directory_that_was_refused_goes_with_all_that_is_in_it(repo: Path) -> None:
-    outside = repo / "../outside"
-    outside.mkdir()
-    (outside / "kept").write_text("kept")
-    (repo / ".patchq/bad").mkdir()
-    (repo / ".patchq/bad/link").symlink_to(outside)
-    (repo / ".patchq/bad").rename(repo / ".patchq/inbox/bad")
-    run(repo)
-    assert (repo / ".patchq/rejected/bad.txt/link").is_symlink()
-    age(repo, 31)
-    expire(repo)
-    assert files(repo) == []
-    assert (outside / "kept").read_text() == "kept"
-
-
 # ---------------------------------------------------------------- sums
 
 
@@ -285,37 +237,6 @@ def test_the_sums_stay(repo: Path) -> None:
     assert sums(repo)["verdict"]["applied"] == 2
 
 
-KILLED = """
-import os, signal, sys
-from patchq.cli import main
-from patchq.gate.queue import spool
-left, plain = int(sys.argv[1]), spool.remove
-def wrapped(*args):
-    global left
-    if not left:
-        plain(args[0], args[1])
-        os.kill(os.getpid(), signal.SIGKILL)
-    left -= 1
-    return plain(*args)
-spool.remove = wrapped
-sys.exit(main(["run"]))
-"""
-
-
-@pytest.mark.parametrize("left", [0, 1, 4])
-def test_killed_on_the_way_nothing_is_counted_twice(repo: Path, left: int) -> None:
-    run(repo, good=EDIT, bad=BAD, other=OTHER)
-    before = sums(repo)
-    age(repo, 31)
-    configure(repo, 30)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(left)], cwd=repo)
-    assert done.returncode == -signal.SIGKILL
-    assert sums(repo) == before
-    patchq("run", cwd=repo)
-    assert files(repo) == []
-    assert sums(repo) == before
-
-
 def test_agents_that_name_themselves_do_not_grow_the_sums(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,17 +250,3 @@ def test_agents_that_name_themselves_do_not_grow_the_sums(
     assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
     assert {key[1] for key in counts} >= {archive.OTHERS}
     assert len(counts) < 20
-
-
-def test_the_daemon_removes_them_too(repo: Path) -> None:
-    run(repo, good=EDIT, bad=BAD)
-    age(repo, 31)
-    configure(repo, 30)
-    patchq("watch", "--detach", cwd=repo)
-    try:
-        until = time.monotonic() + 60
-        while files(repo) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert files(repo) == []
-    finally:
-        patchq("stop", cwd=repo)

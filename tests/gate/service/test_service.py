@@ -19,8 +19,8 @@ import pytest
 
 from patchq.gate.report import log_file, logs
 from patchq.gate.service.upkeep import Manager
-from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import make_repo, operators_file, write_config
 
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
@@ -134,17 +134,6 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
         assert process.poll() is None
 
 
-def test_abstract_socket() -> None:
-    name = f"patchq-test-{os.getpid()}"
-    listener = Listener(f"\0{name}")
-    manager = Manager({"NOTIFY_SOCKET": f"@{name}"})
-    manager.ready()
-    manager.status("a\nb")
-    manager.stopping()
-    assert listener.listen() == ["READY=1", "STATUS=a b", "STOPPING=1"]
-    listener.socket.close()
-
-
 def test_pings_and_status_are_rationed(listener: Listener, tmp_path: Path) -> None:
     now = [0.0]
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
@@ -159,27 +148,6 @@ def test_pings_and_status_are_rationed(listener: Listener, tmp_path: Path) -> No
     assert [line for line in heard if line.startswith("STATUS")] == [
         f"STATUS={n}" for n in range(4)
     ]
-
-
-@pytest.mark.parametrize(
-    "env",
-    [
-        {},
-        {"NOTIFY_SOCKET": "relative"},
-        {"NOTIFY_SOCKET": "/nowhere/at/all"},
-        {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "x"},
-        {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"},
-    ],
-    ids=str,
-)
-def test_without_a_manager_nothing_happens(env: dict[str, str]) -> None:
-    manager = Manager(env)
-    manager.ready()
-    manager.alive()
-    manager.status("x")
-    manager.stopping()
-    assert manager.there == env.get("NOTIFY_SOCKET", "").startswith("/")
-    assert not Path("/nowhere").exists()
 
 
 # ---------------------------------------------------------------- the log
@@ -328,12 +296,3 @@ def test_prometheus_file(repo: Path, tmp_path: Path) -> None:
         wait_for(lambda: numbers(file)[name] == 2, tmp_path / "log")
         process.terminate()
         process.wait(WAIT_SECONDS)
-
-
-def test_prometheus_file_that_cannot_be_written(repo: Path, tmp_path: Path) -> None:
-    configure(repo, f"stats: {{prometheus: {tmp_path}/nowhere/x.prom}}\n")
-    drop(repo / ".patchq", {"x.md": BODY})
-    done = fresh("run", cwd=repo)
-    assert "proposed" in done.out
-    assert "the statistics cannot be written" in done.err
-    assert git("branch", "--list", "patchq/x", cwd=repo)
