@@ -15,7 +15,7 @@ from patchq.cli.streams import put
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Problem, Source
 from patchq.gate.errors import Unreachable
-from patchq.gate.land import foresight
+from patchq.gate.land.overlaps import foreseen
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
@@ -48,7 +48,7 @@ def foresee(session: Session, data: bytes, name: str) -> Report:
     with suppress(Unreachable):  # then it would be held for that
         session.branches.refresh(within=session.config.landing.poll_seconds)
     decision = preview(session, unread(session, data, name))
-    return document.to_json(foresight.foreseen(decision, session).outcome())
+    return document.to_json(foreseen.foreseen(decision, session).outcome())
 
 
 def preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:

@@ -95,5 +95,9 @@ def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: P
 
 def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:
     found = imported(repo, "check", "response.md")
-    assert found >= {"patchq.gate.land.foresight", "patchq.core.plan", "patchq.core.resolve"}
+    assert found >= {
+        "patchq.gate.land.overlaps.foreseen",
+        "patchq.core.plan",
+        "patchq.core.resolve",
+    }
     assert not found & (HEAVY - {"pathspec"} | FOR_FEW)

@@ -25,7 +25,7 @@ from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.linklock import WAIT_SECONDS
-from patchq.gate.land import board
+from patchq.gate.land.overlaps import waiting
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
@@ -173,7 +173,7 @@ def supersede_one(id: str, new: str, session: Session) -> None:
         notes.add(session, updated, f"superseded by {new}")
         _take_away(id, report.commit, new, session)
         put(session, updated)
-        if waits := board.known(session.repo):
+        if waits := waiting.known(session.repo):
             waits.drop(id)
 
 

@@ -23,16 +23,9 @@ from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectD
 from patchq.gate.git import records, refs, unwritten
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import (
-    asking,
-    collisions,
-    landing,
-    marks,
-    presubmit,
-    recovery,
-    reports,
-)
+from patchq.gate.land import asking, landing, marks, presubmit, recovery, reports
 from patchq.gate.land.landing import Publication
+from patchq.gate.land.overlaps import warnings
 from patchq.gate.land.train import Search, TargetRed
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
@@ -352,7 +345,7 @@ def _settle(
         gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
         done = [one for one in landed.done if one.decision.claim.token not in gone]
         ended += more + sum(_publish(run, session, tell) for run in _runs(done))
-        collisions.spread(done, session)
+        warnings.spread(done, session)
         for one in portion:
             del open[one.claim.token]
         lost += [one.claim.token for one in landed.again]
@@ -403,7 +396,7 @@ def _still_open(
 def _complete(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """The decisions with what their reports say of other batches: those with which each collides,
     and the one that it answers."""
-    warned = collisions.warned(decisions, session)
+    warned = warnings.warned(decisions, session)
     answers = [reports.answer(decision, session) for decision in warned]
     return [
         decision if answer is decision.review else replace(decision, review=answer)

@@ -1,8 +1,8 @@
-"""The conflict radar: what is still being written, beside what waits and what others write.
+"""Work that is still being written, beside what waits and what others write (`status --ahead`).
 
 Each work tree, committed or not, and each branch that is taken when it moves is compared as the
-proposal that it would be (`land.collisions`) with those that wait for review, those that are held
-and with one another.  Nothing is written: what is not committed is read into memory.
+proposal that it would be with those that wait for review, those that are held and with one another.
+Nothing is written: what is not committed is read into memory.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import board, collisions
-from patchq.gate.land.board import Blobs, Proposal, ProposedChange
+from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, overlaps, waiting
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines
 from patchq.gate.review import branches
@@ -44,36 +43,35 @@ _EVERY_LINE = [(0, 1 << 40)]
 
 
 class Work(Struct, frozen=True):
-    """What somebody has that the target has not: where it is, as the proposal that it would be, and
-    of how many files it has been left out."""
+    """A work tree or a branch with something that the target does not have."""
 
     place: Path | None
     branch: str
-    change: Proposal
+    change: Change
     left_out: int = 0
+    """Files that are not compared."""
     proposed: str | None = None
     """The batch that was made of the branch."""
 
-    @property
-    def name(self) -> str:
-        return str(self.place) if self.place else self.branch
-
 
 def ahead(context: RepoContext) -> dict[str, Any]:
-    """What is being written, each with what it overlaps, and how many were left out; as `status
-    --ahead --json` has it."""
+    """Return what is being written, each with its overlaps; as `status --ahead --json` has it."""
     repo = context.repo
     tip = context.branches.tip(context.target) if context.target else None
     if tip is None:
         return {"target": context.target or None, "works": [], "left_out": 0}
     with repo.unwritten.tentative():
         works, left_out = _works(context, tip)
-        waits, others = board.board(context), _Others(context, works)
-        told = []
+        waits, others = waiting.board(context), Index()
+        for change in (*(work.change for work in works), *_held(context)):
+            others.add(change)
+        rows = []
         for work in works:
-            near = [(waits[id], "waits") for id in sorted(waits.beside(work.change))]
-            found = list(islice(_overlaps(repo, work, near + others.beside(work)), _MOST_TOLD + 1))
-            told.append(
+            near = [
+                index[id] for index in (waits, others) for id in sorted(index.beside(work.change))
+            ]
+            found = list(islice(_overlaps(repo, work, near), _MOST_TOLD + 1))
+            rows.append(
                 {
                     "worktree": str(work.place) if work.place else None,
                     "branch": work.branch or None,
@@ -84,11 +82,11 @@ def ahead(context: RepoContext) -> dict[str, Any]:
                     "more": len(found) > _MOST_TOLD,
                 }
             )
-    return {"target": context.target, "works": told, "left_out": left_out}
+    return {"target": context.target, "works": rows, "left_out": left_out}
 
 
 def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
-    """Whatever has something of its own, and how many were not looked at."""
+    """Return the works with something of their own, and how many were not looked at."""
     repo, known = context.repo, branches.known(context.queue_root)
     there = [it for it in registered(repo) if not it.unseen and not records.is_branch(it.branch)]
     here, loose = {checkout.branch for checkout in there}, list[str]()
@@ -113,7 +111,7 @@ def _works(context: RepoContext, tip: str) -> tuple[list[Work], int]:
 
 
 def _tip(repo: Repository, branch: str) -> str | None:
-    """Of a branch whose commit can be read."""
+    """Return the tip of a branch if its commit can be read."""
     with suppress(RepositoryFault):
         return repo.branch_tip(branch)
     return None
@@ -127,7 +125,7 @@ def _detached(repo: Repository, checkout: Checkout) -> str | None:
 
 
 def _uncommitted(checkout: Checkout) -> list[str]:
-    """The paths that git tells of as changed or new; none where it cannot tell."""
+    """Return the paths that git sees as changed or new; none where it cannot tell."""
     options = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
     try:
         items = checkout.git.output("status", *options).split(b"\0")
@@ -139,8 +137,10 @@ def _uncommitted(checkout: Checkout) -> list[str]:
 def _work(
     context: RepoContext, tip: str, head: str, at: Checkout | str, dirty: Sequence[str] = ()
 ) -> Work | None:
-    """What the commit, and the files that are not committed, have beside the target; None where
-    that is nothing, or cannot be read."""
+    """Return what the commit, and files that are not committed, have beside the target.
+
+    None where that is nothing, or cannot be read.
+    """
     repo, base = context.repo, fork_of(context.repo, tip, head)
     if base is None:
         return None
@@ -169,7 +169,17 @@ def _work(
         return None
     kept: Mapping[str, Blobs] = {path: changes[path] for path in paths[:_MOST_PATHS]}
     place, branch = (checkout.workdir, checkout.branch) if checkout else (None, str(at))
-    made = Proposal(f" {place or branch}", context.target, None, "", base, (), kept, large)
+    made = Change(
+        f" {place or branch}",
+        context.target,
+        None,
+        "",
+        base,
+        (),
+        kept,
+        "worktree" if place else "branch",
+        known_spans=large,
+    )
     left_out = len(paths) - len(kept) + max(len(dirty) - _MOST_PATHS, 0)
     return Work(place, branch, made, left_out)
 
@@ -178,7 +188,7 @@ _LARGE = "too large to be compared"
 
 
 def _there(repo: Repository, place: Path, most: int) -> str | None:
-    """The id of what a work tree has there, kept in memory; None where there is no file."""
+    """Return the id of a file in a work tree, kept in memory; None where there is none."""
     try:
         status = place.lstat()
         if S_ISLNK(status.st_mode):
@@ -190,55 +200,37 @@ def _there(repo: Repository, place: Path, most: int) -> str | None:
         return None
 
 
-class _Others:
-    """What is held, and what else is being written, by the paths that they touch."""
-
-    def __init__(self, context: RepoContext, works: Sequence[Work]) -> None:
-        self._at: dict[str, list[tuple[Proposal, str]]] = defaultdict(list)
-        for work in works:
-            self._put(work.change, "worktree" if work.place else "branch")
-        for claim in context.queue.held():
-            if held := _held(context, claim.id):
-                self._put(held, "held")
-
-    def _put(self, one: Proposal, kind: str) -> None:
-        for path in one.reach:
-            self._at[path].append((one, kind))
-
-    def beside(self, work: Work) -> list[tuple[Proposal, str]]:
-        near = {it.id: (it, kind) for path in work.change.reach for it, kind in self._at[path]}
-        near.pop(work.change.id)
-        return [near[id] for id in sorted(near)]
-
-
-def _held(context: RepoContext, id: str | None) -> Proposal | None:
-    """A batch that is held, as far as its report knows what it edits."""
-    report = context.queue.load(id) if id else None
-    base = report.base if report else None
-    if report is None or base is None or report.target != context.target:
-        return None
-    repo, changes, spans = context.repo, dict[str, Blobs](), defaultdict[str, list[Lines]](list)
-    try:
-        root = repo.tree(base.commit).root
-        for edit in report.edits:
-            path, lines = edit.path, edit.lines
-            leaf = repo.leaf(root, path)
-            changes[path] = (leaf and leaf[1], leaf and leaf[1])
-            spans[path] += [(lines[0] - 1, lines[1])] if lines else _EVERY_LINE
-    except Fault:
-        return None
-    edits = tuple(
-        (e.id, e.path, (e.lines[0], e.lines[1]) if e.lines else None) for e in report.edits
-    )
-    target, agent = context.target, report.agent
-    return Proposal(report.id, target, agent, "", base.commit, edits, changes, dict(spans))
+def _held(context: RepoContext) -> Iterator[Change]:
+    """Yield the batches that are held for the target, as far as their reports know their edits."""
+    repo = context.repo
+    for claim in context.queue.held():
+        report = context.queue.load(claim.id) if claim.id else None
+        base = report.base if report else None
+        if report is None or base is None or report.target != context.target:
+            continue
+        files, spans = dict[str, Blobs](), defaultdict[str, list[Lines]](list)
+        with suppress(Fault):
+            root = repo.tree(base.commit).root
+            for edit in report.edits:
+                leaf, lines = repo.leaf(root, edit.path), edit.lines
+                files[edit.path] = leaf and leaf[1], leaf and leaf[1]
+                spans[edit.path] += [(lines[0] - 1, lines[1])] if lines else _EVERY_LINE
+            yield Change(
+                report.id,
+                context.target,
+                report.agent,
+                "",
+                base.commit,
+                report.edits,
+                files,
+                "held",
+                known_spans=dict(spans),
+            )
 
 
-def _overlaps(
-    repo: Repository, work: Work, others: Sequence[tuple[Proposal, str]]
-) -> Iterator[dict[str, Any]]:
-    """Where the work touches what others do; what both have made the same is none."""
-    for other, kind in others:
+def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterator[dict[str, Any]]:
+    """Yield where the work touches what others do; what both have made the same is none."""
+    for other in others:
         if other.id == work.proposed:
             continue
         same = {
@@ -246,21 +238,19 @@ def _overlaps(
             for path, (_, after) in work.change.changes.items()
             if path in other.changes and other.changes[path][1] == after
         }
-        try:
+        with suppress(ObjectDamaged):
             met = (
                 pair
-                for pair in collisions.collisions(repo, work.change, other)
-                if pair[0].path not in same or kind == "held"
+                for pair in overlaps(repo, work.change, other)
+                if pair[0].path not in same or other.kind == "held"
             )
             for ours, theirs in islice(met, _MOST_PLACES):
-                told = {"kind": kind, "name": other.id.strip(), "agent": other.agent}
-                yield {**_told(ours), "with": {**told, **_told(theirs)}}
-        except ObjectDamaged:
-            continue
+                beside = {"kind": other.kind, "name": other.id.strip(), "agent": other.agent}
+                yield {**_row(ours), "with": {**beside, **_row(theirs)}}
 
 
-def _told(change: ProposedChange) -> dict[str, Any]:
-    lines = change.lines
+def _row(place: ChangedPlace) -> dict[str, Any]:
+    lines = place.lines
     if lines and lines[1] >= _EVERY_LINE[0][1]:
         lines = None
-    return {"path": change.path, "lines": lines and list(lines), "does": change.does}
+    return {"path": place.path, "lines": lines and list(lines), "does": place.does}

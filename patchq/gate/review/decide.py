@@ -15,8 +15,9 @@ from patchq.core.model.names import response_name
 from patchq.core.model.values import Problem
 from patchq.gate.errors import UsageError
 from patchq.gate.git import records
-from patchq.gate.land import board, collisions, reports, worker
+from patchq.gate.land import reports, worker
 from patchq.gate.land.marks import catch_up
+from patchq.gate.land.overlaps import waiting, warnings
 from patchq.gate.pipeline import history, selection
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.report import document, page
@@ -88,8 +89,8 @@ def discard(session: Session, id: str, seen: str | None = None, why: str | None 
     updated = reports.close(
         session, report, "discarded", branch, why or "", reason=reports.in_words(why)
     )
-    collisions.refresh(session, board.named(report))
-    if above := board.board(session).above([id]):
+    warnings.refresh(session, waiting.named(report.problems))
+    if above := waiting.board(session).above([id]):
         restack.follow(session, above)  # it cannot stay there, and says so
     return Decided(updated)
 

@@ -35,9 +35,10 @@ from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.reffiles import heads
 from patchq.gate.git.refs import Staged
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import board, collisions, presubmit, reports
-from patchq.gate.land.board import Board
+from patchq.gate.land import presubmit, reports
 from patchq.gate.land.marks import catch_up
+from patchq.gate.land.overlaps import waiting, warnings
+from patchq.gate.land.overlaps.waiting import Board
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.depends import Footing
@@ -114,13 +115,13 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
             looked.now.pop(id, None)
             looked.later.pop(id, None)
         looked.marks |= {id: (commit, commit, None) for id, commit in moved.items()}
-        if there := board.known(session.repo):
+        if there := waiting.known(session.repo):
             looked.below |= _below(looked.marks, there, todo)
             looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
         if monotonic() >= until:
             break
     most = None if seconds == inf else 4 * _PIECE
-    named = not looked.marks or collisions.refresh(session, most=most)
+    named = not looked.marks or warnings.refresh(session, most=most)
     left = looked.now or (rest and looked.later)
     return named and (session.signer.resting or not left)
 
@@ -129,7 +130,7 @@ def _look(session: Session) -> _Looked:
     """See which proposals are to be looked at since the last time."""
     repo = session.repo
     looked = _looked.setdefault(repo, _Looked())
-    waits = board.waiting(session)
+    waits = waiting.waiting(session)
     branches = session.branches.tips(records.branch("")) if waits else {}
     boarded = repo.refs(records.BOARDED) if waits else {}
     at: dict[str, list[str]] = {}
@@ -144,7 +145,7 @@ def _look(session: Session) -> _Looked:
         )
         for id, mark in waits.items()
     }
-    there = board.board(session, waits)
+    there = waiting.board(session, waits)
     below = _below(marks, there, marks)
     for id in [id for id in looked.marks if id not in marks]:
         looked.now.pop(id, None)
@@ -465,7 +466,7 @@ def _carry_out(
         made = reports.put(session, _beside(step, session.queue.load(step.id), session))
         if waits_for_its_agent(made):
             notes.add(session, made, before=step.branch)
-        if waits := board.known(session.repo):
+        if waits := waiting.known(session.repo):
             waits.take(made, step.commit, session.repo)
     session.queue.sync()
     return {step.id: step.commit for step in done}

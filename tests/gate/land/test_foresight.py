@@ -12,7 +12,8 @@ from patchq.core.model.values import Source
 from patchq.gate.config import config_file
 from patchq.gate.git.merges import touching
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import board, foresight, worker
+from patchq.gate.land import worker
+from patchq.gate.land.overlaps import foreseen, waiting
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.session import Choice, Session, Tips, compose
@@ -87,7 +88,7 @@ def _met(session: Session, text: str) -> set[str]:
     data = text.encode()
     claim = Claim("", Source("a.md", sha256(data).hexdigest(), len(data)), data, id="asked")
     decision = process(claim, session, Tips(session), replace(Choice(), dry_run=True))
-    problems = foresight.foreseen(decision, session).problems
+    problems = foreseen.foreseen(decision, session).problems
     return {p.conflicts_with.batch or "" for p in problems if p.conflicts_with}
 
 
@@ -96,9 +97,9 @@ def test_whoever_asks_once_is_told_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch, text: str, met: set[str], most: int
 ) -> None:
     whole = _session(root)
-    board.board(whole)
+    waiting.board(whole)
     assert _met(whole, text) == met
-    monkeypatch.setattr(board, "_FEW", 0)
+    monkeypatch.setattr(waiting, "_FEW", 0)
     session, read = _session(root), set[str]()
     load = session.queue.load
 
@@ -109,9 +110,9 @@ def test_whoever_asks_once_is_told_the_same(
     monkeypatch.setattr(session.queue, "load", loaded)
     assert _met(session, text) == met
     assert len(read) <= most
-    assert board.known(session.repo) is None
+    assert waiting.known(session.repo) is None
     assert _met(session, text) == met
-    assert board.known(session.repo) is not None, "who asks again keeps a board"
+    assert waiting.known(session.repo) is not None, "who asks again keeps a board"
 
 
 def test_what_git_cannot_tell_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +123,6 @@ def test_what_git_cannot_tell_is_read(root: Path, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setenv("PATH", "")
         assert touching(repo, [tip], ["plain"]) is None
-    monkeypatch.setattr(board, "_FEW", 0)
-    monkeypatch.setattr(board, "touching", lambda *words: None)
+    monkeypatch.setattr(waiting, "_FEW", 0)
+    monkeypatch.setattr(waiting, "touching", lambda *words: None)
     assert _met(_session(root), _edit("d/f0.txt", 3, "my")) == {"w0"}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from patchq.core.model.values import Entry
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.git.repository import Repository
-from patchq.gate.land.board import Proposal
-from patchq.gate.land.collisions import collisions
+from patchq.gate.land.overlaps import Change, overlaps
 from patchq.gate.pipeline.lines import carry_lines
 
 LINES = st.sampled_from(["a\n", "b\n", "c\n", "\n", "}\n", "    }\n"])
@@ -35,8 +34,8 @@ class Blobs:
         return Entry("file", self.text)
 
 
-def proposal(id: str, changes: Mapping[str, tuple[str | None, str | None]]) -> Proposal:
-    return Proposal(id, "main", None, f"commit of {id}", "base", (), changes)
+def proposal(id: str, changes: Mapping[str, tuple[str | None, str | None]]) -> Change:
+    return Change(id, "main", None, f"commit of {id}", "base", (), changes)
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -45,7 +44,7 @@ def proposal(id: str, changes: Mapping[str, tuple[str | None, str | None]]) -> P
 def test_what_is_pending_is_what_the_moved_base_would_refuse(
     before: str, one: str, other: str
 ) -> None:
-    found = collisions(
+    found = overlaps(
         cast(Repository, Blobs(before)),
         proposal("one", {"a": (before, one)}),
         proposal("other", {"a": (before, other)}),

@@ -14,7 +14,8 @@ import pytest
 
 from patchq.gate.config import config_file
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import collisions, worker
+from patchq.gate.land import worker
+from patchq.gate.land.overlaps import warnings
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
@@ -35,7 +36,7 @@ class Counted:
         self.counts: Counter[str] = Counter()
         for where, name in (
             (session.queue, "load"),
-            (collisions, "_meeting"),
+            (warnings, "meeting"),
             (restack, "_decided"),
         ):
             monkeypatch.setattr(where, name, self._counting(getattr(where, name), name))
@@ -49,7 +50,7 @@ class Counted:
 
     def __call__(self) -> tuple[int, int, int]:
         found, self.counts = self.counts, Counter()
-        return found["load"], found["_meeting"], found["_decided"]
+        return found["load"], found["meeting"], found["_decided"]
 
 
 @pytest.fixture

@@ -1,0 +1,138 @@
+"""Proposals that wait for review, by their ids and by the paths that they touch.
+
+A process keeps one board for each repository.  It is brought up to date from git's marks, and reads
+only what is new there: a response costs what touches it, however much waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from weakref import WeakKeyDictionary, WeakSet
+
+from patchq.core.model.values import Problem
+from patchq.gate.git import records
+from patchq.gate.git.merges import touching
+from patchq.gate.git.repository import Repository
+from patchq.gate.land.overlaps import (
+    Change,
+    Index,
+    reported,
+)
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.report.schema import PENDING_CONFLICT, ProblemEntry, Report
+
+Named = dict[str, str | None]
+"""The commits of batches by their ids."""
+_FEW = 32  # so many proposals are read as fast as git is asked which of them matter
+
+
+class Board(Index):
+    """The proposals that wait, each with those that its report names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, Named] = {}
+        self.at = 0.0
+        """When it was brought up to date."""
+        self.new: set[str] = set()
+        """Those that were not compared yet."""
+        self.stale: set[str] = set()
+        """Those whose report may have to name others than it does."""
+
+    def take(self, report: Report, commit: str, repo: Repository) -> None:
+        """Take in a batch that waits at this commit, whose report has just been written."""
+        self.drop(report.id)
+        if change := reported(report, commit, repo):
+            self.add(change)
+            self.names[report.id] = named(report.problems)
+            self.new.add(report.id)
+
+    def renew(self, context: RepoContext, marks: Mapping[str, str] | None = None) -> None:
+        """Bring it up to date; `marks` are the commits by their ids, if they are known."""
+        marks = waiting(context) if marks is None else marks
+        self.at = monotonic()
+        for id in [id for id, known in self.items() if marks.get(id) != known.commit]:
+            self.drop(id)
+        # One whose report is not there yet, or that was decided meanwhile, is looked at again.
+        for id in marks.keys() - self.keys():
+            if report := context.queue.load(id):
+                self.take(report, marks[id], context.repo)
+
+    def drop(self, id: str) -> None:
+        """Take out a batch that does not wait any more, at least not as it did."""
+        if id in self:
+            self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
+            self.remove(id)
+            del self.names[id]
+            self.new.discard(id)
+            self.stale.discard(id)
+
+
+_boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()
+_asked: WeakSet[Repository] = WeakSet()
+
+
+def known(repo: Repository) -> Board | None:
+    """Return the board as this process last saw it; None if it never did."""
+    return _boards.get(repo)
+
+
+def board(
+    context: RepoContext, marks: Mapping[str, str] | None = None, within: float = 0.0
+) -> Board:
+    """Return what waits now, or did `within` so many seconds."""
+    found = _boards.setdefault(context.repo, Board())
+    if monotonic() - found.at >= within or not found.at:
+        found.renew(context, marks)
+    return found
+
+
+def beside(context: RepoContext, own: Change) -> dict[str, Change]:
+    """Return the proposals that may overlap this change.
+
+    A process that asks a second time keeps a board.  The first question reads no more than git
+    finds to touch the same paths: a command asks once, and ends.
+    """
+    marks, repo, found = waiting(context), context.repo, Board()
+    near = None
+    if known(repo) is None and repo not in _asked and len(marks) > _FEW:
+        _asked.add(repo)
+        near = _near(repo, own, marks)
+    if near is None:
+        found = board(context, marks)
+    else:
+        found.renew(context, near)
+    return {id: found[id] for id in found.beside(own)}
+
+
+def _near(repo: Repository, own: Change, marks: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the marks of what changes a path of this one, or below it; None if unknown."""
+    changed = touching(repo, list(marks.values()), sorted(own.reach))
+    if changed is None:
+        return None
+    made = tuple(f"{path}/" for path in own.changes)
+    return {
+        id: commit
+        for id, commit in marks.items()
+        if any(path in own.reach or path.startswith(made) for path in changed.get(commit, ()))
+    }
+
+
+def waiting(context: RepoContext) -> dict[str, str]:
+    """Return the commits of the proposals by their ids.
+
+    Where several machines propose, only those on the branches that this process serves.
+    """
+    marks = {
+        name.removeprefix(records.WAITING): oid
+        for name, oid in context.repo.refs(records.WAITING).items()
+    }
+    shared = context.queue.proposals() if marks else None
+    return marks if shared is None else {id: oid for id, oid in marks.items() if id in shared}
+
+
+def named(problems: Iterable[Problem | ProblemEntry]) -> Named:
+    """Return the batches that a report with these problems names, in its order."""
+    others = [p.conflicts_with for p in problems if p.code == PENDING_CONFLICT]
+    return {other.batch: other.commit for other in others if other and other.batch}
