@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from patchq.gate.config.schema import Config, Queue
 from patchq.gate.errors import UsageError
+from patchq.gate.git.repository import Repository
 from patchq.gate.hooks.sandbox import no_sandbox
 from patchq.gate.queue import layout
+from patchq.gate.service.check import Place, queue
 from patchq.gate.service.check import doctor as checks
 from tests.helpers.command import fresh, patchq
 from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, write_config
@@ -395,9 +398,11 @@ def test_a_network_file_system_is_refused_unless_it_is_allowed(
     monkeypatch.setattr(layout, "file_system", lambda path: "nfs4")
     with pytest.raises(UsageError, match="nfs4"):
         layout.refuse_network(repo / ".patchq")
-    assert doctor(repo, code=1)["queue.network"]["level"] == "fatal"
-    write_config(repo, "queue: {network_disk: true}\n")
-    assert doctor(repo, code=0)["queue.network"]["level"] == "weaker"
+    (check,) = [check for check in queue.CHECKS if check.what == "queue.network"]
+    for allowed, level in ((False, "fatal"), (True, "weaker")):
+        config = Config(queue=Queue(network_disk=allowed))
+        place = Place(Repository.open(repo), repo, repo / ".patchq", config, "main", "")
+        assert [finding.level for finding in check.findings(place)] == [level]
 
 
 def test_kind_of_a_file_system(tmp_path: Path) -> None:
