@@ -79,7 +79,7 @@ def test_work_that_overlaps_what_waits_and_what_others_have(repo: Path) -> None:
     }
     assert git("count-objects", cwd=repo) == before
     out = patchq("status", "--ahead", cwd=repo).out
-    assert "changes line 6 of a.txt: proposal response changes line 5 of a.txt" in out
+    assert "changes lines 6 of a.txt: proposal response changes lines 5 of a.txt" in out
     assert "creates new.txt: work tree" in out
 
 
