@@ -80,8 +80,8 @@ class Verdicts:
     """Prints each verdict that it is called with, and with `pages` of what is to be answered its
     page, which says what to send; `states` are those so far."""
 
-    def __init__(self, args: Namespace, *, pages: bool = False) -> None:
-        self._args, self._pages = args, pages
+    def __init__(self, args: Namespace, *, pages: bool = False, again: str = "") -> None:
+        self._args, self._pages, self._again = args, pages, again
         self.states: list[str] = []
 
     def __call__(self, report: Report) -> None:
@@ -89,7 +89,11 @@ class Verdicts:
         say(self._args, report)
         to_answer = report.state == "rejected" or waits_for_its_agent(report)
         if self._pages and to_answer and not self._args.json:
-            put("\n" + to_markdown(report), end="")
+            send = None
+            if self._again:
+                command = self._again.replace("ID", report.id)
+                send = f"Correct it there, commit it, then hand it in again:\n\n    {command}"
+            put("\n" + to_markdown(report, send=send), end="")
 
     @property
     def exit_code(self) -> int:

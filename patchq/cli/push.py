@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from patchq.cli import check, opening, output, submit
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
+from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.api.location import Location
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import stages
@@ -151,10 +152,11 @@ def _refusal(problem: Problem) -> UsageError:
 def _told(report: Report) -> str | None:
     """Tell the verdict; why the push fails, or None."""
     refused = report.state == "rejected"
-    page = to_markdown(report).partition("\n## What to send\n" if refused else "\n## Edits\n")[0]
+    page = to_markdown(report).partition(f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n")[0]
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
-    again = f"correct the commits and push again, with `-o retries={report.id}`; " * refused
-    _tell([output.line(report), "", *lines, "", f"{again}`patchq show {report.id}` says all"])
+    again = f"Correct the commits and push again: git push … -o retries={report.id}"
+    sent = [WHAT_TO_SEND, "", again, ""] if refused else []
+    _tell([output.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
     return " ".join(output.line(report).split()) if refused else None
 
 

@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
 
 def _page(row: ChangeRow) -> str:
     """Return the report's page, with facts for people below its title."""
-    title, _, page = to_markdown(row.report).partition("\n")
+    title, _, page = to_markdown(row.report, person=True).partition("\n")
     # A refusal's page goes back to its model as it is.
     for_people = row.report.state != "rejected" or screen.is_terminal()
     head = "".join(f"\n    {line}" for line in listing.heading(row)) if for_people else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -120,7 +121,7 @@ def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, 
         print(f"patchq: waiting for the verdict on {', '.join(handed)}", file=sys.stderr)
     if lock_owner(queue.root) is None:
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
-    verdicts = output.Verdicts(args, pages=True)
+    verdicts = output.Verdicts(args, pages=True, again=_again(args))
     with closing(Watcher(queue.root)) as watcher:
         for id, (data, name) in handed.items():
             digest = sha256(data).hexdigest()
@@ -133,6 +134,13 @@ def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, 
                 watcher.wait(min(until - time.monotonic(), _LOOK_SECONDS))
             verdicts(report)
     return verdicts.exit_code
+
+
+def _again(args: Namespace) -> str:
+    """Return the command that hands corrected commits in again; empty for a file."""
+    given = ((flag, getattr(args, flag)) for flag in ("worktree", "branch", "range"))
+    words = [f"--{flag} {shlex.quote(value)}" for flag, value in given if value is not None]
+    return f"patchq submit {words[0]} --retries ID --wait" if words else ""
 
 
 def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NotRequired, cast
 
@@ -15,6 +16,9 @@ from patchq.gate.report.document import plain, printed
 from patchq.gate.report.schema import Report
 
 _MOST_PROBLEMS, _MOST_EDITS = 20, 100
+_COMMAND = re.compile(r"`patchq (status|show|wait|submit|check|retry)\b[^`\n]*`")
+_TOOLS = {"show": "report", "retry": "submit"}
+"""Tools that do what a command of another name does."""
 
 
 class ProblemAnswer(TypedDict):
@@ -100,6 +104,7 @@ class PromptAnswer(TypedDict):
 def result(value: Mapping[str, Any], text: str, *, refused: bool = False) -> types.CallToolResult:
     """Return the answer of a tool; what is not known is left out."""
     known = {key: item for key, item in value.items() if item is not None}
+    text = _COMMAND.sub(lambda found: f"`{_TOOLS.get(found[1], found[1])}`", text)
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
         structured_content=json.loads(printed(known)) if known else None,

@@ -234,7 +234,7 @@ def _fault(error: BaseException, tool: Tool) -> Fault:
     """Return an error of a tool as a fault; a defect of patchq is logged."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, ValidationError):
+    if isinstance(error, ValidationError) and error.title == f"{tool.name}Arguments":
         names = tool.fn_metadata.arg_model.model_fields
         return usage_error(tool.name, names, error.errors(include_url=False))
     if isinstance(error, OSError) and (broken := disk_fault(error)):

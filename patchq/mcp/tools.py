@@ -49,6 +49,7 @@ from patchq.mcp.answers import (
     verdict,
 )
 from patchq.mcp.arguments import ChangeId, EditArguments, Path, Seconds, Word
+from patchq.mcp.resend import what_to_send
 from patchq.mcp.tokens import token as token_of
 
 _MOST_LISTED, _MOST_PATHS = 200, 5
@@ -144,11 +145,11 @@ class Tools:
         )
         note = f"the argument {replaced[0]} replaces the front matter's" if replaced else ""
         if report is not None:
-            return _answer(report, note=note, token=dropped.token)
+            return self._answer(report, data, note=note, token=dropped.token)
         note = f"no verdict yet; ask with `wait` for {dropped.id}"
         note = note if self._served() else _NO_DAEMON
         if held := self._report_on(dropped, held=True):
-            return _answer(held, note=note, token=dropped.token)
+            return self._answer(held, data, note=note, token=dropped.token)
         return _waiting(dropped.id, note, dropped.token)
 
     def _data(
@@ -237,7 +238,7 @@ class Tools:
         data, _ = self._data(ctx, edits, response, {"base": base, "target": target})
         with self._session(targeted=True) as session:
             report = check.foresee(_without_model(session), data, "response.md")
-        page = to_markdown(replace(report, diff=""), foreseen=True)  # the caller wrote the edits
+        page = self._page(replace(report, diff=""), data, foreseen=True)  # the caller has the edits
         text = f"would be {output.line(report)}\n\n{page}"
         return result(verdict(report), text, refused=report.state == "rejected")
 
@@ -252,12 +253,12 @@ class Tools:
         """Wait until a change has a verdict or, with `known`, another state than that."""
         found = self._until(lambda: self._changed(id, known or "held"), wait_seconds)
         if found is not None:
-            return _answer(found[0], note=found[1])
+            return self._answer(found[0], note=found[1])
         try:
             report, _ = self._seen(id)
         except UsageError:
             return _waiting(id, "no verdict yet" if self._served() else _NO_DAEMON)
-        return _answer(report, note="nothing changed meanwhile", refuses=False)
+        return self._answer(report, note="nothing changed meanwhile", refuses=False)
 
     def _changed(self, id: str, known: str) -> tuple[Report, str] | None:
         with self._session() as session:  # first: what is no longer under way has its verdict
@@ -290,7 +291,7 @@ class Tools:
                 found = risk_of(session, report)
             texts = "; ".join(reason.text for reason in found.reasons)
             value["risk"] = f"{found.level}{': ' * bool(texts)}{texts}"
-        text = to_markdown(report) + (f"\nNote: {note}" if note else "")
+        text = self._page(report) + (f"\nNote: {note}" if note else "")
         return result({**value, "report": report} if full else value, text)
 
     def status(
@@ -365,14 +366,40 @@ class Tools:
                     f"the token is not that of {id}", "give the one that `submit` returned"
                 )
             finish = deciding.begun(session, Discard(id))
-        return _answer(finish().report)  # a worker is waited for without the session
+        return self._answer(finish().report)  # a worker is waited for without the session
 
     def retry_prompt(self, id: str) -> str:
         """Return what to ask a model for after a refusal."""
         report, _ = self._seen(id)
         if not report.retry.prompt:
             raise UsageError(f"{id} was not refused: it is {report.state}", "see `status`")
-        return report.retry.prompt
+        return self._page(report)
+
+    def _answer(
+        self,
+        report: Report,
+        data: bytes | None = None,
+        *,
+        note: str = "",
+        refuses: bool = True,
+        token: str | None = None,
+    ) -> types.CallToolResult:
+        """Return the report in one line; a refusal as its page, which holds what to send."""
+        refused = refuses and report.state == "rejected"
+        warnings = [f"  {p.code}: {p.message}" for p in report.problems]
+        text = "\n".join([output.line(report), *warnings])
+        text = self._page(report, data) if refused else text
+        value = {**verdict(report, note), "token": token}
+        return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
+
+    def _page(self, report: Report, data: bytes | None = None, *, foreseen: bool = False) -> str:
+        """Return the report's page; how to answer is told in the arguments of `submit`."""
+        send = None
+        if report.state == "rejected" or waits_for_its_agent(report):
+            with self._session() as session:
+                data = data or store_queue(session.queue).body(report.id)
+                send = what_to_send(session, report, data)
+        return to_markdown(report, send=send, foreseen=foreseen)
 
     @contextmanager
     def _gate(self) -> Iterator[Gate]:
@@ -395,17 +422,6 @@ def _without_model(session: Session) -> Session:
     if not config.llm.model:
         return session
     return replace(session, config=replace(config, llm=replace(config.llm, correct=False)))
-
-
-def _answer(
-    report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
-) -> types.CallToolResult:
-    """Return the report in one line; a refusal as its page, from which a model corrects itself."""
-    refused = refuses and report.state == "rejected"
-    warnings = [f"  {p.code}: {p.message}" for p in report.problems]
-    text = to_markdown(report) if refused else "\n".join([output.line(report), *warnings])
-    value = {**verdict(report, note), "token": token}
-    return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
 
 
 def _waiting(id: str, note: str, token: str | None = None) -> types.CallToolResult:

@@ -40,7 +40,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "waits": report.state == "proposed" and found is not None,
         "risk": comparison.risk_of(session, report),
         "files": list(_files(report, found)) if found else [],
-        "page": to_markdown(report),
+        "page": to_markdown(report, person=True),
         "problems": result.problems if result else (),
         "choice": choice,
         "ticked": _ticked(report, choice),

@@ -500,10 +500,12 @@ def test_log_and_show(repo: Path) -> None:
     shown = [json.loads(line) for line in patchq("--json", "log", cwd=repo).out.splitlines()]
     assert [told["id"] for told in shown] == ["z", "y", "x"]
     title, _, page = (repo / ".patchq/done/x.report.md").read_text().partition("\n")
+    assert "patchq accept" not in page
     seen = patchq("show", "x", cwd=repo).out
     assert seen.startswith(f"{title}\n\n    what       Edit a.txt\n    when       received 20")
     assert f"\n    size       +1 {MINUS}1 a.txt\n    checks     not run\n" in seen
-    assert seen.endswith(page)
+    assert "\npatchq accept x     # or: git merge patchq/x\n" in seen
+    assert seen.endswith(page.partition("## Edits")[2])
     diff = told(repo, "x")["diff"]
     assert patchq("show", "x", "--diff", cwd=repo).out == diff
     assert patchq("--json", "show", "x", "--diff", cwd=repo).json() == {"id": "x", "diff": diff}

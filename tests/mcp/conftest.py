@@ -12,7 +12,22 @@ import pytest
 
 from tests.helpers.gitrepo import identity, make_repo
 
+CODE = """\
+def one():
+    return 1
+
+
+def two():
+    x = compute(1)
+    return x
+
+
+def three():
+    x = compute(1)
+    return x + 1
+"""
 FILES = {f"f{n}.txt": "one\ntwo\nthree\n" for n in range(20)}
+FILES |= {f"code/{n}.py": CODE for n in range(50)}
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from patchq.core.model.values import Candidate, Collision, Problem
 from patchq.core.text.quote import excerpt, fence, inline, sentence
 
 NOTHING_APPLIED = "The response was refused. Nothing of it was applied."
+WHAT_TO_SEND = "## What to send"
 MAX_EXCERPT_LINES = 200
 MAX_QUOTE_LINES = 60
 MAX_PROMPT_BYTES = 32 * 1024
@@ -42,7 +43,7 @@ def what_to_send(
     `good` are the ids of the edits that may stay; `header` are the lines of the front matter.
     """
     parts = [
-        "## What to send",
+        WHAT_TO_SEND,
         "Send the whole response again with these problems corrected: it is applied as a whole or "
         "not at all." + " Begin it with" * bool(header),
     ]

@@ -54,8 +54,7 @@ def choose(response: Response, target: Target) -> Base:
     problem = Problem(
         "frontmatter.base",
         f"there is no commit {declared!r} {where}",
-        "give the id of the commit that you read the files from (`git rev-parse HEAD`), "
-        "or leave `base` out",
+        "give the id of the commit that you read the files from, in full, or leave `base` out",
     )
     raise EndedEarly("rejected", problem)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from patchq.core.text.quote import excerpt, fence, inline
+from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.report.schema import CommentEntry, Report, ReviewEntry
 
 MAX_SHOWN_LINES = 60
@@ -118,7 +119,7 @@ def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
 def _what_to_send(report: Report, base: str | None, instructions: str) -> list[str]:
     header = ["---", f"retries: {report.id}", *([f"base: {base}"] if base else []), "---"]
     return [
-        "## What to send",
+        WHAT_TO_SEND,
         "Send the whole change again, with what the comments ask for: your response takes the "
         "place of the one that waits, so what it leaves out is left out. Quote the lines of the "
         "base; those of the proposal are not there yet. Begin it with",

@@ -7,6 +7,7 @@ model needs after a refusal is one text, `prompt`, which the JSON carries as `re
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -25,30 +26,44 @@ from patchq.gate.report.schema import ProblemEntry, Report
 MAX_BYTES = 256 * 1024
 _MOST_ROWS = 100
 _LEAST_DIFF = 1024
+_DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
+_PERSON_DECIDES = "Nothing to send: a person decides on it."
 # The lines that a problem shows would be those of an outdated or an unknown base.
-_BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
+BASE_IN_DOUBT = frozenset({"conflict.base", "frontmatter.base", "base.unknown"})
 
 
-def to_markdown(report: Report, *, foreseen: bool = False) -> str:
-    """The page for a report of any state, at most 256 KiB of UTF-8; for one that is only
-    `foreseen`, by a dry run, it promises nothing."""
+def to_markdown(
+    report: Report, *, person: bool = False, send: str | None = None, foreseen: bool = False
+) -> str:
+    """Return the page for a report of any state, at most 256 KiB of UTF-8.
+
+    It is for agents, or for a `person`, who decides.  `send` is how to answer by the door at which
+    the reader is; by default, with a file.  What is only `foreseen`, by a dry run, is no promise.
+    """
     title = f"# {inline(report.id)}: {'would be ' if foreseen else ''}{report.state}"
     if report.state == "rejected":
-        return _joined([title, *_refused(report)], "")
-    sections = _sections(report, report.problems)
-    decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report), *_review(report)]
-    decision += comments.section(report)
+        return _joined([title, *_refused(report, send)], "")
+    sections = _sections(report, report.problems, person)
+    decision = [_FORESEEN] if foreseen else [_verdict(report), *_reason(report)]
+    decision += _review(report) if person and not foreseen else []
+    decision += [_answered_by(send, text) for text in comments.section(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report.edits)]
     return _joined([title, *decision, *details], report.diff)
 
 
-def _refused(report: Report) -> list[str]:
-    """What to send again; where no model answered, that, and the prompt to send by hand."""
-    text = report.retry.prompt or retry.NOTHING_APPLIED
+def _answered_by(send: str | None, text: str) -> str:
+    """Return a prompt with `send` in place of how to answer with a file."""
+    head, heading, _ = text.rpartition(f"{retry.WHAT_TO_SEND}\n")
+    return text if send is None or not heading else f"{head}{heading}\n{send}\n"
+
+
+def _refused(report: Report, send: str | None) -> list[str]:
+    """Return what to send again; where no model answered, that, and the prompt to send by hand."""
+    text = _answered_by(send, report.retry.prompt or retry.NOTHING_APPLIED)
     errors = [problem for problem in report.problems if problem.severity == "error"]
     if not all(problem.code.startswith("llm.") for problem in errors):
         return [text]
-    return [*_sections(report, errors), "## The prompt, to send by hand", fence(text)]
+    return [*_sections(report, errors, person=True), "## The prompt, to send by hand", fence(text)]
 
 
 _FORESEEN = (
@@ -80,16 +95,22 @@ def _descriptions(report: Report) -> dict[str, str | None]:
     return {edit.id: edit.description for edit in report.edits}
 
 
-def _with_hint(problem: Problem) -> Problem:
-    """Return the problem with its code's cure where it has no hint."""
+def hint_of(problem: Problem | ProblemEntry, person: bool = False) -> str:
+    """Return the cure of a problem; to agents, none that decides."""
     cure = CODES[problem.code].cure if problem.code in CODES else ""
-    return replace(problem, hint=problem.hint or cure)
+    hint = problem.hint or cure
+    return _PERSON_DECIDES if not person and _DECIDES.search(hint) else hint
 
 
-def _sections(report: Report, problems: Sequence[ProblemEntry]) -> list[str]:
-    """Return what there is to say of each problem, without lines of files."""
+def _with_hint(problem: Problem, person: bool = False) -> Problem:
+    return replace(problem, hint=hint_of(problem, person))
+
+
+def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = False) -> list[str]:
+    """Return a section for each problem, without lines of files."""
     descriptions = _descriptions(report)
-    values = (_with_hint(convert(entry, Problem, from_attributes=True)) for entry in problems)
+    found = (convert(entry, Problem, from_attributes=True) for entry in problems)
+    values = (_with_hint(problem, person) for problem in found)
     return [retry.section(problem, descriptions) for problem in values]
 
 
@@ -194,13 +215,13 @@ def _hooks(report: Report) -> Iterator[str]:
 def _what_to_send(report: Report, instructions: str, foreseen: bool) -> list[str]:
     if (report.source.name or "").endswith(REQUEST) and not report.attempts:
         return [
-            "## What to send",
+            retry.WHAT_TO_SEND,
             f"Correct the request, and drop it again under a name that ends in `{REQUEST}`.",
         ]
     codes = {problem.code for problem in report.problems}
     retried = report.retry.of if foreseen else report.id
     header = [f"retries: {retried}"] if retried else []
-    if report.base and not codes & _BASE_IN_DOUBT:
+    if report.base and not codes & BASE_IN_DOUBT:
         header.append(f"base: {report.base.commit}")
     good = [edit.id for edit in report.edits if edit.state == "ready"]
     return retry.what_to_send(instructions, good, header)

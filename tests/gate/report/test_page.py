@@ -7,7 +7,15 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.values import Candidate, Collision, HookRun, Problem, StandsOn, State
+from patchq.core.model.values import (
+    Candidate,
+    Collision,
+    HookRun,
+    Outcome,
+    Problem,
+    StandsOn,
+    State,
+)
 from patchq.core.text import quote
 from patchq.gate.report.document import to_json, with_state
 from patchq.gate.report.page import to_markdown
@@ -75,7 +83,7 @@ lines 4-5.
 
 a person has to look at ci.yml
 
-**To do:** Nothing to send: review the branch and accept or discard it.
+**To do:** Nothing to send: a person decides on it.
 
 ## What to send
 
@@ -104,33 +112,53 @@ def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
     assert asked not in to_markdown(to_json(replace(REFUSED, problems=(MISSED, COLLIDES))))
 
 
-def test_a_proposed_page_tells_how_to_review() -> None:
-    page = to_markdown(to_json(PROPOSED))
-    for line in (
+DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
+MERGE = "# or: git merge patchq/fix-42"
+BELOW = StandsOn("below", "c0ffee" * 7)
+
+
+@pytest.mark.parametrize(
+    ("report", "lines"),
+    [
+        (
+            PROPOSED,
+            (
+                "git diff main...patchq/fix-42",
+                "patchq accept fix-42     # or: git merge patchq/fix-42",
+            ),
+        ),
+        (
+            replace(PROPOSED, stands_on=BELOW),
+            (
+                "git diff c0ffeec0ffee...patchq/fix-42",
+                "patchq accept --stack fix-42     # or: git merge patchq/fix-42",
+            ),
+        ),
+        (replace(PROPOSED, target="main;rm$(x)"), ("git diff 'main;rm$(x)...patchq/fix-42'",)),
+    ],
+    ids=["proposal", "stack", "odd name"],
+)
+def test_a_person_is_told_how_to_decide_and_an_agent_is_not(
+    report: Outcome, lines: tuple[str, ...]
+) -> None:
+    page, for_agent = (to_markdown(to_json(report), person=person) for person in (True, False))
+    facts = (
         "# `fix-42`: proposed",
-        "git diff main...patchq/fix-42",
-        "patchq accept fix-42     # or: git merge patchq/fix-42",
         "| `1` | replace | `a.py` | 4-6 | applied | exact | `stop at 3` |",
         "## Warning `path.review`, `ci.yml`",
-        "```diff",
         "+b",
-    ):
+    )
+    for line in (*facts, *lines):
         assert f"\n{line}\n" in f"\n{page}"
+        assert (f"\n{line}\n" in f"\n{for_agent}") == (line in facts)
     assert "What to send" not in page
+    assert not DECIDES.search(for_agent)
 
 
-def test_what_stands_on_a_proposal_is_compared_with_that_one_and_accepted_with_it() -> None:
-    page = to_markdown(to_json(replace(PROPOSED, stands_on=StandsOn("below", "c0ffee" * 7))))
-    for line in (
-        "git diff c0ffeec0ffee...patchq/fix-42",
-        "patchq accept --stack fix-42     # or: git merge patchq/fix-42",
-    ):
-        assert f"\n{line}\n" in page
-
-
-def test_commands_are_safe_to_paste() -> None:
-    page = to_markdown(to_json(replace(PROPOSED, target="main;rm$(x)")))
-    assert "git diff 'main;rm$(x)...patchq/fix-42'\n" in page
+def test_the_door_says_how_to_answer() -> None:
+    page = to_markdown(to_json(REFUSED), send="Push again.")
+    assert page.endswith("## What to send\n\nPush again.\n")
+    assert "retries:" not in page
 
 
 @pytest.mark.parametrize("state", ["accepted", "discarded", "superseded", "reverted"])

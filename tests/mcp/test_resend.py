@@ -1,0 +1,104 @@
+"""A refusal over MCP holds the arguments to send instead, in whatever form the edits came."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client
+
+from tests.helpers.command import block, patchq
+from tests.mcp.clients import edit, over_stdio, said
+
+NEVER = re.compile(r"^---$|file_path|old_string|patchq (?:submit|show|wait)|`git ", re.M)
+TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+ONE, TWO = "    return 1\n", "def two():\n    x = compute(1)\n    return x\n"
+
+
+def _patch(path: str, old: str, new: str) -> str:
+    lines = [f"-{line}" for line in old.splitlines()] + [f"+{line}" for line in new.splitlines()]
+    return "\n".join(("*** Begin Patch", f"*** Update File: {path}", "@@", *lines, "*** End Patch"))
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    lines = [f"-{line}\n" for line in old.splitlines()] + [f"+{n}\n" for n in new.splitlines()]
+    counts = f"@@ -1,{old.count(chr(10))} +1,{new.count(chr(10))} @@"
+    return f"--- a/{path}\n+++ b/{path}\n{counts}\n" + "".join(lines)
+
+
+def _call(path: str, old: str, new: str) -> str:
+    arguments = {"file_path": path, "old_string": old, "new_string": new}
+    return json.dumps([{"name": "replace", "arguments": arguments}])
+
+
+FORMS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
+    "edits": lambda *one: {"edits": [edit(*one)]},
+    "blocks": lambda *one: {"response": block(*one)},
+    "a diff": lambda *one: {"response": _diff(*one)},
+    "a patch": lambda *one: {"response": _patch(*one)},
+    "calls": lambda *one: {"response": _call(*one)},
+}
+KINDS = {
+    "a slip": ("def tow(self):\n    y = compte(1)\n", "def two():\n    y = 2\n"),
+    "stale lines": (TWO.replace("(1)", "(0)\n    print(x)"), "def two():\n    return 2\n"),
+    "a lost line": (TWO.replace("    x = compute(1)\n", "    pass\n"), "def two():\n    pass\n"),
+    "two places": ("    x = compute(1)\n", "    x = 2\n"),
+    "no place": ("qqq zzz\n", "www\n"),
+    "no syntax": (ONE, "    return (1\n"),
+    "a gap": (TWO, "def two():\n    # ... rest of the code unchanged ...\n"),
+    "a secret": (ONE, f'    return "{TOKEN}"\n'),
+    "another file": (ONE, "    return 2\n"),
+    "another base": (ONE, "    return 2\n"),
+}
+
+
+def test_what_a_refusal_asks_for_is_accepted(served: Path) -> None:
+    cases = [(kind, form) for kind in KINDS for form in FORMS]
+    assert len(cases) == 50
+
+    async def use(client: Client) -> None:
+        for number, (kind, form) in enumerate(cases):
+            path = f"nowhere/{number}.py" if kind == "another file" else f"code/{number}.py"
+            given = FORMS[form](path, *KINDS[kind])
+            if kind == "another base":
+                given["base"] = "c0ffee" * 6
+            refused = await client.call_tool("submit", given)
+            text = said(refused)
+            assert refused.is_error, (kind, form, text)
+            assert not NEVER.search(text), (kind, form, text)
+            (shown,) = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+            again = json.loads(shown)
+            assert again["retries"] == refused.structured_content["id"]
+            for one in again["edits"]:
+                one["new"] = one.get("old", "") + f"# mended {number}\n"
+            done = await client.call_tool("submit", again)
+            state = done.structured_content["state"]
+            assert state == "proposed", (kind, form, text, said(done))
+
+    anyio.run(over_stdio, served, use)
+
+
+def test_a_comment_is_answered_by_arguments(served: Path) -> None:
+    async def use(client: Client) -> None:
+        done = await client.call_tool("submit", {"edits": [edit("f10.txt", "two\n", "2\n")]})
+        id = done.structured_content["id"]
+        patchq("send-back", id, "-m", "Say two, please", cwd=served)
+        text = said(await client.call_tool("report", {"id": id}))
+        assert not NEVER.search(text)
+        (shown,) = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+        again = json.loads(shown)
+        assert again["edits"] == [{"path": "f10.txt", "old": "two\n", "new": "2\n"}]
+        listed = await client.call_tool("status", {"agent": "me", "limit": 200})
+        assert not listed.is_error, said(listed)
+        (row,) = (one for one in listed.structured_content["batches"] if one["id"] == id)
+        assert (row["waits_for"], row["open_comments"], row["agent"]) == ("agent", 1, "robot")
+        assert row.keys() >= {"subject", "age_seconds", "size", "risk", "paths"}
+        again["edits"][0]["new"] = "deux\n"
+        answer = await client.call_tool("submit", again)
+        assert answer.structured_content["state"] == "proposed"
+
+    anyio.run(over_stdio, served, use)
