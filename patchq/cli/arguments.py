@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable
@@ -22,6 +23,14 @@ Entry = Argument | tuple[Argument, ...] | dict[str, tuple[str, tuple[Argument, .
 """What a verb's `ARGUMENTS` hold: arguments, those of which one at most may be given, and the verbs
 below a verb, each with what it is for and its own arguments."""
 
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+"""Seconds of each unit of time."""
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d|\d{1,2}:\d\d|\b(?:yesterday|today|now|noon|midnight|ago|last"
+    r"|(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*)\b",
+    re.IGNORECASE,
+)
 RESPONSE = Argument("file", metavar="FILE", help="the response, or - for standard input")
 BATCH = Argument("id", metavar="ID")
 
@@ -68,6 +77,26 @@ def seconds(text: str) -> float:
     if not 0 < number <= 10**9:
         raise ArgumentTypeError(f"expected seconds, more than 0, got {text!r}")
     return number
+
+
+def moment(text: str) -> float:
+    """Return the seconds since the epoch of a time in the past, as git reads one, or a span."""
+    import subprocess  # only a date needs them
+    import time
+
+    expected = f"expected a time such as 2h, yesterday, 2 days ago or 2026-01-31, got {text!r}"
+    if span := _SPAN.fullmatch(text):
+        return time.time() - int(span[1]) * UNITS[span[2]]
+    if not _DATE.search(text):  # git takes any word for now
+        raise ArgumentTypeError(expected)
+    asked = ["git", "rev-parse", f"--since={text}"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    found = done.stdout.strip().removeprefix("--max-age=")
+    if not found.isdigit():
+        raise ArgumentTypeError(expected)
+    if int(found) > time.time() + 1:
+        raise ArgumentTypeError(f"{expected}, which is still to come")
+    return float(found)
 
 
 def words(text: str) -> str:

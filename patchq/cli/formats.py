@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from patchq.cli import arguments, output
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.gate.errors import UsageError
 
 ARGUMENTS = (arguments.Argument("name", metavar="NAME", nargs="?"),)
@@ -17,8 +17,7 @@ def run(args: Namespace) -> int:
         return output.emit(args, list(FORMATS), *FORMATS)
     form = FORMATS.named(args.name)
     if form is None:
-        near = nearest(args.name, FORMATS)
-        cure = f"did you mean `{near}`?" if near else "one of " + ", ".join(FORMATS)
+        cure = suggestion(args.name, FORMATS, "one of " + ", ".join(FORMATS))
         raise UsageError(f"there is no format {args.name!r}", cure)
     answer = {"name": form.name, "instructions": form.instructions}
     return output.emit(args, answer, form.instructions.rstrip())

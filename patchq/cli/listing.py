@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from shutil import get_terminal_size
 
-from patchq.cli.arguments import Argument, positive
+from patchq.cli.arguments import UNITS, Argument, moment, positive
 from patchq.cli.screen import Line, Styled, is_terminal
-from patchq.core.model.names import nearest
+from patchq.core.model.names import alike
 from patchq.core.text.quote import visible
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows, seconds
 from patchq.gate.api.status import Status
 from patchq.gate.report.schema import Moment, Report
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _SHORTEST = 12
 """Characters that a cut id or subject keeps at least."""
 _LONGEST_NAME = 40
@@ -33,29 +29,14 @@ STYLES = {
 """The colours of states and risks."""
 
 
-def since(text: str) -> float:
-    """Return a time in the past, given as a span before now or as a date, in seconds."""
-    expected = f"expected a span such as 2h or 3d, or a date such as 2026-01-31, got {text!r}"
-    now = time.time()
-    if span := _SPAN.fullmatch(text):
-        return now - int(span[1]) * _UNITS[span[2]]
-    try:
-        moment = datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        raise ArgumentTypeError(expected) from None
-    if moment > now:
-        raise ArgumentTypeError(f"{expected}, which is still to come")
-    return moment
-
-
 FILTERS = (
     Argument("--agent", metavar="NAME", help="only those of this agent"),
     Argument("--path", metavar="PATH", help="only those that touch this file, folder or pattern"),
     Argument(
         "--since",
         metavar="WHEN",
-        type=since,
-        help="only those that came to their state since then: 2h, 3d, 2026-01-31",
+        type=moment,
+        help="only those that came to their state since then: 2h, yesterday, 2026-01-31",
     ),
     Argument("--by", choices=tuple(SORTS), help="in the order of this"),
 )
@@ -87,9 +68,10 @@ def explain_nothing(args: Namespace, found: Rows | Status) -> None:
     near = [
         f"`--{key} {name}`"
         for key, names in (("agent", found.agents), ("path", found.paths))
-        if vars(args)[key] and (name := nearest(vars(args)[key], names)) and name != vars(args)[key]
+        if (given_name := vars(args)[key]) and given_name not in names
+        for name in alike(given_name, names)
     ]
-    cure = f"; did you mean {' '.join(near)}?" if near else ""
+    cure = f"; did you mean {' or '.join(near)}?" if near else ""
     print(visible(f"patchq: nothing matches {words}{cure}"), file=sys.stderr)
 
 
@@ -103,8 +85,8 @@ def age(*moments: Moment | float | None) -> str:
     if began is None:
         return "-"
     passed = max(0, int(time.time() - began))
-    unit = next((name for name in reversed(_UNITS) if passed >= 2 * _UNITS[name]), "s")
-    return f"{passed // _UNITS[unit]}{unit}"
+    unit = next((name for name in reversed(UNITS) if passed >= 2 * UNITS[name]), "s")
+    return f"{passed // UNITS[unit]}{unit}"
 
 
 def size_of(row: ChangeRow) -> str:

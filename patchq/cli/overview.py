@@ -1,39 +1,50 @@
-"""`patchq` alone: the commands in their groups, and what to do next here."""
+"""`patchq` alone: the state of the queue, the commands of every day, and the next one."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
 from patchq.cli import opening, output, parsing
-from patchq.cli.verbs import VERBS
+from patchq.cli.verbs import GROUPS, VERBS
 from patchq.gate.errors import Fault
 from patchq.gate.git import records
 from patchq.gate.pipeline import history
 from patchq.gate.queue.lock import lock_owner
 
+_EVERY_DAY = "every day"
+_SHOWN = {"show": "show ID", "accept": "accept ID", "send-back": "send-back ID -m TEXT"}
+
 
 def run(args: Namespace) -> int:
-    next = _next(args)
+    state, next = _now(args)
     groups = {group: {name: VERBS[name] for name in names} for group, names in parsing.listed()}
-    head = "patchq, the gate between LLM agents and git branches\n"
-    tail = f"next: {next}\n`patchq COMMAND --help` tells what a command takes."
-    return output.emit(args, {"commands": groups, "next": next}, head, parsing.table(), tail)
+    rows = (f"  {_SHOWN.get(name, name):<21} {VERBS[name]}" for name in GROUPS[_EVERY_DAY])
+    lines = (state, "", *rows, "", f"next: {next}", "`patchq --help` lists all commands")
+    return output.emit(args, {"commands": groups, "state": state, "next": next}, *lines)
 
 
-def _next(args: Namespace) -> str:
-    """What to do next in the repository that the command is called in."""
+def _now(args: Namespace) -> tuple[str, str]:
+    """Return the state of the queue of this repository in one line, and what to do next."""
     try:
         context = opening.gate(args).context()
-        if not context.queue_root.is_dir():
-            return "`patchq init` makes the queue of this repository"
         works, waits = lock_owner(context.queue_root) is not None, context.queue.depth()
         proposed = len(history.ids(context.repo, records.WAITING))
     except Fault as fault:
-        return "; ".join(filter(None, (fault.message, fault.hint)))
+        return fault.message, fault.hint or "see `patchq doctor`"
+    if not context.queue_root.is_dir():
+        return "no queue in this repository", "`patchq setup` makes one, for agents and for you"
+    state = "; ".join(
+        (
+            f"{context.target or 'no target'}, {context.config.mode} mode",
+            "watching" if works else "no daemon",
+            f"{waits} in the inbox" if waits else "inbox empty",
+            f"{proposed} for review",
+        )
+    )
     if waits and not works:
-        return f"{waits} in the inbox and nobody at work: `patchq watch`, or `patchq run` once"
+        return state, "`patchq watch` works off the inbox, `patchq run` once"
     if proposed:
-        return f"{proposed} for review: `patchq status`, then `patchq show ID`, `patchq accept ID`"
+        return state, "`patchq status`, then `patchq show ID`"
     if not works:
-        return "`patchq watch` serves the queue, and `patchq submit FILE` feeds it"
-    return "`patchq submit FILE` feeds the queue"
+        return state, "`patchq watch` serves the queue, and `patchq submit FILE` feeds it"
+    return state, "`patchq submit FILE` feeds the queue"

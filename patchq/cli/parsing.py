@@ -18,26 +18,58 @@ from typing import Never
 from patchq import __version__
 from patchq.cli import arguments
 from patchq.cli.verbs import GROUPS, VERBS
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.gate.errors import UsageError
 
+_COMMON = ("--json", "--quiet", "--verbose", "--config")
 _ALONE = ("--json", "-q", "--quiet", "-v", "--verbose")
 _TAKING = ("-C", "--config")
 _EPILOG = "`-C DIR`, `--config FILE`, `--json`, `-q` and `-v` are taken as well: patchq --help"
 
 
+_MISSING = {
+    "ID": ("name a change", "`patchq status` lists them"),
+    "FILE": ("name a file", None),
+    "SHELL": ("name a shell", None),
+    "--task": ("describe the task", None),
+}
+"""What to do about a missing argument, and where to look for it."""
+
+
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with what was meant, or how the command is called."""
+    """Parser that tells in one sentence what is wrong, and what to do."""
 
     def error(self, message: str) -> Never:
-        near = None
         if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            near = nearest(choice[1], choice[2].replace("'", "").split(", "))
-        elif unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
-            names = [name for name in self._option_string_actions if name.startswith("--")]
-            near = nearest(unknown[1], {*names, *_ALONE, *_TAKING} - {"-q", "-v", "-C"})
-        usage = " ".join(self.format_usage().split())
-        raise UsageError(message, f"did you mean `{near}`?" if near else usage)
+            names = choice[2].replace("'", "").split(", ")
+            at = re.match(r"argument ([^:/]*)", message)
+            what = f" for {at[1]}" if at and at[1] != "WHAT" else ""
+            cure = suggestion(choice[1], names, f"one of {', '.join(names)}")
+            raise UsageError(f"{choice[1]!r} is unknown{what}", cure)
+        if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            flags = {name for name in self._option_string_actions if name.startswith("--")}
+            cure = suggestion(unknown[1], sorted({*flags, *_COMMON}), self._help())
+            raise UsageError(f"there is no option {unknown[1]}", cure)
+        if missing := re.match("the following arguments are required: (.*)", message):
+            raise UsageError(*self._example(missing[1].split(", ")))
+        raise UsageError(message, self._help())
+
+    def _help(self) -> str:
+        return f"see `{self.prog} -h`"
+
+    def _example(self, missing: Sequence[str]) -> tuple[str, str]:
+        """Return what is missing, by an example, and where to look."""
+        below = next((one.choices for one in self._actions if isinstance(one.choices, dict)), None)
+        if below:
+            return (
+                f"name one of {', '.join(below)}: `{self.prog} {next(iter(below))}`",
+                self._help(),
+            )
+        what, cure = _MISSING.get(missing[0], (f"expected {missing[0]}", None))
+        files = [str(one.metavar) for one in self._actions if one.nargs == "+"]
+        words = dict.fromkeys((*files, *missing))
+        example = " ".join(f"{one} TEXT" if one.startswith("--") else one for one in words)
+        return f"{what}: `{self.prog} {example}`", cure or self._help()
 
 
 def sort(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -67,8 +99,7 @@ def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
         ours = [verb, *ours]
     args = parser.parse_args(ours)
     if verb not in VERBS and rest:
-        near = nearest(verb, VERBS)
-        cure = f"did you mean `patchq {near}`?" if near else "`patchq` alone lists the commands"
+        cure = suggestion(verb, VERBS, "`patchq --help` lists them")
         raise UsageError(f"there is no command {verb!r}", cure)
     module = _module(verb)
     own = Parser(f"patchq {verb}", description=VERBS.get(verb), epilog=_EPILOG)
@@ -116,7 +147,7 @@ def _common() -> argparse.ArgumentParser:
     parser = Parser(
         "patchq",
         usage="patchq [-C DIR] [--config FILE] [--json] [-q | -v] COMMAND …",
-        description="The gate between LLM agents and git branches.",
+        description="Changes by LLM agents, as commits that people review.",
         epilog=f"{table()}\nThe options stand before the command or behind it.\n"
         "`patchq COMMAND --help` tells what a command takes.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

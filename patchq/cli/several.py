@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from patchq.cli import listing
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.errors import Fault, UsageError
@@ -38,7 +38,7 @@ def chosen(
     if args.all_from is None:
         if not args.ids:
             raise UsageError(
-                "expected the id of a batch", "name one or several, or --all-from AGENT"
+                f"name a change: `patchq {args.verb} ID`", "or several, or --all-from AGENT"
             )
         ids = list(dict.fromkeys(args.ids))
         for id in ids if len(ids) > 1 else ():
@@ -46,26 +46,24 @@ def chosen(
                 raise history.unknown(context, id)
         return ids
     if args.ids:
-        raise UsageError("--all-from names the batches already", "leave the ids out, or --all-from")
-    if not args.yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
-        )
+        raise UsageError("--all-from names the changes already", "leave the ids out, or --all-from")
     everyone = sorted(
         eligible(context), key=lambda report: seconds(report.received, report.decided)
     )
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:
         _say_who_there_is(args, {report.agent for report in everyone} - {None})
+    elif not args.yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
+        )
     return [report.id for report in found] if not found or _agreed(args, found) else []
 
 
 def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
     names = sorted(filter(None, agents))
-    if near := nearest(args.all_from, names):
-        raise UsageError(
-            f"there is nothing of {args.all_from!r} to {args.verb}", f"did you mean `{near}`?"
-        )
+    if near := suggestion(args.all_from, names):
+        raise UsageError(f"there is nothing of {args.all_from!r} to {args.verb}", near)
     print(visible(f"patchq: nothing of {args.all_from} to {args.verb}"), file=sys.stderr)
 
 

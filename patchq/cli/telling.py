@@ -20,4 +20,5 @@ def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:
     between = "; " if isinstance(fault, UsageError) and "\n" not in fault.message else "\n  "
     text = between.join(filter(None, (fault.message, fault.hint)))
     about = f"{id}: " if id else ""
-    print(visible(f"patchq: {about}{fault.code}: {text}", keep="\n"), file=sys.stderr)
+    code = "" if fault.code == UsageError.code else f"{fault.code}: "
+    print(visible(f"patchq: {about}{code}{text}", keep="\n"), file=sys.stderr)

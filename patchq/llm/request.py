@@ -35,7 +35,7 @@ from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.front_matter import Split
 from patchq.core.formats.envelope.header import read_header
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.core.text import yamlio
 from patchq.core.text.quote import clip, visible
@@ -121,11 +121,10 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
         return Problem(
             "frontmatter.duplicate_key", f"`{name}` stands twice", "keep one of them", line=line
         )
-    near = nearest(name, KEYS)
     return Problem(
         "frontmatter.unknown_key",
         f"a request has no key {yamlio.describe(flaw.key)}",
-        f"did you mean `{near}`?" if near else f"the keys are {', '.join(KEYS)}",
+        suggestion(name, KEYS, f"the keys are {', '.join(KEYS)}"),
         line=line,
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from patchq.core.model.names import batch_id, nearest
+from patchq.core.model.names import batch_id, suggestion
 from patchq.core.text.quote import clip
 from patchq.gate.errors import UsageError
 
@@ -95,7 +95,7 @@ def _flaw(flaw: Mapping[str, Any], names: Iterable[str]) -> str:
     place = clip(".".join(map(str, flaw["loc"])), 100)
     if flaw["type"] == "extra_forbidden":
         known = names if len(flaw["loc"]) == 1 else EditArguments.model_fields
-        meant = nearest(str(flaw["loc"][-1])[:100], known)
-        return f"there is no argument `{place}`" + (f"; did you mean `{meant}`?" if meant else "")
+        meant = suggestion(str(flaw["loc"][-1])[:100], known)
+        return "; ".join(filter(None, (f"there is no argument `{place}`", meant)))
     message = flaw["msg"].removeprefix("Value error, ")
     return f"`{place}`: {message}" if place else str(message)

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 from patchq import __version__
 from patchq.cli import opening
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.report.sender import Sender
@@ -137,8 +137,8 @@ class Server(MCPServer):
         tool = self._tool_manager.get_tool(name)
         if tool is None:
             names = [one.name for one in self._tool_manager.list_tools()]
-            meant = nearest(name, names) or ", ".join(names)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r}; see {meant}")
+            meant = suggestion(name, names, f"there are {', '.join(names)}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r}; {meant}")
         structured = "problems" in (tool.output_schema or {}).get("properties", {})
         try:
             return await super().call_tool(name, arguments, context)

@@ -137,19 +137,19 @@ def test_an_empty_directory_of_the_command_is_where_it_is(repo: Path) -> None:
     assert "main, review mode" in patchq("-C", "", "status", cwd=repo).out
     done = patchq("-C", "a.txt", "status", cwd=repo, code=2)
     assert done.err == (
-        "patchq: usage: cannot change to a.txt: Not a directory; name a directory behind -C\n"
+        "patchq: cannot change to a.txt: Not a directory; name a directory behind -C\n"
     )
 
 
 @pytest.mark.parametrize("verb", ["status", "show", "accept", "discard"])
 def test_unknown_batch_is_named(repo: Path, verb: str) -> None:
     done = patchq(verb, "nobody", cwd=repo, code=2)
-    assert done.err == "patchq: usage: there is no batch nobody; see `patchq log`\n"
+    assert done.err == "patchq: there is no change nobody; `patchq log` lists them\n"
 
 
 def test_a_complaint_says_nothing_to_the_terminal(repo: Path) -> None:
     done = patchq("status", "a\x1b[31mb", cwd=repo, code=2)
-    assert done.err.startswith("patchq: usage: there is no batch a\\x1b[31mb; ")
+    assert done.err.startswith("patchq: there is no change a\\x1b[31mb; ")
 
 
 TAKEN = {
@@ -167,7 +167,7 @@ def test_the_queue_needs_a_directory_of_its_own(repo: Path, place: str) -> None:
     before = everything(repo), sorted(repo.rglob("*"))
     for words in (("config", "check"), ("init",), ("status",), ("run",)):
         assert patchq(*words, cwd=repo, code=2).err.startswith(
-            "patchq: usage: patchq.yaml:2:3 queue.path: expected a directory of its own, "
+            "patchq: patchq.yaml:2:3 queue.path: expected a directory of its own, "
             f"got `{place}`, {TAKEN[place]}; "
         )
     assert (everything(repo), sorted(repo.rglob("*"))) == before

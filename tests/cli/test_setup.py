@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_refused_before_anything_is_written(
     (repo / path).write_bytes(text if isinstance(text, bytes) else text.encode())
     before = contents(repo)
     err = patchq("setup", "--yes", "claude", "codex", cwd=repo, code=2).err
-    assert err.startswith(f"patchq: usage: {place}")
+    assert err.startswith(f"patchq: {place}")
     assert contents(repo) == before
 
 

@@ -57,8 +57,7 @@ def test_several_are_decided_and_each_is_told(repo: Path) -> None:
         ["discarded", "a2"], ["discarded", "b2"],
     ]  # fmt: skip
     assert done.err == (
-        "patchq: a1: usage: batch a1 does not wait for review: it is accepted; "
-        "see `patchq show a1`\n"
+        "patchq: a1: batch a1 does not wait for review: it is accepted; see `patchq show a1`\n"
     )
 
 
@@ -82,9 +81,9 @@ def test_it_stops_at_the_first_failure_if_told(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("accept", "expected the id of a batch; name one or several, or --all-from AGENT"),
-        ("accept a1 b11", "there is no batch b11; did you mean `b1`?"),
-        ("discard a1 --all-from ada --yes", "--all-from names the batches already"),
+        ("accept", "name a change: `patchq accept ID`; or several, or --all-from AGENT"),
+        ("accept a1 b11", "there is no change b11; did you mean `b1`?"),
+        ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "`discard --all-from` asks first, and there is no terminal"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
         ("accept a1 a2 --only 1", "--only names edits of one batch"),

@@ -71,7 +71,7 @@ def test_a_state_that_cannot_come_any_more_is_not_waited_for(repo: Path, end: st
 def test_what_is_no_batch_is_not_waited_for(repo: Path) -> None:
     for id in ("nobody", "..", "", "a\nb", "../x", "x" * 300, "\udcff"):
         done = patchq("wait", id, cwd=repo, code=2)
-        assert done.err.startswith("patchq: usage: there is no batch ")
+        assert done.err.startswith("patchq: there is no change ")
         assert done.err.endswith("; see `patchq log`\n")
         assert done.err.count("\n") == 1
         assert len(done.err) < 300

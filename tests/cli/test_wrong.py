@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patchq.cli import arguments, listing
+from patchq.cli import arguments
 from patchq.cli.verbs import GROUPS, VERBS
 from tests.helpers.command import Done, block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file
@@ -61,6 +62,7 @@ OWN = {
     "anchors": "a.txt --line 0",
     "formats": "search_replce",
     "instructions": "claude",
+    "service": "instal",
     "review": "--port 65536",
     "train": "--log",
     "hooks": "instal",
@@ -68,26 +70,58 @@ OWN = {
     "completion": "bsh",
     "cluster": "statis",
     "worker": "--lane",
-    "service": "instal",
 }
 """Each verb with a mistake of its own."""
 
 TOO_MUCH = {"prompt": "--reach much", "ask": "--reach much"}
 """For verbs that take any number of files."""
 
-MEANT = {
+SLIPS = {
+    "statsu": "did you mean `status` or `stats`?",
+    "stauts": "did you mean `status` or `stats`?",
+    "sbumit x": "did you mean `submit`?",
+    "submitt x": "did you mean `submit`?",
+    "shwo good": "did you mean `show`?",
+    "xyzzyqw": "`patchq --help` lists them",
+    "help nothing": "`patchq --help` lists them",
+    "--nonsense": "see `patchq -h`",
+    "--confg x status": "did you mean `--config`?",
     "status --jsn": "did you mean `--json`?",
-    "statis": "did you mean `patchq stats`?",
-    "submitt x": "did you mean `patchq submit`?",
+    "status --state prposed": "did you mean `proposed`?",
+    "status --by hour": "one of age, size, agent, risk",
+    "log --since yesterdya": "got 'yesterdya'",
+    "log --since 3dd": "such as 2h, yesterday, 2 days ago or 2026-01-31",
+    "log --since tomorrow": "got 'tomorrow'",
+    "log -n 0": "expected a whole number from 1",
+    "show": "name a change: `patchq show ID`; `patchq status` lists them",
+    "wait": "name a change: `patchq wait ID`; `patchq status` lists them",
+    "accept": "name a change: `patchq accept ID`; or several, or --all-from AGENT",
+    "discard": "name a change: `patchq discard ID`; or several, or --all-from AGENT",
     "show goood": "did you mean `good`?",
-    "accept patchq/good": "did you mean `good`?",
-    "setup cluade": "did you mean `claude`?",
+    "show godo": "did you mean `good`?",
+    "accept goood": "did you mean `good`?",
+    "discard patchq/goood": "did you mean `good`?",
+    "retry nobody": "`patchq log` lists them",
+    "accept --all-from codx": "did you mean `codex`?",
+    "accept good --without 7": "its edits: 1",
+    "wait good --for landed": "one of applied, proposed",
+    "check": "name a file: `patchq check FILE`",
+    "apply": "name a file: `patchq apply FILE`",
+    "submit": "name a file, - for standard input, or --branch",
+    "submit nowhere.md": "name a file, or - for standard input",
+    "submit --branch nothing": "see `git branch`",
+    "hooks": "name one of list, install, uninstall",
+    "hooks instal": "did you mean `install`?",
+    "config": "name one of check, sample, schema: `patchq config check`",
     "config chek": "did you mean `check`?",
-    "fsck --repiar": "did you mean `--repair`?",
+    "completion": "name a shell: `patchq completion SHELL`",
+    "completion bsh": "did you mean `bash` or `zsh`?",
     "formats search_replce": "did you mean `search_replace`?",
-    "accept": "name one or several, or --all-from AGENT",
-    "xyzzyqw": "`patchq` alone lists the commands",
+    "setup cluade": "did you mean `claude`?",
+    "prompt a.txt": "describe the task: `patchq prompt FILE --task TEXT`",
+    "fsck --repiar": "did you mean `--repair`?",
 }
+"""Mistakes, each with the cure that its answer names."""
 
 
 @pytest.fixture
@@ -96,7 +130,7 @@ def repo(tmp_path: Path) -> Path:
     repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\n"})
     patchq("init", cwd=repo)
     (repo / ".patchq.yaml").rename(operators_file(repo))
-    drop(repo / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
+    drop(repo / ".patchq", {"good.md": "---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n")})
     patchq("run", cwd=repo)
     (repo / "good.md").write_text(block("a.txt", "one\n", "1\n"))
     (repo / "broken.yaml").write_text("modus: auto\n")
@@ -132,7 +166,7 @@ def test_one_line_and_nothing_written(repo: Path) -> None:
         told = one_line(patchq(*words, cwd=repo, code=2))
         error = json.loads(patchq("--json", *words, cwd=repo, code=2).err)["error"]
         assert set(error) == {"code", "message", "hint"}
-        assert told == f"patchq: usage: {error['message']}; {error['hint']}"
+        assert told == f"patchq: {error['message']}; {error['hint']}"
         assert state(repo) == before, words
 
 
@@ -141,7 +175,7 @@ NOT_TAKEN: dict[Any, str] = {
     arguments.port: "65536",
     arguments.seconds: "0",
     arguments.words: " ",
-    listing.since: "tomorrow",
+    arguments.moment: "tomorrow",
 }
 """A value that a type of argument does not take, if that is not `nonsense`."""
 ANY = {None, Path, arguments.edit_ids}
@@ -172,9 +206,19 @@ def one_line(done: Done) -> str:
     return line
 
 
-def test_what_was_meant_is_said(repo: Path) -> None:
-    for words, meant in MEANT.items():
-        assert one_line(patchq(*words.split(), cwd=repo, code=2)).endswith(f"; {meant}")
+def test_a_slip_is_answered_by_its_cure_in_one_sentence(repo: Path) -> None:
+    told = {words: one_line(patchq(*words.split(), cwd=repo, code=2)) for words in SLIPS}
+    assert {words: told[words] for words, cure in SLIPS.items() if cure not in told[words]} == {}
+    assert not [words for words in SLIPS if "usage:" in told[words]]
+
+
+PASTS = ("2h", "3d", "yesterday", "2 days ago", "2026-01-31", "last friday", "2026-01-31 12:00")
+
+
+def test_dates_are_those_of_git(repo: Path) -> None:
+    """The proposal came a moment ago, so each of them lists it."""
+    for when in PASTS:
+        assert "good" in patchq("log", "--since", when, cwd=repo).out, when
 
 
 def test_an_empty_response_is_not_taken(repo: Path) -> None:
@@ -210,18 +254,22 @@ def test_flags_stand_before_the_verb_or_behind(repo: Path) -> None:
 
 def test_behind_two_dashes_all_are_words(repo: Path) -> None:
     told = one_line(patchq("submit", "--", "--json", cwd=repo, code=2))
-    assert told.startswith("patchq: usage: cannot read --json")
+    assert told.startswith("patchq: cannot read --json")
 
 
-def test_alone_it_lists_the_verbs_and_what_to_do_next(repo: Path, tmp_path: Path) -> None:
-    said = patchq(cwd=repo).out
-    assert all(f"\n    {verb} " in said for verb in VERBS)
-    assert "next: 1 for review: `patchq status`, then" in said
-    answer = patchq("--json", cwd=repo).json()
-    assert {verb for group in answer["commands"].values() for verb in group} == set(VERBS)
+def test_alone_it_is_short_and_help_lists_every_verb(repo: Path, tmp_path: Path) -> None:
+    told = patchq(cwd=repo).out
+    assert len(told.splitlines()) <= 14
+    assert told.startswith("main, review mode; no daemon; inbox empty; 1 for review\n")
+    assert "next: `patchq status`, then `patchq show ID`" in told
+    every_day = ("watch", "status", "show", "accept", "send-back", "review")
+    assert all(f"\n  {verb} " in told for verb in every_day)
+    listed = re.findall(r"^    ([a-z-]+) ", patchq("--help", cwd=repo).out, re.M)
+    assert tuple(listed[:6]) == every_day
+    assert {*listed} == {*VERBS}
     assert "git init" in patchq("--json", cwd=tmp_path).json()["next"]
     new = make_repo(tmp_path / "new", {"a": "a\n"})
-    assert "`patchq init`" in patchq("--json", cwd=new).json()["next"]
+    assert "`patchq setup`" in patchq("--json", cwd=new).json()["next"]
     assert not (new / ".patchq").exists()
 
 

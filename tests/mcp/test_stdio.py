@@ -64,7 +64,7 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         assert "no verdict yet" in said(held)
         nobody = await client.call_tool("wait", {"id": "nobody", "wait_seconds": 20})
         assert nobody.is_error
-        assert "there is no batch nobody" in said(nobody)
+        assert "there is no change nobody" in said(nobody)
         given = {key: held.structured_content[key] for key in ("id", "token")}
         assert not (await client.call_tool("withdraw", given)).is_error
 

@@ -221,7 +221,7 @@ def test_several_are_sent_back_with_the_same_words(person: Person, repo: Path) -
         answer = person.send("/send-back", fields)
         assert (answer.code, 'role="alert"' in answer.text) == (409, True)
     assert "say &lt;why&gt;" in answer.text
-    assert "there is no batch nobody" in answer.text
+    assert "there is no change nobody" in answer.text
     done = person.send("/send-back", [*(("chosen", one) for one in chosen), ("all", "shorter")])
     assert (done.code, done.headers["location"]) == (303, "/")
     said = [

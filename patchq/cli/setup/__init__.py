@@ -19,7 +19,7 @@ from patchq.cli.setup import changes
 from patchq.cli.setup.changes import FileEdit
 from patchq.cli.setup.clients import CLIENTS, INSTRUCTIONS, NAME, SKILL, ServerFile
 from patchq.cli.setup.handshake import answer_of, failure
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
@@ -78,8 +78,7 @@ def _chosen(args: Namespace, root: Path) -> list[str]:
     """Return the clients that are named, or those that are used here."""
     for name in args.clients:
         if name not in CLIENTS:
-            near = nearest(name, CLIENTS)
-            hint = f"did you mean `{near}`?" if near else "one of " + ", ".join(CLIENTS)
+            hint = suggestion(name, CLIENTS, "one of " + ", ".join(CLIENTS))
             raise UsageError(f"there is no client {name!r}", hint)
     used = (name for name in CLIENTS if args.remove or _trace(name, root))
     return list(dict.fromkeys(args.clients or used))

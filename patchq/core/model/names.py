@@ -102,6 +102,21 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def alike(word: str, names: Iterable[str]) -> list[str]:
+    """Return the names nearest to a mistyped one, a swap of neighbours being one step."""
+    from rapidfuzz.distance import OSA  # takes long to load, and suggestions are rare
+
+    steps = {name: OSA.distance(word.lower(), name.lower()) for name in names}
+    least = min(steps.values(), default=0)
+    return [name for name in steps if steps[name] == least <= max(1, 0.4 * len(word))]
+
+
+def suggestion(word: str, names: Iterable[str], otherwise: str = "") -> str:
+    """Return the question whether a name near to the word is meant, else `otherwise`."""
+    near = " or ".join(f"`{name}`" for name in alike(word, names))
+    return f"did you mean {near}?" if near else otherwise
+
+
 def batch_id(text: str) -> str:
     """A batch id from any text: part of a ref, of a file name and of a report's name.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import fields
 
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.text import yamlio
 from patchq.core.text.yamlio import Node, Scalar
 from patchq.gate.config.schema import Config, Section
@@ -145,8 +145,8 @@ def _wrong(node: Node, at: str, expected: str) -> Flaw:
 
 
 def _unknown(key: str, known: list[str]) -> str:
-    if near := nearest(key, known):
-        return f"expected a known key, got an unknown one; did you mean `{near}`?"
+    if near := suggestion(key, known):
+        return f"expected a known key, got an unknown one; {near}"
     return f"expected one of {', '.join(known)}, got an unknown key"
 
 

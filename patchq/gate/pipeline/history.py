@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.model.values import Base, Collision, FileChange, State
 from patchq.core.text import unified
 from patchq.core.text.quote import clip, visible
@@ -98,9 +98,9 @@ def ids(repo: Repository, *prefixes: str) -> set[str]:
 
 def unknown(context: RepoContext, id: str) -> UsageError:
     """Return the error for an id that neither the queue nor git knows."""
-    near = nearest(id.removeprefix(records.branch("")), context.queue.ids())
-    cure = f"did you mean `{near}`?" if near else "see `patchq log`"
-    return UsageError(f"there is no batch {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)
+    name = id.removeprefix(records.branch(""))
+    cure = suggestion(name, context.queue.ids(), "`patchq log` lists them")
+    return UsageError(f"there is no change {clip(visible(id), _LONGEST_UNKNOWN_ID)}", cure)
 
 
 def find(context: RepoContext, ids: Collection[str]) -> list[Trace]:

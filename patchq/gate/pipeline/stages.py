@@ -19,7 +19,7 @@ from patchq.core.formats import account
 from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.formats.marks.paths import BasePaths
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.model.ops import Anchored, halves
 from patchq.core.model.values import (
     Base,
@@ -142,11 +142,10 @@ def not_a_target(target: str, allowed: Sequence[str]) -> Problem | None:
     """Return the problem with a branch that is none of the `allowed` names and patterns."""
     if any(target == name or fnmatchcase(target, name) for name in allowed):
         return None
-    likely = nearest(target, allowed)
     return Problem(
         "frontmatter.target",
         f"the branch {target!r} is not one that responses may name; allowed: " + ", ".join(allowed),
-        f"did you mean {likely}?" if likely else "leave `target` out",
+        suggestion(target, allowed, "leave `target` out"),
     )
 
 

@@ -189,7 +189,7 @@ def test_what_was_refused_is_tried_again(gate: Callable[..., Cluster]) -> None:
     patchq("retry", "there", "--without", "1", cwd=at.repo)
     assert there(at, "c.txt", "release/1") == "one\n2\nthree\n"
     assert "has landed" in patchq("retry", "x-3", cwd=at.repo, code=2).err
-    assert "there is no batch" in patchq("retry", "nobody", cwd=at.repo, code=2).err
+    assert "there is no change" in patchq("retry", "nobody", cwd=at.repo, code=2).err
     assert [*(at.queue / "active").iterdir()] == []
     assert patchq("fsck", cwd=at.repo).code == 0
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from patchq.core.formats.envelope.front_matter import HINT_PROSE, KEYS, MAX_BYTES, Split
-from patchq.core.model.names import nearest
+from patchq.core.model.names import suggestion
 from patchq.core.model.values import Header, Problem
 from patchq.core.text import yamlio
 from patchq.core.text.yamlio import Misfit
@@ -144,8 +144,8 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
 
 
 def _unknown(key: yamlio.Scalar) -> Problem:
-    likely = nearest(key.text, KEYS)
-    hint = f"Did you mean `{likely}`?" if likely else _HINT_KEYS
+    hint = suggestion(key.text, KEYS, _HINT_KEYS)
+    hint = hint[:1].upper() + hint[1:]
     message = f"The front matter has no key {yamlio.describe(key)}."
     return Problem("frontmatter.unknown_key", message, f"{hint} {HINT_PROSE}", line=key.line)
 
