@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from patchq.cli import opening
 from patchq.gate.errors import UsageError
+from patchq.gate.intake import commits
+from patchq.gate.intake.commits import Range
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.message import subject
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.report.sender import Sender, from_environment
-from patchq.gate.review import handed_in, ranges
-from patchq.gate.review.ranges import Range
 
 
 class HandedIn(Struct, frozen=True):
@@ -44,7 +44,7 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
             "leave --message out, and name a --branch or --range",
         )
     before = list[str]()
-    for number, one in enumerate(ranges.each(session.repo, whole), 1):
+    for number, one in enumerate(commits.each(session.repo, whole), 1):
         id = free(f"{name}-{number}")
         yield HandedIn(_response(args, session, one, {"id": id, "depends_on": before}), id)
         before = [id]
@@ -55,16 +55,16 @@ def _named(args: Namespace, session: Session) -> tuple[Range, str]:
     repo = session.repo
     target = args.target or session.target
     if args.branch is not None:
-        return ranges.of_branch(session, args.branch, target), batch_id(args.branch)
+        return commits.of_branch(session, args.branch, target), batch_id(args.branch)
     if args.range is not None:
-        found = ranges.of_range(repo, args.range)
+        found = commits.of_range(repo, args.range)
         return found, batch_id(subject(repo.message(found.result)) or found.result[:12])
     place = Path(args.directory, args.worktree)
-    return ranges.of_worktree(session, place, target), batch_id(place.resolve().name)
+    return commits.of_worktree(session, place, target), batch_id(place.resolve().name)
 
 
 def _response(args: Namespace, session: Session, change: Range, more: dict[str, object]) -> bytes:
     by = Sender(args.agent, args.model).or_else(from_environment())
     keys = ("id", "target", "message", "retries")
     said = {**{key: getattr(args, key) for key in keys}, **by.keys(), **more}
-    return handed_in.of_range(session.repo, session.rules, change, said)
+    return commits.as_response(session.repo, session.rules, change, said)

@@ -21,8 +21,8 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 from patchq.gate.hooks import builtin, install
 from patchq.gate.hooks.install import HookFile
+from patchq.gate.intake import git_hooks
 from patchq.gate.land import reports
-from patchq.gate.review import doors
 
 RECORD = "patchq-hooks.json"
 _MOST_TOLD = 20
@@ -222,14 +222,14 @@ def _put(path: Path, data: bytes) -> None:
 def _check(args: Namespace, location: Location) -> int:
     if args.message:
         data, _ = arguments.read_response(str(args.message))
-        found = doors.judge_message(data.decode("utf-8", "replace"))
+        found = git_hooks.judge_message(data.decode("utf-8", "replace"))
     else:
         session = opening.gate(args).session(targeted=False, writes=False)
         if args.push:
             branch, old, new = args.push
-            found = doors.judge_push(session, branch, old, new, args.remote)
+            found = git_hooks.judge_push(session, branch, old, new, args.remote)
         else:
-            found = doors.judge_staged(session)
+            found = git_hooks.judge_staged(session)
     lines = [line for refusal in found[:_MOST_TOLD] for line in refusal.lines()]
     if len(found) > _MOST_TOLD:
         lines.append(f"and {len(found) - _MOST_TOLD} more")

@@ -26,6 +26,9 @@ from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.api.location import Location
 from patchq.gate.errors import Fault, UsageError
+from patchq.gate.intake import commits
+from patchq.gate.intake import push as receiving
+from patchq.gate.intake.push import NAMESPACE, Command, Push, Said
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
@@ -33,8 +36,6 @@ from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.review import handed_in, proc_receive, ranges
-from patchq.gate.review.proc_receive import NAMESPACE, Command, Push, Said
 from patchq.gate.service.admission import PUSH_BYTES
 from patchq.gate.service.watcher import Watcher
 
@@ -72,7 +73,7 @@ class _Ended:
 def receive(args: Namespace, location: Location) -> int:
     """Talk to git; the exit code is 0 once it has its answer."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
-    push = proc_receive.hear(reader, writer, PUSH_BYTES)
+    push = receiving.hear(reader, writer, PUSH_BYTES)
     try:
         with _Ended() as ended:
             reason = _handed_in(args, location, push, ended)
@@ -80,14 +81,14 @@ def receive(args: Namespace, location: Location) -> int:
         words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
         reason = " ".join(visible(words).split())
         _tell([reason, *([f"  {fault.hint}"] if fault.hint else [])])
-    proc_receive.answer(writer, push, reason)
+    receiving.answer(writer, push, reason)
     return 0
 
 
 def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -> str | None:
     """Why the push fails, in one line, or None; raises `Fault` for what never reaches the queue."""
     command, target = _only(push)
-    said = proc_receive.said(push.options)
+    said = receiving.said(push.options)
     data, words = _response(args, command, target, said)
     shutil.rmtree(args.objects, ignore_errors=True)
     queue = opening.gate(args).queue(location.rules().config)
@@ -128,13 +129,13 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
     allowed = [session.target, *session.config.targets]
     if problem := stages.not_a_target(target, allowed):
         raise _refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
-    change = ranges.of_commit(session, command.new, target)
+    change = commits.of_commit(session, command.new, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
-    if problem := handed_in.outsized(session, change):
+    if problem := commits.outsized(session, change):
         raise _refusal(problem)
     keys = {**sender.from_environment().keys(), **said.keys, "target": target}
-    data = handed_in.of_range(session.repo, session.rules, change, keys)
+    data = commits.as_response(session.repo, session.rules, change, keys)
     if problem := check.oversize(session, data):
         raise _refusal(problem)
     return data, str(said.keys.get("message") or subject(session.repo.message(change.result)))

@@ -176,7 +176,7 @@ def _branches(context: RepoContext) -> list[dict[str, str | None]]:
     """Return the branches whose commits are taken when they move."""
     if not context.config.branches:
         return []
-    from patchq.gate.review import branches  # only who has any looks at them
+    from patchq.gate.intake import branches  # only who has any looks at them
 
     return list(branches.standing(context))
 

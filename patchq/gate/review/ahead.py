@@ -25,10 +25,10 @@ from patchq.gate.git import records
 from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
+from patchq.gate.intake import branches
 from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, overlaps, waiting
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines
-from patchq.gate.review import branches
 
 MOST = 100
 """Work trees and branches that are compared."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from patchq.core.model.names import batch_id
 from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import CannotFollow, UsageError
+from patchq.gate.intake import commits
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.mode import HAND_IN
@@ -26,7 +27,7 @@ from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import LANDED, WAITING, CommittedReport, Report, has_commit
-from patchq.gate.review import from_git, handed_in, restack
+from patchq.gate.review import from_git, restack
 from patchq.gate.review.decide import Decided, discard
 
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40})\b", re.MULTILINE)
@@ -135,7 +136,7 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
     title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
     message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
     keys = {"target": target, "base": commit, "message": message}
-    data = handed_in.response(gate.repo, gate.rules, commit, start, keys)
+    data = commits.diff_response(gate.repo, gate.rules, commit, start, keys)
     if isinstance(data, Problem):
         return replace(data, hint=f"take it back with git: git revert {commit[:12]}")
     return data

@@ -21,6 +21,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, Interrupted, Unreachable, UsageError
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.files import keep_heap_small
+from patchq.gate.intake.branch_intake import BranchIntake
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline.context import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
@@ -29,7 +30,6 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import STOP_NOW, activities, told
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import accept, restack
-from patchq.gate.review.heads import Heads
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
 from patchq.gate.service.trains import TrainChild
 from patchq.gate.service.upkeep import Upkeep
@@ -116,7 +116,7 @@ def serve(
     )
     _say_what_is_out_of_reach(session, doorbell.warning)
     upkeep.ready()
-    rounds, followers, heads, intake = Rounds(), _Followers(), Heads(), Intake()
+    rounds, followers, heads, intake = Rounds(), _Followers(), BranchIntake(), Intake()
     trains, recovered = TrainChild(train), False
     with ExitStack() as ends:
         for one in (doorbell, desk, trains):
@@ -315,7 +315,7 @@ def drain(
         )
         _look_at_remote(session)
         worker.start(session, tell)
-        Heads().look(session)
+        BranchIntake().look(session)
         restack.settle(session, rest=False)
         accept.resume(session)
         quiet_until = monotonic() + session.config.queue.settle_seconds + 1

@@ -1,4 +1,4 @@
-"""The branches that the configuration's `branches` names: each is handed in when it moves.
+"""Branches that the configuration names (`branches`): each is handed in when it moves.
 
 For agents that know nothing of patchq and commit.  A branch whose tip is new is looked at: while
 its work tree has changes that are not committed, is in the middle of a rebase, or its last response
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import deque
 from collections.abc import Mapping
 from hashlib import sha256
 from math import inf
@@ -22,85 +21,79 @@ from msgspec.structs import asdict, replace
 from patchq.gate.errors import DiskFault, Fault, RepositoryFault, UsageError
 from patchq.gate.git.checkout import busy
 from patchq.gate.git.repository import Repository
+from patchq.gate.intake import branches, commits
+from patchq.gate.intake.branches import Head
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import store
 from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
-from patchq.gate.review import branches, handed_in, ranges
-from patchq.gate.review.branches import Head
 
 _LOOK_SECONDS = 1.0
 _PIECE_SECONDS = 0.2
-"""How long branches are read before the inbox is looked at."""
+"""Time for branches before the inbox is looked at."""
 _MOST_TRIES = 100
 
 _LOG = logging.getLogger("patchq")
 
 
 class NotYet(Exception):
-    """A branch cannot be taken now: why, and until when."""
+    """Raised for a branch that cannot be taken now: why, and until when."""
 
     def __init__(self, why: str, until: str) -> None:
         super().__init__(why)
         self.why, self.until = why, until
 
 
-class Heads:
+class BranchIntake:
     """Hands in what moved.  For the thread that empties the inbox, and holds its lock."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Head] = {}
-        self._read = False
-        self._left: deque[str] = deque()
-        """The branches that are still to be looked at in this round."""
-        self._arrived: set[str] = set()
-        """Digests of the responses that the queue has taken in."""
+        self._known: dict[str, Head] | None = None
         self._trouble: str | None = None
         self._next = inf
 
     @property
     def pause(self) -> float:
-        """Seconds until `turn` wants to be called again."""
+        """Seconds until `turn` is due again."""
         return max(self._next - monotonic(), 0.0)
 
     def turn(self, session: Session) -> None:
-        """Look at the branches, if it is time; what takes long is gone on with at the next turn."""
+        """Look at the branches if it is time; what takes long goes on at the next turn."""
         began = monotonic()
         if not session.config.branches:
             self._next = inf
         elif self._next == inf or began >= self._next:
             over = self.look(session, _PIECE_SECONDS)
-            ended = monotonic()
-            spent = ended - began
-            self._next = ended + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
+            spent = monotonic() - began
+            self._next = began + spent + (max(_LOOK_SECONDS, 9 * spent) if over else spent)
 
     def look(self, session: Session, seconds: float = inf) -> bool:
         """Hand in the branches that moved; False if time was up before all were looked at."""
-        began = monotonic()
-        if not self._read:
-            self._known, self._read = branches.known(session.queue_root), True
+        until = monotonic() + seconds
+        if self._known is None:
+            self._known = branches.known(session.queue_root)
         try:
             tips = branches.matching(session)
         except RepositoryFault as fault:  # a ref that cannot be read is not the queue's end
-            self._say_trouble(session, fault)
+            self._note_trouble(session, fault)
             return True
-        self._say_trouble(session, None)
+        self._note_trouble(session, None)
         for name in self._known.keys() - tips.keys():
-            self._gone(session, name, tips)
-        self._left = self._left or deque(tips)
-        while self._left:
-            name = self._left.popleft()
-            head, tip = self._known.get(name, Head()), tips.get(name)
-            if tip and (head.tip != tip or not (head.why or self._has_come(session, head))):
-                session.pulse()
-                self._take(session, name, tip, head)
-            if self._left and monotonic() - began > seconds:
+            self._forget(session, name, tips)
+        heads = {name: self._known.get(name, Head()) for name in tips}
+        for name in sorted(tips, key=lambda name: heads[name].waits != ""):  # new ones first
+            head, tip = heads[name], tips[name]
+            if head.tip == tip and (head.why or self._has_come(session, head)):
+                continue
+            if monotonic() > until:
                 return False
+            session.pulse()
+            self._take(session, name, tip, head)
         return True
 
-    def _say_trouble(self, session: Session, fault: Fault | None) -> None:
+    def _note_trouble(self, session: Session, fault: Fault | None) -> None:
         message = fault.message if fault else ""
         if message != self._trouble:
             troubles, self._trouble = Troubles(session.queue_root), message
@@ -109,11 +102,14 @@ class Heads:
             else:
                 troubles.over("branches")
 
-    def _gone(self, session: Session, name: str, tips: Mapping[str, str]) -> None:
-        """A branch that was renamed goes by its new name; what else is gone is remembered while its
-        batch waits, so that one of this name that comes back takes its place."""
-        head = self._known[name]
-        new = (other for other, tip in tips.items() if tip == head.tip and other not in self._known)
+    def _forget(self, session: Session, name: str, tips: Mapping[str, str]) -> None:
+        """Forget a branch that is gone; one that was renamed goes on under its new name.
+
+        It is remembered while its batch waits: one of this name that comes back takes its place.
+        """
+        known = self._known or {}
+        head = known[name]
+        new = (other for other, tip in tips.items() if tip == head.tip and other not in known)
         if head.source and (renamed := next(new, None)):
             _LOG.info("the branch %s goes on as %s", name, renamed)
             self._note(session, renamed, head)
@@ -125,14 +121,8 @@ class Heads:
         self._note(session, name, None)
 
     def _has_come(self, session: Session, head: Head) -> bool:
-        """Whether the last response is in the inbox, or known to the queue: a crash, or a person,
-        may have kept it from there."""
-        if head.source in self._arrived:
-            return True
-        if session.queue.by_source(head.source):
-            self._arrived.add(head.source)
-            return True
-        return self._is_in_inbox(session, head)
+        """Return True if the queue has the last response: a crash, or a person, may keep it out."""
+        return bool(session.queue.by_source(head.source)) or self._is_in_inbox(session, head)
 
     def _is_in_inbox(self, session: Session, head: Head) -> bool:
         return bool(head.file) and (session.queue_root / "inbox" / head.file).exists()
@@ -161,17 +151,17 @@ class Heads:
         if repo.branch_tip(name) != tip:
             raise NotYet("it is being moved, or is at no commit", "it is at one")
         _check_ready(repo, name)
-        for other, taken in self._known.items():
+        for other, taken in (self._known or {}).items():
             if other != name and taken.tip == tip and taken.source and not taken.why:
                 raise UsageError(f"{other} was taken at this very commit", "commit to the branch")
-        change = ranges.since(repo, session.branches.tip(session.target) or "", tip)
+        change = commits.since(repo, session.branches.tip(session.target) or "", tip)
         if not change.commits:
             missing = f"it has no commit that {session.target} has not"
             raise UsageError(missing, "commit to the branch")
-        if problem := handed_in.outsized(session, change):
+        if problem := commits.outsized(session, change):
             raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
         retries = replaces(session, head)
-        data = handed_in.of_range(repo, session.rules, change, {"id": id, "retries": retries})
+        data = commits.as_response(repo, session.rules, change, {"id": id, "retries": retries})
         most = session.config.limits.response_bytes
         if len(data) > most:
             raise UsageError(
@@ -188,24 +178,25 @@ class Heads:
 
     def _note(self, session: Session, name: str, head: Head | None) -> None:
         """Know this of a branch, or nothing any more, from now on and after a crash."""
-        if self._known.get(name) == head:
+        known = self._known or {}
+        if known.get(name) == head:
             return
-        if head is None:
-            del self._known[name]
-        else:
-            self._known[name] = head
-        told = {name: asdict(head) for name, head in self._known.items()}
+        kept = {other: it for other, it in known.items() if other != name}
+        if head is not None:
+            kept[name] = head
+        self._known = kept
+        text = json.dumps({name: asdict(head) for name, head in kept.items()})
         with store.look(session.queue_root) as found:
             if found is not None:
-                found.remember(branches.HEADS, json.dumps(told))
+                found.remember(branches.HEADS, text)
                 found.flush()
 
 
 def _check_ready(repo: Repository, name: str) -> None:
-    """Raises `NotYet` while somebody is at work on the branch."""
+    """Raise `NotYet` while a work tree is busy with the branch."""
     if doing := busy(repo, name):
         raise NotYet(f"a work tree is {doing} it", "that is finished or aborted")
-    for checkout in ranges.uncommitted(repo, name):
+    for checkout in commits.uncommitted(repo, name):
         raise NotYet(
             f"the work tree {checkout.workdir} has changes that are not committed",
             "they are committed, stashed or ignored",
@@ -213,8 +204,10 @@ def _check_ready(repo: Repository, name: str) -> None:
 
 
 def replaces(session: Session, head: Head) -> str:
-    """The batch that the branch's next response takes the place of: the one of it that waits, if
-    one does, else the one that was refused last; empty if there is none."""
+    """Return the batch that the branch's next response supersedes, or an empty string.
+
+    That is its batch that waits, else the one that was refused last.
+    """
     report, refused = branches.last(session, head), ""
     if report is None and head.retries:  # the last response never arrived
         report = session.queue.load(head.retries)
