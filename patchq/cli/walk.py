@@ -121,10 +121,10 @@ class Walk(Struct, frozen=True, dict=True):
             print(visible(report.diff, keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept((report.id,), seen=seen)))
+        return self._told(self._decided(Accept((report.id,), seen={report.id: seen})))
 
     def land_stack(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept((report.id,), stack=True, seen=seen)))
+        return self._told(self._decided(Accept((report.id,), stack=True, seen={report.id: seen})))
 
     def land_some(self, report: Report, seen: str) -> bool:
         ids = ", ".join(edit.id for edit in report.edits)
@@ -137,7 +137,9 @@ class Walk(Struct, frozen=True, dict=True):
         print(visible(shown.report.diff, keep="\n\t").rstrip("\n"))
         if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
             return True
-        return self._told(self._decided(Accept((report.id,), tuple(sorted(only)), seen=seen)))
+        return self._told(
+            self._decided(Accept((report.id,), tuple(sorted(only)), seen={report.id: seen}))
+        )
 
     def ask_for_changes(self, report: Report, seen: str) -> bool:
         print(_HOW)

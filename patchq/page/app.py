@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -21,6 +23,9 @@ from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
 _HERE = Path(__file__).parent
+_DONE = {"accept": "Accepted", "accept-stack": "Accepted", "discard": "Discarded"} | {
+    "send-back": "Sent back"
+}
 View = Callable[[Gate, Mapping[str, str]], Shown]
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -38,9 +43,13 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
         fields = await _fields(request)
         return await run_in_threadpool(_decide, looking, deciding, request, fields)
 
-    async def send_back(request: Request) -> Response:
-        fields = await _fields(request)
-        return await run_in_threadpool(_send_back, looking, deciding, request, fields)
+    async def several(request: Request) -> Response:
+        if request.method == "POST":
+            fields = await _fields(request)
+            return await run_in_threadpool(_several, looking, deciding, request, fields)
+        asked = request.query_params.multi_items()
+        view = partial(_confirmed, asked)
+        return await run_in_threadpool(_look, looking, view, request)
 
     async def changes(request: Request) -> Response:
         return news.stream(request.query_params.get("since", ""))
@@ -53,8 +62,9 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             Route("/conflicts", page(conflicts.view)),
             Route("/help", page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
-            Route("/send-back", send_back, methods=["POST"]),
+            Route("/several", several, methods=["GET", "POST"]),
             Route("/batch/{id}", page(batch.view)),
+            Route("/batch/{id}/file", page(batch.view_file)),
             Route("/batch/{id}/{deed}", decide, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
@@ -68,7 +78,10 @@ def _look(door: SharedGate, view: View, request: Request) -> Response:
         with door.gate() as gate:
             # From before: what changes while the page is made is told.
             version = live.version(live.places(gate.context()))
-            shown = view(gate, {**request.query_params, **request.path_params})
+            part = {"part": "1"} if "x-part" in request.headers else {}
+            shown = view(gate, {**request.query_params, **request.path_params, **part})
+            if part and "part" in shown.values:
+                return HTMLResponse(shown.values["part"])
             return _html(shown, request, version)
     except Exception as error:
         return _failed(error, request)
@@ -81,9 +94,11 @@ def _decide(
     try:
         with deciding.session(writes=True) as session:
             result = decisions.take(session, id, deed, fields)
-            if result is None:
-                return RedirectResponse(f"/batch/{id}", 303)
         with looking.gate() as gate:
+            if result is None:
+                _, after = inbox.neighbours(gate, id)
+                done = urlencode({"done": f"{_DONE.get(deed, deed)} {id}"})
+                return RedirectResponse(f"/batch/{after}?{done}" if after else f"/?{done}", 303)
             version = live.version(live.places(gate.context()))
             shown = batch.view(gate, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
@@ -91,17 +106,24 @@ def _decide(
         return _failed(error, request)
 
 
-def _send_back(
+def _confirmed(asked: list[tuple[str, str]], gate: Gate, _: Mapping[str, str]) -> Shown:
+    return inbox.several(gate, asked)
+
+
+def _several(
     looking: SharedGate, deciding: SharedGate, request: Request, fields: list[tuple[str, str]]
 ) -> Response:
+    deed = next((value for name, value in fields if name == "deed"), "")
     try:
         with deciding.session(writes=True) as session:
-            result = decisions.send_back_each(session, fields)
-            if result is None:
-                return RedirectResponse("/", 303)
+            result = decisions.decide_each(session, deed, fields)
+        if result is None:
+            many = sum(name == "chosen" for name, _ in fields)
+            done = urlencode({"done": f"{_DONE.get(deed, deed)} {many} changes"})
+            return RedirectResponse(f"/?{done}", 303)
         with looking.gate() as gate:
             version = live.version(live.places(gate.context()))
-            return _html(inbox.view(gate, {}, result), request, version, 409)
+            return _html(inbox.several(gate, fields, result), request, version, 409)
     except Exception as error:
         return _failed(error, request)
 
@@ -112,7 +134,9 @@ async def _fields(request: Request) -> list[tuple[str, str]]:
 
 
 def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Response:
-    return HTMLResponse(rendered(shown, request.url.path, version), code)
+    done, view = (request.query_params.get(name, "") for name in ("done", "view"))
+    page = rendered(shown, request.url.path, version, done, view)
+    return HTMLResponse(page, code)
 
 
 def _failed(error: Exception, request: Request) -> Response:

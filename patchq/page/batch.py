@@ -1,37 +1,64 @@
-"""One batch: what it changes, why, and how sure that is; and the forms to decide on it."""
+"""One change: its files, the reasons to look, and the forms to decide on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
-from patchq.core.text.quote import decode
 from patchq.gate.api import Gate, finding
+from patchq.gate.errors import UsageError
 from patchq.gate.pipeline import depends
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import CommentEntry, Report
-from patchq.gate.review import comparison, rows
+from patchq.gate.report.schema import Report
+from patchq.gate.review import comparison
 from patchq.gate.review.comparison import Comparison
-from patchq.gate.review.rows import Cell, FileRows, Row
-from patchq.page import colours
+from patchq.page import inbox, tree
 from patchq.page.decisions import FormResult, Preview
+from patchq.page.diff import FileDiff, Span, link
 from patchq.page.shown import Shown
 
-_MOST_ROWS = 3000
-"""Of all files together; what is behind them is one fold."""
-_LEAST_ROWS = 20
-Place = tuple[str | None, int]
-"""A side and a line of it."""
+_MOST_CHARACTERS = 180_000
+"""Of all files' lines on the page; the files behind them are fetched when they are near."""
+_MOST_EDITS = 60
+"""Edits up to which their table is there unasked."""
+_MOST_CHANGED = 1500
+"""Changed lines up to which a file is shown unasked."""
+
+
+class FileView(Struct, frozen=True):
+    """A file as the page shows it; `body` is None where it is fetched when asked for."""
+
+    path: str
+    what: str
+    added: int
+    deleted: int
+    renamed_from: str | None
+    one_sided: bool
+    binary: bool
+    sizes: str
+    body: Markup | None
+    href: str
+    near: bool = False
+    """True of one that is fetched by itself when it is near the screen."""
+
+    @property
+    def lines(self) -> int:
+        return self.added + self.deleted
 
 
 def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
-    """Return the change as it is now; `result` is why nothing was decided, or a preview."""
+    """Return the change as it is now; `result` is why a decision was not taken, or its preview."""
     session = gate.context()
     report, note = finding.seen(session, *finding.find(session, asked["id"]))
     found = comparison.compare(session, report)
     choice = result.choice if result else None
     stack = depends.under(session, report) if report.state == "proposed" else depends.Stack()
+    files = list(_files(report, found)) if found else []
+    before, after = inbox.neighbours(gate, report.id)
     values = {
         "report": report,
         "below": list(reversed(stack.ids)),
@@ -39,70 +66,96 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "commit": found.commit if found else None,
         "waits": report.state == "proposed" and found is not None,
         "risk": comparison.risk_of(session, report),
-        "files": list(_files(report, found)) if found else [],
+        "told": report.problems,
+        "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
+        "checks": _checks(report),
+        "files": files,
+        "tree": tree.tree_of(_leaves(files)),
+        "added": sum(one.added for one in files),
+        "deleted": sum(one.deleted for one in files),
+        "before": before,
+        "after": after,
         "page": to_markdown(report, person=True),
         "problems": result.problems if result else (),
         "choice": choice,
         "ticked": _ticked(report, choice),
-        "at": _place(asked),
         "written": result.written if result else "",
     }
     return Shown("batch.html", report.id, values)
 
 
+def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return one file of a change, with the asked lines of a fold, or these lines alone."""
+    session = gate.context()
+    report, _ = finding.seen(session, *finding.find(session, asked["id"]))
+    path, opened = asked.get("path", ""), _span(asked, "from", "to")
+    found = comparison.compare(session, report)
+    change = next((one for one in found.changes if one.path == path), None) if found else None
+    if found is None or change is None:
+        raise UsageError(f"{report.id} changes no file {path}", "go back to the change")
+    diff = FileDiff(report, found, change, f"/batch/{report.id}")
+    first, _, last = asked.get("fold", "").partition("-")
+    if asked.get("part") and opened and first.isdecimal() and last.isdecimal():
+        body = diff.unfolded((int(first), int(last)), opened)
+    else:
+        body = diff.html(opened)
+    one = _viewed(diff, change, body)
+    return Shown("file.html", path, {"id": report.id, "one": one, "part": body})
+
+
+def _span(asked: Mapping[str, str], *names: str) -> Span | None:
+    first, last = (asked.get(name, "") for name in names)
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
+
+
+def _files(report: Report, found: Comparison) -> Iterator[FileView]:
+    """Yield the files, generated ones last, with their lines as long as the page has room."""
+    left = _MOST_CHARACTERS
+    order = sorted(found.changes, key=lambda one: (tree.is_generated(one.path), one.path))
+    for change in order:
+        diff = FileDiff(report, found, change, f"/batch/{report.id}")
+        large = diff.file.added + diff.file.deleted > _MOST_CHANGED
+        body = None
+        if left > 0 and not large and not tree.is_generated(change.path):
+            body = diff.html()
+            left -= len(body)
+            body = body if left > -_MOST_CHARACTERS // 4 else None
+        one = _viewed(diff, change, body)
+        yield replace(one, near=body is None and not large and not tree.is_generated(change.path))
+
+
+def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView:
+    file = diff.file
+    before, after = (len(one) if one is not None else 0 for one in (change.before, change.after))
+    return FileView(
+        path=file.path,
+        what=file.what,
+        added=file.added,
+        deleted=file.deleted,
+        renamed_from=file.renamed_from,
+        one_sided=diff.one_sided,
+        binary=file.binary,
+        sizes=f"{before:,} → {after:,} bytes",
+        body=body,
+        href=link(diff.url, file.path),
+    )
+
+
+def _leaves(files: Sequence[FileView]) -> list[tree.TreeFile]:
+    return [
+        tree.TreeFile(one.path, one.path.split("/")[-1], number, one.added, one.deleted)
+        for number, one in enumerate(files, 1)
+    ]
+
+
+def _checks(report: Report) -> str:
+    failed = [hook.id for hook in report.hooks if hook.exit != 0]
+    passed = [hook.id for hook in report.hooks if hook.exit == 0]
+    if failed:
+        return f"failed: {', '.join(failed)}"
+    return f"passed: {', '.join(passed)}" if passed else "checks not run"
+
+
 def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:
     edits = choice.edits if choice else report.edits
     return frozenset(edit.id for edit in edits if edit.state not in ("skipped", "cancelled"))
-
-
-def _place(asked: Mapping[str, str]) -> dict[str, str] | None:
-    """The line that a comment is to be about, where the browser runs no script."""
-    names = ("path", "side", "line")
-    return {name: asked[name] for name in names} if all(map(asked.get, names)) else None
-
-
-def _files(report: Report, found: Comparison) -> Iterator[dict[str, Any]]:
-    left = _MOST_ROWS
-    for change in sorted(found.changes, key=lambda change: change.path):
-        (file,) = rows.side_by_side(report, [change], found.since, most=max(_LEAST_ROWS, left))
-        left -= len(file.rows)
-        yield {"file": file, "rows": list(_rows(report, file, change))}
-
-
-def _rows(report: Report, file: FileRows, change: FileChange) -> Iterator[dict[str, Any]]:
-    """The rows with their cells as HTML; `starts` tells where another edit begins."""
-    old = colours.lines(file.renamed_from or file.path, decode(change.before or b""))
-    new = colours.lines(file.path, decode(change.after or b""))
-    said = _said(report, file.path)
-    before: tuple[str, ...] = ()
-    for row in file.rows:
-        yield {
-            "row": row,
-            "comments": [one for cell in _places(row) for one in said.get(cell, ())],
-            "old": _cell(row, row.old, old),
-            "new": _cell(row, row.new, new),
-            "starts": bool(row.edits) and row.edits != before,
-        }
-        before = row.edits
-
-
-def _said(report: Report, path: str) -> Mapping[Place, list[CommentEntry]]:
-    """The comments on a file's lines, by their place."""
-    said: dict[Place, list[CommentEntry]] = {}
-    for one in report.review.comments if report.review else ():
-        if one.path == path and one.line is not None:
-            said.setdefault((one.side, one.line), []).append(one)
-    return said
-
-
-def _places(row: Row) -> Iterator[Place]:
-    if row.kind != "fold":
-        yield from (("base", row.old.line),) if row.old else ()
-        yield from (("new", row.new.line),) if row.new else ()
-
-
-def _cell(row: Row, cell: Cell | None, lines: tuple[tuple[colours.Run, ...], ...]) -> str:
-    if cell is None or row.kind == "fold":
-        return ""
-    runs = lines[cell.line - 1] if cell.line <= len(lines) else ()
-    return colours.marked(cell.text, runs, cell.marks)

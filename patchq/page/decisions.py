@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.cli import deciding
 from patchq.core.model.values import EditOutcome, Problem
@@ -53,20 +54,23 @@ def take(session: Session, id: str, deed: str, fields: Fields) -> FormResult | N
         return FormResult((problem,), "\n".join(_written(fields)))
 
 
-def send_back_each(session: Session, fields: Fields) -> FormResult | None:
-    """Send the chosen proposals back, each with the same words; None when that is done.  What one
-    has against it keeps none of the others; what has nothing to do with it leaves the rest as they
-    are."""
-    words = _one(fields, "all").replace("\r\n", "\n").strip()
+def decide_each(session: Session, deed: str, fields: Fields) -> FormResult | None:
+    """Decide on the chosen proposals alike; None when that is done for each.
+
+    What one has against it keeps none of the others; what is wrong with the machine ends it.
+    """
+    words = _one(fields, "all" if deed == "send-back" else "why").replace("\r\n", "\n").strip()
     chosen = [value.partition(" ") for name, value in fields if name == "chosen"]
-    if not chosen or not words:
+    if not chosen or (deed == "send-back" and not words):
         what = "what is to be different" if chosen else "which proposals are meant"
-        problem = Problem("usage", f"nothing was sent back: say {what}", None)
-        return FormResult((problem,), words)
+        return FormResult((Problem("usage", f"nothing was decided: say {what}", None),), words)
+    seen = {id: commit for id, _, commit in chosen if commit}
+    if deed == "accept":
+        return _accepted(session, seen)
     problems: list[Problem] = []
     for number, (id, _, commit) in enumerate(chosen, 1):
         try:
-            errand = _asks(session, id, [DraftComment(words)], commit or None)
+            errand = _errand(session, deed, id, words, commit or None)
             problems += deciding.decide(session, errand).problems
         except Fault as error:
             left = ", ".join(other for other, _, _ in chosen[number:])
@@ -76,6 +80,36 @@ def send_back_each(session: Session, fields: Fields) -> FormResult | None:
             if over:
                 break
     return FormResult(tuple(problems), words) if problems else None
+
+
+def _accepted(session: Session, seen: Mapping[str, str]) -> FormResult | None:
+    """Accept the proposals that were seen, those of one target as one train."""
+    trains: dict[str | None, list[str]] = {}
+    for id in seen:
+        report = session.queue.load(id)
+        trains.setdefault(report.target if report else None, []).append(id)
+    problems: list[Problem] = []
+    for ids in trains.values():
+        try:
+            errand = Accept(tuple(ids), seen={id: seen[id] for id in ids})
+            decided = deciding.decide(session, errand)
+        except Fault as error:
+            problems.append(Problem(error.code, error.message, error.hint))
+        else:
+            problems += [
+                replace(problem, message=f"{one.report.id}: {problem.message}")
+                for one in (*decided.others, decided)
+                for problem in one.problems
+            ]
+    return FormResult(tuple(problems)) if problems else None
+
+
+def _errand(session: Session, deed: str, id: str, words: str, commit: str | None) -> Errand:
+    if deed == "discard":
+        return Discard(id, words or None, commit)
+    if deed == "send-back":
+        return _asks(session, id, [DraftComment(words)], commit)
+    raise UsageError(f"there is no {deed} of several changes", "go back to the inbox")
 
 
 def _placed(fields: Fields) -> list[dict[str, Any]]:
@@ -102,12 +136,12 @@ def _written(fields: Fields) -> Iterator[str]:
 
 def _accept(session: Session, id: str, fields: Fields) -> FormResult | None:
     only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
-    return _ended(session, Accept((id,), only, seen=_seen(fields)))
+    return _ended(session, Accept((id,), only, seen={id: _seen(fields)}))
 
 
 def _accept_stack(session: Session, id: str, fields: Fields) -> FormResult | None:
     # The commit that was looked at has those below it for its history.
-    return _ended(session, Accept((id,), stack=True, seen=_seen(fields)))
+    return _ended(session, Accept((id,), stack=True, seen={id: _seen(fields)}))
 
 
 def _choose(session: Session, id: str, fields: Fields) -> FormResult | None:

@@ -6,7 +6,9 @@ first.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ PAGES = {
     "/help": "Help",
 }
 """Where the navigation leads."""
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "min"), (1, "s"))
 
 
 class Shown(Struct, frozen=True):
@@ -35,17 +38,23 @@ class Shown(Struct, frozen=True):
     values: Mapping[str, Any]
 
 
-def rendered(shown: Shown, path: str, version: str) -> str:
+def rendered(shown: Shown, path: str, version: str, done: str = "", view: str = "") -> str:
     """The page as HTML; `version` is that of what it shows (`live`)."""
     template = _templates().get_template(shown.template)
     return template.render(
-        **shown.values, title=shown.title, path=path, pages=PAGES, version=version
+        **shown.values,
+        title=shown.title,
+        path=path,
+        pages=PAGES,
+        version=version,
+        done=done,
+        view_name=view if view in ("split", "unified") else "",
     )
 
 
 @cache
 def _templates() -> Environment:
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -53,6 +62,17 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=_plain,
     )
+    made.filters["ago"] = _ago
+    return made
+
+
+def _ago(iso: str) -> str:
+    """Return how long ago a time was, in the largest unit of which it is at least two."""
+    passed = max(0, int(time.time() - datetime.fromisoformat(iso).timestamp()))
+    for size, unit in _UNITS:
+        if passed >= 2 * size:
+            return f"{passed // size} {unit} ago"
+    return "just now"
 
 
 def _plain(value: object) -> object:

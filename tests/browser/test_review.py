@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.command import drop, patchq
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 from tests.page.people import edits
 
@@ -67,7 +67,8 @@ NARROW = """[...document.querySelectorAll("main th, main td, dd, label")]
     .filter(([width]) => width < 60)"""
 """Where so much text stands in so little room that each letter has a line."""
 COVERED = """[...document.querySelectorAll("a, button, input, select, textarea")]
-    .filter(one => one.offsetParent && one.type !== "hidden" && !one.classList.contains("skip"))
+    .filter(one => one.checkVisibility() && one.type !== "hidden")
+    .filter(one => !one.classList.contains("skip"))
     .filter(one => {
         one.focus();
         const box = one.getClientRects()[0];
@@ -145,27 +146,27 @@ def test_accept_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab = opened("/")
     for _ in range(10):
         tab.keyboard.press("j")
-        if tab.evaluate("document.activeElement.textContent") == "keys":
+        if tab.evaluate("document.activeElement.closest('[data-change=keys]') !== null"):
             break
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/batch/keys")
     tab.keyboard.press("a")
     tab.keyboard.press("Enter")
-    tab.locator(".state-accepted").wait_for()
+    tab.locator("text=Accepted keys").wait_for()
     assert state(repo, "keys") == "accepted"
 
 
 def test_accept_chosen_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/sum")
-    tab.keyboard.press("j")
-    tab.keyboard.press("x")
+    tab.click("summary:has-text('choose which to take')")
+    tab.click("[data-edit='1'] input")
     tab.keyboard.press("a")
     tab.keyboard.press("Enter")
     tab.locator("text=What would land").wait_for()
     assert state(repo, "sum") == "proposed"
     tab.locator("text=Accept exactly this").focus()
     tab.keyboard.press("Enter")
-    tab.locator(".state-accepted").wait_for()
+    tab.locator("text=Accepted sum").wait_for()
     code = git("show", "HEAD:shop/cart.py", cwd=repo)
     assert ("import sys" in code, "i.price" in code) == (True, False)
 
@@ -178,7 +179,7 @@ def test_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
     tab.keyboard.press("Tab")
     tab.locator("button:text('Send back to')").focus()
     tab.keyboard.press("Enter")
-    tab.locator("#asked").wait_for()
+    tab.locator("text=Sent back other-tax").wait_for()
     report = patchq("--json", "show", "other-tax", cwd=repo).json()
     (said,) = report["review"]["comments"]
     assert (said["path"], said["line"], said["text"]) == ("shop/cart.py", 6, "why one more?")
@@ -187,14 +188,15 @@ def test_send_back_by_keys_alone(opened: Opening, repo: Path) -> None:
 def test_all_without_a_script(opened: Opening, repo: Path) -> None:
     fresh(repo, "plain", "z\n", "Z\n")
     tab = opened("/", java_script_enabled=False)
-    tab.click("a:text-is('plain')")
-    tab.click("[aria-label='Comment on new line 3']")
+    tab.click("[data-change=plain] a")
+    tab.fill("[name=line]", "3")
     tab.fill("textarea[name=words]", "say why")
     tab.click("button:text('Send back to')")
-    tab.locator("#asked").wait_for()
+    tab.locator("text=Sent back plain").wait_for()
+    tab.goto(f"{tab.own}/batch/plain")
     assert tab.locator(".said >> text=say why").count() > 0
-    tab.click("#discard")
-    tab.locator(".state-discarded").wait_for()
+    tab.click("[data-decide=discard]")
+    tab.locator("text=Discarded plain").wait_for()
     assert state(repo, "plain") == "discarded"
 
 
@@ -202,9 +204,9 @@ def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
     tab = opened("/")
     tab.wait_for_timeout(300)
     fresh(repo, "news", "plain\n", "plainer\n")
-    tab.locator("a:text-is('news')").first.wait_for()
+    tab.locator("[data-change=news]").wait_for()
     patchq("discard", "news", cwd=repo)
-    row = tab.locator("td:nth-child(2) a:text-is('news')")
+    row = tab.locator("[data-change=news]")
     row.wait_for(state="detached")
     assert row.count() == 0
 
@@ -223,9 +225,9 @@ def test_two_people_decide_at_once(opened: Opening, repo: Path) -> None:
     ada, ben = opened("/batch/both"), opened("/batch/both")
     ada.route("**/changes*", lambda route: route.abort())
     ada.reload()
-    ben.click("#discard")
-    ben.locator(".state-discarded").wait_for()
-    ada.click("#accept")
+    ben.click("[data-decide=discard]")
+    ben.locator("text=Discarded both").wait_for()
+    ada.click("[data-decide=accept]")
     ada.locator("[role=alert]").wait_for()
     assert "it is discarded" in ada.inner_text("[role=alert]")
     assert state(repo, "both") == "discarded"
@@ -255,7 +257,7 @@ def test_the_plain_address_leads_to_the_page_and_has_no_cookie(opened: Opening) 
     tab.goto(plain)
     tab.click("a")
     tab.wait_for_url(f"{tab.own}/")
-    assert "for you" in tab.inner_text("main")
+    assert "For you" in tab.inner_text("main")
     assert tab.context.cookies(plain) == []
     assert len(tab.context.cookies(tab.own)) == 1
 
@@ -269,3 +271,83 @@ def test_pictures(opened: Opening, theme: str, tmp_path: Path) -> None:
         name = path.strip("/").replace("/", "-") or "inbox"
         picture = tab.screenshot(path=room / f"{name}-{theme}.png")
         assert len(picture) > 10_000
+
+
+# ---------------------------------------------------------------- large changes
+
+
+@pytest.fixture(scope="module")
+def large(repo: Path) -> str:
+    """The id of a change of many files, one of them long."""
+    lines = [f"value_{number} = {number}\n" for number in range(1, 1201)]
+    files = {f"src/part_{number:02}.py": "".join(lines[:90]) for number in range(40)}
+    made = [block(path, "", text) for path, text in files.items()]
+    drop(
+        repo / ".patchq", {"base.md": "\n".join([*made, block("src/long.py", "", "".join(lines))])}
+    )
+    patchq("run", cwd=repo)
+    patchq("accept", "base", cwd=repo)
+    parts = [block(path, lines[44], "value_45 = 'x' * 45\n") for path in files]
+    parts += [block("src/long.py", lines[599], "value_600 = 'y' * 600  # " + "z" * 300 + "\n")]
+    drop(repo / ".patchq", {"large.md": "\n".join(parts)})
+    patchq("run", cwd=repo)
+    return "large"
+
+
+FIRST = """[...document.querySelectorAll("[data-changed]")].find(one => one.offsetParent)
+    .getBoundingClientRect().top"""
+
+
+@pytest.mark.parametrize(("width", "height", "most"), [(1440, 900, 600), (390, 844, 844)])
+def test_a_large_change_begins_on_the_first_screen(
+    opened: Opening, large: str, width: int, height: int, most: int
+) -> None:
+    tab = opened(f"/batch/{large}", viewport={"width": width, "height": height})
+    assert tab.evaluate(FIRST) <= most
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    assert len(tab.content()) < 400_000
+    sections = tab.locator("section[data-path]")
+    assert sections.count() == 41
+    for _ in range(60):
+        tab.mouse.wheel(0, 2500)
+        tab.wait_for_timeout(50)
+    for at in range(41):
+        sections.nth(at).locator("[data-changed]").first.wait_for()
+    assert tab.locator("code[data-line]").evaluate_all(
+        "all => all.every(one => one.scrollWidth <= one.clientWidth)"
+    )
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
+    tab = opened(f"/batch/{large}", java_script_enabled=script)
+    part = tab.locator("section[data-path='src/part_00.py']")
+    assert part.locator("[data-side=new][data-line='1']").count() == 0
+    part.locator("[data-unfold]").first.click()
+    first = tab.locator("section[data-path='src/part_00.py'] [data-side=new][data-line='1']")
+    first.wait_for()
+    assert first.inner_text() == "value_1 = 1"
+
+
+def test_words_on_a_range_by_keys(opened: Opening, repo: Path, large: str) -> None:
+    tab = opened(f"/batch/{large}")
+    for key in ("j", "J", "c"):
+        tab.keyboard.press(key)
+    assert tab.inner_text(".words label").startswith("Comment on base lines 600 to 601 of")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("s")
+    assert tab.get_attribute("html", "data-view") == "unified"
+
+
+def test_several_are_accepted_by_one_form(opened: Opening, repo: Path) -> None:
+    made = {f"bulk-{number}.md": block(f"bulk/{number}.txt", "", "x\n") for number in range(12)}
+    drop(repo / ".patchq", made)
+    patchq("run", cwd=repo)
+    tab = opened("/?q=bulk")
+    assert tab.locator("[data-change]").count() == 12
+    tab.check("[data-whole]")
+    assert tab.inner_text("[data-bar] output") == "12 chosen"
+    tab.click("[data-bar] button[value=accept]")
+    tab.click("[data-decide=accept]")
+    tab.locator("text=Accepted 12 changes").wait_for()
+    assert {state(repo, f"bulk-{number}") for number in range(12)} == {"accepted"}

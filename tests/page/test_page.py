@@ -7,7 +7,7 @@ import re
 import socket
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
@@ -23,16 +23,18 @@ def test_the_inbox_says_what_status_says(person: Person, repo: Path) -> None:
     told = patchq("--json", "status", cwd=repo).json()
     for one in told["waiting"]:
         assert f'href="/batch/{one["id"]}"' in page
-    assert f"{len(told['waiting'])} for you" in page
+    assert f"For you ({len(told['waiting'])})" in page
     order = [
         one["id"] for one in patchq("--json", "status", "--by", "risk", cwd=repo).json()["waiting"]
     ]
-    assert re.findall('<a href="/batch/([a-z]+)">[a-z]+</a> <span', page) == order
+    assert re.findall('<li data-change="([a-z]+)">', page.split('class="aside"')[0]) == order
     assert "&lt;b&gt;writer&lt;/b&gt;" in page
     some = person.look("/?agent=writer-2")
     assert 'href="/batch/other"' in some
-    assert "<tr data-item " in some
-    assert "data-item" not in person.look("/?path=b.txt")
+    assert '<li data-change="other">' in some
+    none = person.look("/?path=b.txt&agent=writer-2")
+    assert f"0 of {len(told['waiting'])} match agent writer-2, path b.txt" in none
+    assert 'value="b.txt"' in none
 
 
 def test_pages_of_what_is_there(person: Person) -> None:
@@ -40,7 +42,7 @@ def test_pages_of_what_is_there(person: Person) -> None:
         "/history": "match.none",
         "/statistics": "<svg",
         "/conflicts": "lines 1",
-        "/help": "<kbd>j</kbd>",
+        "/help": "<kbd>j k</kbd>",
         "/batch/wrong": "nothing of it",
     }.items():
         assert text in person.look(path), path
@@ -59,21 +61,24 @@ def test_the_page_and_the_terminal_show_the_same_rows(person: Person, repo: Path
     page = person.look("/batch/fix")
     (file,) = patchq("--json", "show", "fix", "--split", cwd=repo).json()["files"]
     for row in file["rows"]:
-        if row["kind"] == "fold":
-            assert f">{row['hidden']} lines are not shown" in page
-        else:
-            edits = f' data-edits="{" ".join(row["edits"])}"' if row["edits"] else ""
-            assert re.search(f'<tr class="{row["kind"]}[a-z ]*"{edits}>', page)
+        for side, cell in (("base", row["old"]), ("new", row["new"])):
+            if cell and row["kind"] != "fold":
+                changed = "" if row["kind"] == "same" else " data-changed"
+                assert f"<code data-side={side} data-line={cell['line']}{changed}>" in page
+        if row["edits"]:
+            assert f'<div class="run" data-edits="{" ".join(row["edits"])}">' in page
     told = patchq("--json", "status", cwd=repo).json()["waiting"]
     (fix,) = (one for one in told if one["id"] == "fix")
     for reason in fix["risk"]["reasons"]:
-        assert f"<li>{reason['text']}</li>" in page
+        assert reason["text"] in page
 
 
 def test_accept_takes_what_was_looked_at(person: Person, repo: Path) -> None:
     page = person.look("/batch/twice")
     done = person.send("/batch/twice/accept", [("commit", commit_of(page))])
-    assert (done.code, done.headers["location"]) == (303, "/batch/twice")
+    assert done.code == 303
+    assert "done=Accepted+twice" in done.headers["location"]
+    assert "Accepted twice" in person.look(done.headers["location"])
     assert state(repo, "twice") == "accepted"
     assert git("show", "HEAD:a.txt", cwd=repo).split()[1] == "2"
     again = person.send("/batch/twice/accept", [("commit", commit_of(page))])
@@ -196,11 +201,11 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
     top = f"---\ndepends_on: [low]\n---\n{made.format('top', 'top')}"
     drop(repo / ".patchq", {"low.md": made.format("low", "low"), "top.md": top})
     patchq("run", cwd=repo)
-    assert '<small>on top of <a href="/batch/low">' in person.look("/")
+    stack = person.look("/").split('data-group="stack-low"')[1].split("</details>")[0]
+    assert re.findall('data-change="([a-z]+)"', stack) == ["low", "top"]
     page = person.look("/batch/top")
     assert "Accept the stack: low, then this" in page
-    assert "Accept all" not in page
-    assert '<a href="/batch/low">low</a>; the change below is what it adds' in page
+    assert 'on top of <a href="/batch/low">low</a>' in page
     alone = person.send("/batch/top/accept", [("commit", commit_of(page))])
     assert (alone.code, "accept --stack top" in alone.text) == (409, True)
     assert person.send("/batch/top/accept-stack", [("commit", "0" * 40)]).code == 409
@@ -209,23 +214,65 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
     assert (done.code, state(repo, "low"), state(repo, "top")) == (303, "accepted", "accepted")
 
 
-def test_several_are_sent_back_with_the_same_words(person: Person, repo: Path) -> None:
+def test_several_are_decided_alike(person: Person, repo: Path) -> None:
     made = "{0}.txt\n<<<<<<< SEARCH\n=======\n{0}\n>>>>>>> REPLACE\n"
-    ids = ("one-more", "two-more")
+    ids = [f"{name}-more" for name in ("one", "two", "three", "four")]
     drop(repo / ".patchq", {f"{id}.md": made.format(id) for id in ids})
     patchq("run", cwd=repo)
-    chosen = re.findall(r'name="chosen" value="([a-z]+-more [0-9a-f]{40})"', person.look("/"))
-    assert len(chosen) == 2
-    gone = [("chosen", f"nobody {'0' * 40}"), ("chosen", chosen[0]), ("all", "say <why>")]
-    for fields in ([("all", "why?")], [("chosen", chosen[0])], gone):
-        answer = person.send("/send-back", fields)
+    chosen = dict(
+        re.findall(r'name="chosen" value="([a-z]+-more) ([0-9a-f]{40})"', person.look("/"))
+    )
+    assert sorted(chosen) == sorted(ids)
+
+    def form(deed: str, *ids: str, **more: str) -> list[tuple[str, str]]:
+        return [
+            ("deed", deed), *(("chosen", f"{id} {chosen[id]}") for id in ids), *more.items()
+        ]  # fmt: skip
+
+    asked = person.look(f"/several?{urlencode(form('send-back', *ids[:2]))}")
+    assert sorted(re.findall('data-change="([a-z-]+)"', asked)) == sorted(ids[:2])
+    gone = [("chosen", f"nobody {'0' * 40}"), *form("send-back", ids[0], all="say <why>")]
+    for fields in ([("all", "why?")], form("send-back", ids[0]), gone):
+        answer = person.send("/several", fields)
         assert (answer.code, 'role="alert"' in answer.text) == (409, True)
     assert "say &lt;why&gt;" in answer.text
     assert "there is no change nobody" in answer.text
-    done = person.send("/send-back", [*(("chosen", one) for one in chosen), ("all", "shorter")])
-    assert (done.code, done.headers["location"]) == (303, "/")
+    done = person.send("/several", form("send-back", *ids[:2], all="shorter"))
+    assert (done.code, "Sent+back+2+changes" in done.headers["location"]) == (303, True)
     said = [
         [one["text"] for one in patchq("--json", "show", id, cwd=repo).json()["review"]["comments"]]
-        for id in ids
+        for id in ids[:2]
     ]
     assert said == [["say <why>", "shorter"], ["shorter"]]
+    tree = git("rev-parse", f"{chosen[ids[2]]}^{{tree}}", cwd=repo)
+    ours = git("commit-tree", tree, "-p", chosen[ids[2]], "-m", "by a person", cwd=repo)
+    git("update-ref", f"refs/heads/patchq/{ids[2]}", ours, cwd=repo)
+    moved = person.send("/several", form("accept", *ids[2:]))
+    assert (moved.code, "has moved since it was looked at" in moved.text) == (409, True)
+    assert [state(repo, id) for id in ids[2:]] == ["proposed", "accepted"]
+
+
+def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> None:
+    lines = [f"line {number}\n" for number in range(1, 201)]
+    drop(repo / ".patchq", {"long.md": block("long.txt", "", "".join(lines))})
+    patchq("run", cwd=repo)
+    patchq("accept", "long", cwd=repo)
+    drop(
+        repo / ".patchq", {"fold.md": edits(("line 100\n", "line one hundred\n"), path="long.txt")}
+    )
+    patchq("run", cwd=repo)
+    page = person.look("/batch/fold")
+    shown = [int(number) for number in re.findall(r"data-side=new data-line=(\d+)", page)]
+    assert shown == list(range(97, 104))
+    (fold, *_), address = re.findall(r'name="fold" value="([0-9-]+)"', page), "/batch/fold/file"
+    assert fold == "1-96"
+    asked = f"{address}?path=long.txt&fold={fold}&from=1&to=20"
+    part = person.ask("GET", asked, x_part="1").text
+    assert re.findall(r"data-side=new data-line=(\d+)>([^<]*)", part) == [
+        (str(number), f"line {number}") for number in range(1, 21)
+    ]
+    assert 'value="21-96"' in part
+    whole = person.look(asked)
+    assert "<html" in whole
+    assert "data-side=new data-line=20>line 20<" in whole
+    assert person.ask("GET", f"{address}?path=no.txt").code == 404

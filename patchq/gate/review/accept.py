@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep
+from types import MappingProxyType
 from typing import Any
 from zlib import crc32
 
@@ -90,26 +91,27 @@ class Edits(Struct, frozen=True):
 
 
 ALL = Edits()
+_UNSEEN: Mapping[str, str] = MappingProxyType({})
 
 
 def board(
     session: Session,
     ids: Sequence[str],
     edits: Edits = ALL,
-    seen: str | None = None,
+    seen: Mapping[str, str] = _UNSEEN,
     *,
     fail_fast: bool = False,
 ) -> tuple[dict[str, Decided], dict[str, Decided]]:
     """Mark proposals as accepted; return those that board, and those that cannot.
 
-    Of a single one the chosen edits alone may be taken; `seen` is the last one's commit that the
+    Of a single one the chosen edits alone may be taken; `seen` has the commits that the
     person has looked at.
     """
     boards: dict[str, Decided] = {}
     refused: dict[str, Decided] = {}
     for id in ids:
         try:
-            decided = _ready(session, id, boards, edits, seen if id == ids[-1] else None)
+            decided = _ready(session, id, boards, edits, seen.get(id))
         except Fault as fault:
             report = session.queue.load(id)
             if len(ids) == 1 or report is None:
@@ -198,7 +200,7 @@ def accept(
     ids: Sequence[str],
     edits: Edits = ALL,
     *,
-    seen: str | None = None,
+    seen: Mapping[str, str] = _UNSEEN,
     stack: bool = False,
     fail_fast: bool = False,
     wait: bool = True,
@@ -206,11 +208,14 @@ def accept(
 ) -> Decided:
     """Have proposals of one target board, and land their train, unless nobody waits for that.
 
-    Return what became of the last one, with the `others` beside it.  `seen` is the last one's
-    commit that the person has looked at; `stack` takes along what that is on top of.
+    Return what became of the last one, with the `others` beside it.  `seen` has the
+    commits that the person has looked at; `stack` takes along what the last one is on top of.
     """
     decide.refresh(session)
     last = decide.proposal(session, ids[-1]) if stack else None
+    branch = session.branches.tip(records.branch(ids[-1]))
+    if last and seen.get(last.id) not in (None, branch):
+        return Decided(last, (decide.unseen(last.id),))  # its history has those below it
     below = depends.under(session, last) if last else depends.Stack()
     if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
         return Decided(last, (_sent_back(asked[-1]),))

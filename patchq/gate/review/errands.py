@@ -27,8 +27,8 @@ from patchq.gate.review.decide import Decided
 class Accept(Struct, frozen=True):
     """Land proposals of one target as one train; of a single one perhaps chosen edits alone.
 
-    `stack` takes what it is on top of along.  `seen` is the commit of the last one's branch that
-    the person has looked at, here and below.
+    `stack` takes what it is on top of along.  `seen` has the commits of their branches that
+    the person has looked at.
     """
 
     verb: ClassVar = "accept"
@@ -37,7 +37,7 @@ class Accept(Struct, frozen=True):
     only: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     stack: bool = False
-    seen: str | None = None
+    seen: dict[str, str] = {}
     fail_fast: bool = False
     wait: bool = True
 

@@ -86,17 +86,19 @@ def side_by_side(
     *,
     context: int = CONTEXT,
     most: int = MOST_ROWS,
+    run: int = _RUN,
 ) -> tuple[FileRows, ...]:
     """The changes of a batch, in the order of their paths.
 
     A report counts its edits' lines on its base; where the changes begin at another commit, `since`
-    has what changed between the two, by the path of today.
+    has what changed between the two, by the path of today.  A run of more than `run` changed lines
+    is folded in its middle.
     """
     found = []
     for change in sorted(changes, key=lambda change: change.path):
         edits = [e for e in report.edits if e.path in change.paths and e.state not in IDLE]
         moved = (since or {}).get(change.renamed_from or change.path, ())
-        found.append(_file(change, edits, moved, context, most))
+        found.append(_file(change, edits, moved, context, most, run))
     return tuple(found)
 
 
@@ -106,6 +108,7 @@ def _file(
     since: Sequence[LineHunk],
     context: int,
     most: int,
+    run: int,
 ) -> FileRows:
     before, after = change.before or b"", change.after or b""
     ids, binary = (
@@ -127,7 +130,7 @@ def _file(
         change.path,
         what,
         ids,
-        tuple(_Sides(old, new, _Owners(edits, since), context).rows(hunks, most)),
+        tuple(_Sides(old, new, _Owners(edits, since), context, run).rows(hunks, most)),
         added=sum(b1 - b0 for _, _, b0, b1 in hunks),
         deleted=sum(a1 - a0 for a0, a1, _, _ in hunks),
         renamed_from=change.renamed_from,
@@ -153,6 +156,7 @@ class _Sides(Struct, frozen=True):
     new: Sequence[bytes]
     owners: _Owners
     context: int
+    run: int
 
     def rows(self, hunks: Sequence[LineHunk], most: int) -> Iterator[Row]:
         at, shift, before, count = 0, 0, 0, 0
@@ -200,7 +204,7 @@ class _Sides(Struct, frozen=True):
         places = list(_places(self.old[a0:a1], self.new[b0:b1], a0, b0))
         ids = list(self.owners.each(places, a0, a1))
         first, last = len(places), len(places)
-        if len(places) > _RUN:
+        if len(places) > self.run:
             first, last = _RUN_HEAD, len(places) - _RUN_TAIL
         for place, edits in zip(places[:first], ids[:first], strict=True):
             yield self._changed(place, edits)

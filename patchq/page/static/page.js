@@ -1,110 +1,227 @@
 "use strict";
-// Keys, comments beside their lines, and the news that something has changed.  The page works
-// without all of it.
+// Keys, folds, comments on lines, and the news that something has changed.  The page works without.
 
-const main = () => document.getElementById("main");
-const items = () => [...document.querySelectorAll("[data-item]")];
-let current = null; // the edit's id, or the address of the batch
+const one = (query, within = document) => within.querySelector(query);
+const all = (query, within = document) => [...within.querySelectorAll(query)];
+const seen = node => node.offsetParent !== null;
+const root = document.documentElement;
 
-function mark(item) {
-  for (const one of document.querySelectorAll(".current")) one.classList.remove("current");
-  if (!item) return;
-  current = item.dataset.edit ?? item.querySelector("a").href;
-  item.classList.add("current");
-  const focus = item.querySelector("a, input");
-  let place = item;
-  if (item.dataset.edit !== undefined) {
-    const own = row => row.dataset.edits.split(" ").includes(item.dataset.edit);
-    const rows = [...document.querySelectorAll("[data-edits]")].filter(own);
-    for (const row of rows) row.classList.add("current");
-    place = rows[0] ?? item;
-  }
-  if (focus) focus.focus({ preventScroll: true });
-  place.scrollIntoView({ block: "center" });
+// ---------------------------------------------------------------- one column or two
+
+const wide = matchMedia("(min-width: 1000px)");
+function view(name) { root.dataset.view = name; }
+if (!root.dataset.view) view(wide.matches ? "split" : "unified");
+wide.addEventListener("change", () => view(wide.matches ? "split" : "unified"));
+
+// ---------------------------------------------------------------- lines that are fetched
+
+async function fetched(address) {
+  const answer = await fetch(address, { headers: { "x-part": "1" } });
+  if (!answer.ok) throw new Error(answer.statusText);
+  const made = document.createElement("template");
+  made.innerHTML = await answer.text();
+  return made.content;
 }
 
-function step(by) {
-  const all = items();
-  const at = all.findIndex(item => item.classList.contains("current"));
-  mark(all[Math.min(Math.max(at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by, 0), all.length - 1)]);
+async function unfold(button) {
+  const form = button.form, fold = form.parentElement;
+  const query = new URLSearchParams(new FormData(form));
+  const content = await fetched(`${form.action}?${query}`);
+  const first = content.querySelector("code");
+  fold.replaceWith(content);
+  select(first);
 }
 
-function go(id) {
-  const button = document.getElementById(id);
-  if (button) { button.focus(); button.scrollIntoView({ block: "nearest" }); }
+async function load(link) {
+  const place = link.closest("p");
+  if (place.dataset.busy) return;
+  place.dataset.busy = "1";
+  place.replaceWith(await fetched(link.href));
 }
 
-function chosen() {
-  const boxes = [...document.querySelectorAll("input[name=edit][type=checkbox]")];
-  return boxes.some(box => box.checked !== box.defaultChecked);
+const near = new IntersectionObserver(entries => {
+  for (const entry of entries) if (entry.isIntersecting) load(entry.target).catch(() => {});
+}, { rootMargin: "800px" });
+function watch() { for (const link of all("[data-near]")) near.observe(link); }
+
+// ---------------------------------------------------------------- the row or line in hand
+
+let current = null, anchor = null;
+
+function select(node, extend = false) {
+  for (const old of all(".current")) old.classList.remove("current");
+  if (!node) return;
+  if (!extend) anchor = node;
+  current = node;
+  for (const line of span()) line.classList.add("current");
+  const focus = node.matches("code") ? node : one("a", node) ?? one("input", node) ?? node;
+  if (focus === node) node.tabIndex = -1;
+  focus.focus({ preventScroll: true });
+  node.scrollIntoView({ block: "center" });
 }
 
-const keys = {
-  j: () => step(1),
-  k: () => step(-1),
-  a: () => go(chosen() ? "accept-chosen" : "accept"),
-  d: () => go("discard"),
-  u: () => { location.href = "/"; },
-  "?": () => { location.href = "/help"; },
-  x: () => {
-    const box = document.querySelector("[data-edit].current input");
-    if (box) box.checked = !box.checked;
-  },
-  c: () => {
-    const row = document.querySelector(".diff .current");
-    const link = row && [...row.querySelectorAll("[data-line]")].pop();
-    if (link) comment(link); else go("words");
-  },
-};
+function span() {
+  if (!current || !anchor || current === anchor || !current.matches("code")) return current ? [current] : [];
+  const { side, line } = current.dataset, other = +anchor.dataset.line;
+  const [from, to] = [Math.min(+line, other), Math.max(+line, other)];
+  return all(`code[data-side=${side}]`, current.closest("section"))
+    .filter(code => +code.dataset.line >= from && +code.dataset.line <= to);
+}
 
-document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && document.activeElement) document.activeElement.blur();
-  const writing = event.target.closest("textarea, select, input:not([type=checkbox])");
-  if (writing || !Object.hasOwn(keys, event.key)) return;
-  event.preventDefault();
-  keys[event.key]();
-});
+const rows = () => all("[data-change]").filter(seen);
+const hunks = () => all(".run").map(run => one("code", run)).filter(code => code && seen(code));
+const files = () => all("section[data-path]");
 
-function comment(link) {
-  const form = document.getElementById("send-back");
-  if (!form) return;
-  const { path, side, line } = link.dataset;
-  const after = link.closest("tr");
-  const known = after.nextElementSibling;
-  if (known && known.classList.contains("words")) { known.querySelector("textarea").focus(); return; }
-  const row = document.createElement("tr");
-  row.className = "words";
-  const cell = row.insertCell();
-  cell.colSpan = 4;
-  const label = document.createElement("label");
-  label.textContent = `Comment on ${side} line ${line} of ${path}`;
+function step(list, by) {
+  if (!list.length) return;
+  const at = list.findIndex(node => node === current || node.contains(current));
+  if (at >= 0) return select(list[Math.min(Math.max(at + by, 0), list.length - 1)]);
+  const past = node => node.compareDocumentPosition(current ?? document.body) & Node.DOCUMENT_POSITION_PRECEDING;
+  select(by > 0 ? list.find(past) ?? list[0] : list.findLast(node => !past(node)) ?? list.at(-1));
+}
+
+function widen(by) {
+  if (!current?.matches("code")) return;
+  const { side } = current.dataset;
+  const lines = all(`code[data-side=${side}]`, current.closest("section")).filter(seen);
+  const next = lines[lines.indexOf(current) + by];
+  if (next) select(next, true);
+}
+
+function press(query) {
+  const control = all(query).find(seen);
+  if (control) { control.focus(); control.scrollIntoView({ block: "nearest" }); }
+}
+
+function follow(query) { const link = one(query); if (link) location.href = link.href; }
+
+// ---------------------------------------------------------------- words on lines
+
+function below(line) {
+  // Everything behind the line goes into a block of its own, so that words stand right below it.
+  const block = line.parentElement, side = node => node.dataset.side ?? node.className;
+  const column = name => [...block.children].filter(node => side(node) === name);
+  const at = column(side(line)).indexOf(line);
+  const rest = block.cloneNode(false);
+  rest.append(...["base", "new"].flatMap(name => column(name).slice(at + 1)));
+  if (rest.children.length) block.after(rest);
+  return block;
+}
+
+function comment() {
+  const form = document.getElementById("send-back"), lines = span();
+  if (!form || !lines.length || !lines[0].matches?.("code")) return press("#words");
+  const { side } = lines[0].dataset, path = lines[0].closest("section").dataset.path;
+  const from = lines[0].dataset.line, line = lines.at(-1).dataset.line;
+  const words = document.createElement("div"), label = document.createElement("label");
   const text = document.createElement("textarea");
+  words.className = "words";
+  label.textContent = `Comment on ${side} ${from === line ? `line ${line}` : `lines ${from} to ${line}`} of ${path}`;
   text.name = "words";
   text.setAttribute("form", form.id);
   label.append(text);
-  const place = Object.entries({ path, side, line }).map(([name, value]) => {
+  words.append(...Object.entries({ path, side, from, line }).map(([name, value]) => {
     const input = document.createElement("input");
     Object.assign(input, { type: "hidden", name, value });
     input.setAttribute("form", form.id);
     return input;
-  });
-  cell.append(...place, label);
-  after.after(row);
+  }), label);
+  below(lines.at(-1)).after(words);
   text.focus();
 }
 
-document.addEventListener("click", event => {
-  const link = event.target.closest("[data-line]");
-  if (!link || !document.getElementById("send-back")) return;
-  event.preventDefault();
-  comment(link);
+// The number is in the margin of its line.
+const isNumber = event => event.target.matches?.("code[data-line]") && event.offsetX < 64;
+let pressed = null;
+document.addEventListener("pointerdown", event => {
+  pressed = isNumber(event) && document.getElementById("send-back") ? event.target : null;
 });
+document.addEventListener("pointerup", event => {
+  if (!pressed || !isNumber(event)) return;
+  const far = event.target.dataset.side === pressed.dataset.side ? event.target : pressed;
+  if (event.shiftKey && current?.matches("code")) select(far, true);
+  else { select(pressed); if (far !== pressed) select(far, true); }
+  comment();
+});
+
+// ---------------------------------------------------------------- keys
+
+const keys = {
+  j: () => step(rows().length ? rows() : hunks(), 1),
+  k: () => step(rows().length ? rows() : hunks(), -1),
+  J: () => widen(1),
+  K: () => widen(-1),
+  "]": () => step(files(), 1),
+  "[": () => step(files(), -1),
+  n: () => follow("a[rel=next]"),
+  p: () => follow("a[rel=prev]"),
+  o: () => one("[data-unfold], [data-fetch]", current?.closest("section") ?? document)?.click(),
+  O: () => all("[data-unfold][data-all], [data-fetch]", current?.closest("section")).forEach(it => it.click()),
+  s: () => view(root.dataset.view === "split" ? "unified" : "split"),
+  x: () => one("input[type=checkbox]", current?.closest("[data-change], [data-edit]"))?.click(),
+  c: comment,
+  a: () => press(chosenEdits() ? "#accept-chosen" : "[data-decide=accept]"),
+  b: () => press("[data-decide=send-back]"),
+  d: () => press("[data-decide=discard]"),
+  f: () => { location.hash = location.hash === "#tree" ? "#main" : "#tree"; },
+  u: () => { location.href = "/"; },
+  "/": () => press("[type=search]"),
+  "?": () => one("dialog").showModal(),
+};
+
+function chosenEdits() {
+  return all("input[name=edit][type=checkbox]").some(box => box.checked !== box.defaultChecked);
+}
+
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && document.activeElement) document.activeElement.blur();
+  if (event.target.closest("textarea, select, input:not([type=checkbox])")) return;
+  if (!Object.hasOwn(keys, event.key)) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+document.addEventListener("click", event => {
+  const button = event.target.closest("[data-unfold]"), link = event.target.closest("[data-fetch]");
+  if (button) { event.preventDefault(); unfold(button).catch(() => button.form.submit()); }
+  if (link) { event.preventDefault(); load(link).catch(() => { location.href = link.href; }); }
+});
+
+// ---------------------------------------------------------------- choosing several
+
+document.addEventListener("change", event => {
+  const group = event.target.closest("[data-group]");
+  if (group && event.target.matches("[data-whole]")) {
+    for (const box of all("input[name=chosen]", group)) box.checked = event.target.checked;
+  }
+  count();
+});
+
+function count() {
+  const bar = one("[data-bar=several]");
+  if (!bar) return;
+  const many = all("input[name=chosen]:checked").length;
+  bar.hidden = many === 0;
+  one("output", bar).textContent = `${many} chosen`;
+}
+
+document.addEventListener("input", event => {
+  if (!event.target.matches("[type=search]")) return;
+  const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const row of all("[data-change]")) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !words.every(word => text.includes(word));
+  }
+  for (const group of all("[data-group]")) group.hidden = !one("[data-change]:not([hidden])", group);
+});
+
+// ---------------------------------------------------------------- news
 
 // What a person has begun is never taken away: the page is then said to be old, and not replaced.
 function begun() {
-  const texts = [...document.querySelectorAll("textarea, main input:not([type])")];
-  const boxes = [...document.querySelectorAll("main input[type=checkbox]")];
+  const texts = all("textarea, main input:not([type]), main input[type=search]");
+  const boxes = all("main input[type=checkbox]");
   return boxes.some(box => box.checked !== box.defaultChecked) || texts.some(text => text.value !== text.defaultValue);
 }
 
@@ -124,16 +241,30 @@ async function renew() {
     live.replaceChildren(link);
     return;
   }
-  const top = scrollY;
-  main().replaceWith(document.adoptNode(made.getElementById("main")));
+  const top = scrollY, id = current?.closest("[data-change]")?.dataset.change;
+  document.getElementById("main").replaceWith(document.adoptNode(made.getElementById("main")));
   live.textContent = "";
-  const again = items().find(item => (item.dataset.edit ?? item.querySelector("a").href) === current);
-  if (again) { mark(again); }
+  const again = all("[data-change]").find(row => row.dataset.change === id);
+  if (again) select(again);
   scrollTo(0, top);
+  watch();
 }
 
-const version = document.documentElement.dataset.version;
+const version = root.dataset.version;
 if (version) {
   const source = new EventSource(`/changes?since=${encodeURIComponent(version)}`);
   source.onmessage = hear;
 }
+
+function ago() {
+  for (const time of all("time")) {
+    const passed = Math.max(0, (Date.now() - new Date(time.dateTime)) / 1000);
+    const [unit, size] = [["days", 86400], ["hours", 3600], ["min", 60], ["s", 1]].find(([, size]) => passed >= 2 * size) ?? ["s", 1];
+    time.textContent = `${Math.floor(passed / size)} ${unit} ago`;
+    time.title = new Date(time.dateTime).toLocaleString();
+  }
+}
+setInterval(ago, 30_000);
+ago();
+watch();
+count();
