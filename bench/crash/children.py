@@ -162,11 +162,11 @@ def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
 
 
 def _no_barrier() -> None:
-    from patchq.gate.git import files, linklock
+    from patchq.gate.git import files, lock_files
 
     _replace(files, "barrier", lambda *paths: None)
     _replace(files, "syncfs", lambda fd: None)
-    _replace(linklock.LinkLock, "flush", lambda lock: None)
+    _replace(lock_files.LockFile, "flush", lambda lock: None)
 
 
 def _shown_at_once() -> None:
@@ -189,17 +189,17 @@ def _shown_at_once() -> None:
 def _no_healing() -> None:
     import pygit2
 
-    from patchq.gate.git.unwritten import Unwritten
+    from patchq.gate.git.object_buffer import ObjectBuffer
 
-    write = Unwritten.write_to
+    write = ObjectBuffer.write_to
 
-    def sparing(unwritten: Unwritten, objects: Path, flush: Callable[[], None]) -> None:
+    def sparing(buffer: ObjectBuffer, objects: Path, flush: Callable[[], None]) -> None:
         on_disk = pygit2.Odb(str(objects))
-        for oid in [oid for oid in unwritten._objects if on_disk.exists(pygit2.Oid(hex=oid))]:
-            del unwritten._objects[oid]
-        write(unwritten, objects, flush)
+        for oid in [oid for oid in buffer._objects if on_disk.exists(pygit2.Oid(hex=oid))]:
+            del buffer._objects[oid]
+        write(buffer, objects, flush)
 
-    _replace(Unwritten, "write_to", sparing)
+    _replace(ObjectBuffer, "write_to", sparing)
 
 
 def _no_intent() -> None:

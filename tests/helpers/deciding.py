@@ -77,7 +77,7 @@ class Bench:
         id = f"case-{self._count}"
         source = Source(f"{id}.md", sha256(raw).hexdigest(), len(raw))
         try:
-            with session.repo.unwritten.tentative():
+            with session.repo.buffer.tentative():
                 claim = Claim(str(self._count), source, raw, id=id)
                 decision = process(claim, session, Tips(session))
                 if decision.commit is None or decision.state not in ("applied", "proposed"):

@@ -197,7 +197,7 @@ def _close(session: Session) -> None:
     """Wait for notified hooks, keep their output, and let go of everything."""
     try:
         with suppress(Fault):  # the work is done, and was reported
-            if session.hooks.told:
+            if session.hooks.following:
                 from patchq.gate.land import reports
 
                 session.notifier().close()

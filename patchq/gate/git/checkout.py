@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, plain_environment
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, object_id
-from patchq.gate.git.reffiles import heads
+from patchq.gate.git.ref_files import heads
 from patchq.gate.git.repository import Repository
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")

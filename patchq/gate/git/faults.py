@@ -36,21 +36,21 @@ def failure(what: str, complaint: str, place: Path) -> Fault:
     """Return the fault for git's complaint about its work in `place`.
 
     Git does not always say why a file could not be written."""
-    said = f"{what}: {complaint}"
+    text = f"{what}: {complaint}"
     trouble = _trouble_in(complaint)
     if not trouble and _UNWRITTEN.search(complaint) and (short := files.shortage(place)):
-        trouble, said = short, f"{what}: {short}: {complaint}"
+        trouble, text = short, f"{what}: {short}: {complaint}"
     if trouble:
-        return DiskFault(said if trouble in said else f"{what}: {trouble}: {complaint}", ROOM)
-    return ObjectDamaged(said, FSCK) if unreadable_object(complaint) else RepositoryFault(said)
+        return DiskFault(text if trouble in text else f"{what}: {trouble}: {complaint}", ROOM)
+    return ObjectDamaged(text, FSCK) if unreadable_object(complaint) else RepositoryFault(text)
 
 
-def _trouble_in(said: str) -> str | None:
+def _trouble_in(text: str) -> str | None:
     """The system's words for what the machine is short of, if a message of git's or libgit2's has
     them or says as much."""
-    if "out of diskspace" in said.lower():
+    if "out of diskspace" in text.lower():
         return os.strerror(errno.ENOSPC)
-    return next((words for words in sorted(_TROUBLE) if words.lower() in said.lower()), None)
+    return next((words for words in sorted(_TROUBLE) if words.lower() in text.lower()), None)
 
 
 def unreadable_object(complaint: str) -> bool:

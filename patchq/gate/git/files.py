@@ -128,7 +128,7 @@ def append(fd: int, data: bytes) -> None:
         while written < len(data):
             written += os.write(fd, data[written:])
     except OSError:
-        if os.fstat(fd).st_size == size + written:  # else somebody else wrote behind it
+        if os.fstat(fd).st_size == size + written:  # else another process wrote behind it
             os.ftruncate(fd, size)
         raise
 

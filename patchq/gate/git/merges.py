@@ -32,8 +32,8 @@ from patchq.gate.git.command import (
     version,
 )
 from patchq.gate.git.faults import fault, unreadable, unreadable_object
+from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.repository import Repository
-from patchq.gate.git.unwritten import write_loose
 
 _SECONDS = 60.0
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
@@ -95,8 +95,8 @@ def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
         )
     except (KeyError, OSError, subprocess.SubprocessError, pygit2.GitError) as error:
         missing = isinstance(error, KeyError) or unreadable_object(str(error))
-        told = unreadable if missing else fault
-        raise told("cannot merge", error) from None
+        kind = unreadable if missing else fault
+        raise kind("cannot merge", error) from None
 
 
 @cache
@@ -108,7 +108,7 @@ def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """Merge in a directory of its own, with the objects in memory that the merge needs."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
-        write_loose(objects, repo.unwritten.needed([ours, theirs]).values())
+        write_loose(objects, repo.buffer.needed([ours, theirs]).values())
         root = _commit(objects, base)
         sides = [_commit(objects, tree, root) for tree in (ours, theirs)]
         environment = plain_environment(
@@ -138,7 +138,7 @@ def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     conflicts = list(index.conflicts or ())
     if conflicts:
         return Merged(None, any(None in sides for sides in conflicts))
-    with repo.unwritten.tentative():
+    with repo.buffer.tentative():
         return Merged(str(index.write_tree(repo.raw_repository)))
 
 

@@ -25,9 +25,9 @@ from msgspec import Struct
 from patchq.gate.errors import DiskFault, ObjectsGone, RepositoryFault
 from patchq.gate.git import files, records
 from patchq.gate.git.files import beside, make_directory
-from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.reffiles import heads, is_ref_name, packed_refs, ref_names, ref_value
+from patchq.gate.git.ref_files import heads, is_ref_name, packed_refs, ref_names, ref_value
 from patchq.gate.git.repository import Repository
 
 _SUFFIX = ".ref"
@@ -40,7 +40,7 @@ class Staged(Struct, frozen=True):
     its inode, as git never writes a ref in place; `drop` ends it."""
 
     oid: str
-    lock: LinkLock
+    lock: LockFile
 
     def drop(self) -> None:
         self.lock.free()
@@ -48,7 +48,7 @@ class Staged(Struct, frozen=True):
 
 def stage(repo: Repository, oid: str) -> Staged:
     """Write a value that later `move`s take in place of the id."""
-    return Staged(oid, LinkLock.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
+    return Staged(oid, LockFile.write(repo.commondir, _SUFFIX, f"{oid}\n".encode()))
 
 
 def move(
@@ -197,7 +197,7 @@ def _log(
 
 def _unpack(commondir: Path, ref: str, wait: float) -> None:
     """Leave the ref out of `packed-refs`; durable after the next barrier."""
-    lock = LinkLock.write(commondir, _SUFFIX, b"")
+    lock = LockFile.write(commondir, _SUFFIX, b"")
     try:
         lock.hold(commondir / "packed-refs.lock", wait)
         line = rb"(?m)^[0-9a-fA-F]{40} %b\n(\^.*\n)?" % re.escape(os.fsencode(ref))

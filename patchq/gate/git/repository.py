@@ -35,6 +35,7 @@ from patchq.core.model.values import Entry, EntryKind, FileChange
 from patchq.gate.errors import ObjectDamaged, RepositoryFault
 from patchq.gate.git.faults import FSCK, fault, misconfigured, unreadable
 from patchq.gate.git.files import give_back_memory
+from patchq.gate.git.object_buffer import ObjectBuffer
 from patchq.gate.git.objects import (
     LINK,
     SUBMODULE,
@@ -56,9 +57,8 @@ from patchq.gate.git.objects import (
 )
 from patchq.gate.git.opening import open_handle
 from patchq.gate.git.promised import FETCH_SECONDS, Promised, promisors
-from patchq.gate.git.reffiles import common_directory, head_target, ref_value, ref_values
+from patchq.gate.git.ref_files import common_directory, head_target, ref_value, ref_values
 from patchq.gate.git.transport import Transport
-from patchq.gate.git.unwritten import Unwritten
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
 Sign = Callable[[bytes, Identity], bytes]
@@ -82,7 +82,7 @@ class Repository:
         self._trees = Trees(self._tree_bytes)
         self._roots: dict[str, str] = {}
         """The trees of the commits that were asked for last."""
-        self.unwritten = Unwritten()
+        self.buffer = ObjectBuffer()
         """The objects that no file has yet."""
         self.borrowed: Path | None = None
         """A directory of objects that are read as if they were the repository's own."""
@@ -106,7 +106,7 @@ class Repository:
         that it has ever seen, and searches it though it be gone.  Who works for long asks for this
         now and then, while nothing is under way."""
         store = pygit2.Odb(str(self.commondir / "objects"))
-        store.add_backend(self.unwritten.backend(), _FIRST)
+        store.add_backend(self.buffer.backend(), _FIRST)
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
         self._trees.clear()
@@ -288,7 +288,7 @@ class Repository:
 
     def keep_blob(self, data: bytes) -> str:
         """Have a file's bytes as an object in memory; its id."""
-        return self.unwritten.keep(ObjectType.BLOB, data)
+        return self.buffer.keep(ObjectType.BLOB, data)
 
     def changes(self, old: str, new: str) -> Changes:
         """Path -> (before, after), modes and ids, between the trees of two commits."""
@@ -342,11 +342,11 @@ class Repository:
 
     def has(self, oid: str) -> bool:
         """True if the object is here, in a file or in memory."""
-        return self.unwritten.content(oid) is not None or oid in self.raw_repository
+        return self.buffer.content(oid) is not None or oid in self.raw_repository
 
     def raw(self, oid: str) -> bytes:
         """An object's content, without its header."""
-        kept = self.unwritten.content(oid)
+        kept = self.buffer.content(oid)
         return self._object(oid).read_raw() if kept is None else kept
 
     def size(self, oid: str) -> int:
@@ -368,7 +368,7 @@ class Repository:
 
     def _tree_bytes(self, oid: str) -> bytes:
         """Return a tree's bytes, and never those of an object that damage has put in its place."""
-        kept = self.unwritten.content(oid)
+        kept = self.buffer.content(oid)
         if kept is not None:
             return kept
         found = self._object(oid)
@@ -418,13 +418,13 @@ class Repository:
         `flush` makes them, and whatever else it covers, durable before they get their names.
         """
         try:
-            self.unwritten.write_to(self.commondir / "objects", flush)
+            self.buffer.write_to(self.commondir / "objects", flush)
         except (OSError, pygit2.GitError) as error:
             raise fault("cannot write objects", error) from None
 
     def close(self) -> None:
         """Nothing more is written: leave nothing of this process in the git directory."""
-        self.unwritten.let_go()
+        self.buffer.let_go()
 
     def write_commit(
         self,
@@ -449,7 +449,7 @@ class Repository:
         except (KeyError, ValueError, pygit2.GitError) as error:
             raise fault("cannot make a commit", error) from None
         raw = sign(str(text).encode(), committer)
-        return self.unwritten.keep(ObjectType.COMMIT, raw), root
+        return self.buffer.keep(ObjectType.COMMIT, raw), root
 
     def amend(
         self, commit: str, parent: str, changes: Sequence[FileChange], message: str, sign: Sign
@@ -465,10 +465,10 @@ class Repository:
 
     def write_tree(self, parent: str | None, changes: Sequence[FileChange]) -> str:
         """The tree of a commit with the changes made, as `write_commit` would have it."""
-        new_tree = partial(self.unwritten.keep, ObjectType.TREE)
+        new_tree = partial(self.buffer.keep, ObjectType.TREE)
         base = self.tree(parent).root if parent else new_tree(b"")
         look_up = partial(self.leaf, base)
-        declared = leaves(look_up, changes, partial(self.unwritten.keep, ObjectType.BLOB))
+        declared = leaves(look_up, changes, partial(self.buffer.keep, ObjectType.BLOB))
         grafted = graft(self._trees, new_tree, base, nest(declared))
         root = grafted or new_tree(b"")
         difference = differences(self._trees, base, root)

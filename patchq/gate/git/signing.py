@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal
 from patchq.gate.errors import CannotSign, DiskFault, Fault
 from patchq.gate.git.command import alternate
 from patchq.gate.git.faults import failure
+from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Identity, object_id, parse_identity, referred
 from patchq.gate.git.transport import Transport
-from patchq.gate.git.unwritten import write_loose
 
 if TYPE_CHECKING:
     from patchq.gate.git.repository import Repository
@@ -122,7 +122,7 @@ class Signer:
         with TemporaryDirectory(prefix="patchq-sign-") as name:
             programs, objects = _quiet_programs(Path(name)), Path(name, "objects")
             memory = [(_TREE, tree), *((_COMMIT, parent) for parent in parents)]
-            found = ((kind, self._repo.unwritten.content(oid)) for kind, oid in memory)
+            found = ((kind, self._repo.buffer.content(oid)) for kind, oid in memory)
             objects.mkdir()
             write_loose(objects, [(kind, data) for kind, data in found if data is not None])
             variables = (

@@ -108,7 +108,7 @@ class Steps(Struct, frozen=True):
         return Steps(plan=tuple(step for step in self.plan if step.judge is not None))
 
     @property
-    def told(self) -> tuple[Step, ...]:
+    def following(self) -> tuple[Step, ...]:
         """The hooks that follow verdicts."""
         return (*self.after, *self.rejected)
 

@@ -113,14 +113,14 @@ class Engine:
 
     def see(self, step: Step, run: HookRun, id: str) -> bool:
         """Note a hook that does not do what it is for, or that it does again; whether it hung."""
-        name, told = f"hook.{step.id}", step.stage.startswith("post-")
+        name, follows = f"hook.{step.id}", step.stage.startswith("post-")
         if run.exit is None:
             how = f"did not end within {step.timeout:g} s"
             cure = "see what it waits for, or set its `timeout_seconds`"
-        elif run.exit and told:
-            said = run.output.strip().splitlines()
-            how = f"ended with {run.exit}{': ' + said[-1] if said else ''}"
-            cure = "see to what it says; it is not told of the same batch again"
+        elif run.exit and follows:
+            lines = run.output.strip().splitlines()
+            how = f"ended with {run.exit}{': ' + lines[-1] if lines else ''}"
+            cure = "correct it; it does not run for the same batch again"
         else:
             self.troubles.over(name)
             return False

@@ -2,7 +2,7 @@
 
 A hook runs the batch's code, and what it prints goes to whoever sent the batch.  So it sees what
 programs are made of, and nothing that is anybody's: the system's own directories, of `/etc` what
-programs look up, the directories of its PATH with what stands beside them, and what its entry's
+programs look up, the directories of its PATH with their neighbours, and what its entry's
 `visible` names.  Everything else (homes, other repositories, sockets, mail, the queue) is left out.
 In what is shown, files and directories that hold keys by their names are hidden again.
 

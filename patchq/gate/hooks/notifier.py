@@ -53,7 +53,7 @@ class Notifier:
 
     def tell(self, steps: Steps, report: Report) -> None:
         """Have the hooks that hear of such a verdict run soon."""
-        for step in steps.told:
+        for step in steps.following:
             if kind_of(report) in step.hears:
                 self._soon(step, report, kind_of(report))
 
@@ -61,7 +61,7 @@ class Notifier:
         """Have the hooks run soon that hear of a rewritten report, or keep in step with it."""
         kind, last = kind_of(report, before), before and (before.state, before.commit)
         changed = before is None or kind_of(before) != kind
-        for step in steps.told:
+        for step in steps.following:
             moved = step.in_step and last != (report.state, report.commit)
             if moved or (changed and not step.in_step and kind in step.hears):
                 self._soon(step, report, kind)
@@ -98,9 +98,9 @@ class Notifier:
             except Cancelled:
                 self._missed[step.id] += 1
             except OSError as error:
-                _LOG.warning("the hook %s was not told of %s: %s", step.id, id, error.strerror)
+                _LOG.warning("the hook %s did not hear of %s: %s", step.id, id, error.strerror)
             except Fault as fault:
-                _LOG.warning("the hook %s was not told of %s: %s", step.id, id, fault.message)
+                _LOG.warning("the hook %s did not hear of %s: %s", step.id, id, fault.message)
             except Exception:  # a thread of a pool would keep a defect to itself
                 _LOG.exception("the hook %s did not run for %s", step.id, id)
 

@@ -25,7 +25,7 @@ from msgspec import Struct
 from patchq.gate.errors import DiskFault, RepositoryFault
 from patchq.gate.git import files
 from patchq.gate.git.command import QUIET, Git, sealed_environment
-from patchq.gate.git.unwritten import write_loose
+from patchq.gate.git.object_buffer import write_loose
 
 
 def stores(store: Path) -> list[Path]:

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from patchq.gate.errors import Busy, CannotFollow, Declined, ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
-from patchq.gate.git.branches import BranchMove, Moved, parcels
-from patchq.gate.git.linklock import WAIT_SECONDS
+from patchq.gate.git.branches import BranchMove, Moved, bundles
+from patchq.gate.git.lock_files import WAIT_SECONDS
 from patchq.gate.git.refs import Staged
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
@@ -108,7 +108,7 @@ def _parcel(decision: Decision, session: Session) -> Parcel | None:
     """What another clone makes the commit of: nobody else has it before the push has arrived."""
     if decision.candidate is None or session.branches.remote is None:
         return None
-    return partial(parcels.pack, session.repo, decision.candidate.commit)
+    return partial(bundles.pack, session.repo, decision.candidate.commit)
 
 
 def _sorted(

@@ -287,7 +287,7 @@ def hook_input(
 
     def lend() -> Objects:
         with lock:
-            return repo.unwritten.needed([last.commit])
+            return repo.buffer.needed([last.commit])
 
     return HookInput(
         id=" ".join(decision.id for decision in joined),

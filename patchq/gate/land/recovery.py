@@ -6,7 +6,7 @@ decides.
 
 On a remote the push of that commit may be on its way still, and arrive when nobody expects it any
 more.  So it is pushed again, the very same commit, by whoever recovers the claim, in whatever clone
-(`parcels`): of the two pushes one is taken, and then either the verdict is true, or its branch has
+(`bundles`): of the two pushes one is taken, and then either the verdict is true, or its branch has
 moved without it, and neither can land any more.  Only what cannot is decided anew.
 """
 
@@ -24,8 +24,8 @@ from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope
 from patchq.gate.errors import ObjectDamaged, Unreachable
 from patchq.gate.git import records, refs
-from patchq.gate.git.branches import BranchMove, parcels
-from patchq.gate.git.reffiles import heads
+from patchq.gate.git.branches import BranchMove, bundles
+from patchq.gate.git.ref_files import heads
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports
 from patchq.gate.pipeline import history
@@ -104,7 +104,7 @@ def _unpack(claims: Sequence[Claim], session: Session) -> None:
     for claim in claims:
         report = claim.intended
         if claim.parcel and report and not session.repo.resolve_commit(report.commit or ""):
-            some |= parcels.unpack(session.repo, claim.parcel) is not None
+            some |= bundles.unpack(session.repo, claim.parcel) is not None
     if some:
         flush(session)
 

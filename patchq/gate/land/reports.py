@@ -24,7 +24,7 @@ from patchq.core.text.quote import clip
 from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.linklock import WAIT_SECONDS
+from patchq.gate.git.lock_files import WAIT_SECONDS
 from patchq.gate.land.overlaps import waiting
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
@@ -63,7 +63,7 @@ def locked(session: Session, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 def put(session: Session, updated: Report) -> Report:
     """Replace a report; the lock is held."""
-    before = session.queue.load(updated.id) if session.hooks.told else None
+    before = session.queue.load(updated.id) if session.hooks.following else None
     session.queue.rewrite(updated, page.to_markdown(updated))
     session.follow(before, updated)
     return updated

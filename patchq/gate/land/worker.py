@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
 from patchq.gate.errors import CRASHED, CannotFollow, CannotSign, Fault, ObjectDamaged, Unreachable
-from patchq.gate.git import records, refs, unwritten
+from patchq.gate.git import object_buffer, records, refs
 from patchq.gate.git.branches import worktree
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import asking, landing, marks, presubmit, recovery, reports
@@ -72,7 +72,7 @@ def start(session: Session, tell: Tell, patience: float = 5.0) -> None:
     A git that outlived its owner is waited for, up to `patience` seconds.
     """
     refs.clean(session.repo.commondir)
-    unwritten.clean(session.repo.commondir / "objects")
+    object_buffer.clean(session.repo.commondir / "objects")
     worktree.recover(session.repo, wait=patience)
     rest = recovery.finish(session.queue.recover(), session, tell)
     left = [claim for claim in rest if not claim.held]

@@ -183,7 +183,7 @@ def _merged_otherwise(
 
     One of lines `beside` each other does not count.
     """
-    with repo.unwritten.tentative():
+    with repo.buffer.tentative():
         theirs = repo.write_tree(move.base, on_base)
         ours, made = repo.tree(move.tip).root, repo.write_tree(move.tip, changes)
         merged = merges.merge(repo, repo.tree(move.base).root, ours, theirs)

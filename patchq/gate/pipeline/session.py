@@ -186,16 +186,16 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     def tell(self, report: Report) -> None:
         """Notify the hooks of a verdict that can be seen."""
-        if self.hooks.told:
+        if self.hooks.following:
             self.notifier().tell(self.hooks, report)
 
     def told(self, most: int) -> list[tuple[str, HookRun]]:
         """Return outputs of notified hooks, not yet recorded."""
-        return self.notifier().runs(most) if self.hooks.told else []
+        return self.notifier().runs(most) if self.hooks.following else []
 
     def follow(self, before: Report | None, report: Report) -> None:
         """Notify the hooks of a report that was rewritten."""
-        if self.hooks.told:
+        if self.hooks.following:
             self.notifier().follow(self.hooks, before, report)
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class Claim(Struct, frozen=True):
     held: bool = False
     """True for a batch that waits for something, claimed earlier."""
     parcel: bytes | None = None
-    """Bytes that make the commit of `intended` in another clone (`git.branches.parcels`)."""
+    """Bytes that make the commit of `intended` in another clone (`git.branches.bundles`)."""
     held_since: float | None = None
     """Seconds since the epoch, of the wall clock, at which the hold began."""
     request: bool = False

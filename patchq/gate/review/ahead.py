@@ -60,7 +60,7 @@ def ahead(context: RepoContext) -> dict[str, Any]:
     tip = context.branches.tip(context.target) if context.target else None
     if tip is None:
         return {"target": context.target or None, "works": [], "left_out": 0}
-    with repo.unwritten.tentative():
+    with repo.buffer.tentative():
         works, left_out = _works(context, tip)
         waits, others = waiting.board(context), Index()
         for change in (*(work.change for work in works), *_held(context)):

@@ -32,7 +32,7 @@ from patchq.core.model.values import Base, Problem, Source, StandsOn
 from patchq.gate.errors import Busy, Fault, ObjectDamaged, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.reffiles import heads
+from patchq.gate.git.ref_files import heads
 from patchq.gate.git.refs import Staged
 from patchq.gate.git.repository import Repository
 from patchq.gate.land import presubmit, reports

@@ -16,7 +16,7 @@ from patchq.gate.git.objects import (
     parse_identity,
     parse_tree,
 )
-from patchq.gate.git.reffiles import is_ref_name
+from patchq.gate.git.ref_files import is_ref_name
 
 
 def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:

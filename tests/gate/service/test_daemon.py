@@ -501,8 +501,8 @@ def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
         die(
             repo,
             "from pathlib import Path\n"
-            "from patchq.gate.git.linklock import LinkLock\n"
-            "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+            "from patchq.gate.git.lock_files import LockFile\n"
+            "lock = LockFile.write(Path('.git').resolve(), '.ref', b'')\n"
             "lock.hold(Path('.git/refs/heads/main.lock').resolve())",
         )
         lock = repo / ".git/refs/heads/main.lock"

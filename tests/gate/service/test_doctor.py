@@ -142,8 +142,9 @@ def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:
 
 def test_own_lock_is_told_from_others(repo: Path) -> None:
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom patchq.gate.git.linklock import LinkLock\n"
-        "lock = LinkLock.write(Path('.git').resolve(), '.ref', b'')\n"
+        "import os, sys\nfrom pathlib import Path\n"
+        "from patchq.gate.git.lock_files import LockFile\n"
+        "lock = LockFile.write(Path('.git').resolve(), '.ref', b'')\n"
         "lock.hold(Path('.git/refs/heads/main.lock').resolve())\n"
         "print('held', flush=True)\nsys.stdin.read()\nos._exit(0)"
     )

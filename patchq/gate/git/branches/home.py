@@ -18,7 +18,7 @@ from patchq.gate.errors import RepositoryFault, UsageError
 from patchq.gate.git import files, records
 from patchq.gate.git.command import Git
 from patchq.gate.git.faults import misconfigured
-from patchq.gate.git.reffiles import head_target, is_ref_name, ref_value
+from patchq.gate.git.ref_files import head_target, is_ref_name, ref_value
 from patchq.gate.git.repository import Repository
 
 _TARGET, _REMOTE = "patchq.target", "patchq.remote"

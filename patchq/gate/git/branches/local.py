@@ -65,8 +65,8 @@ class LocalBranches:
         lost: dict[str, Moved] = {}
         found = []
         for move in moves:
-            stands = move.behind not in lost
-            moved = lost.get(move.branch) or (self._make(move) if stands else Moved(False))
+            has_base = move.behind not in lost
+            moved = lost.get(move.branch) or (self._make(move) if has_base else Moved(False))
             if not moved.made:
                 busy = moved.fault if isinstance(moved.fault, Busy) else None
                 lost.setdefault(move.branch, Moved(False, busy))
@@ -89,7 +89,7 @@ class LocalBranches:
             return refs.delete(repo, name, move.old or "", wait=move.wait)
         if records.is_branch(move.branch) or move.old is None:
             return refs.move(repo, name, move.old, move.new, move.log, move.who, wait=move.wait)
-        if self.busy(move.branch):  # somebody began that since it was decided
+        if self.busy(move.branch):  # that began since it was decided
             return False
         places = self.checkouts(move.branch)
         made = _with_work_trees(repo, move, places, unsure)

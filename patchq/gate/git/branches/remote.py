@@ -280,8 +280,7 @@ class RemoteBranches:
         except Unreachable as fault:
             named = ", ".join(chain.branch for chain in chains)
             raise InDoubt(
-                f"whether {self.remote} took what was pushed to {named} cannot be told: "
-                f"{fault.message}",
+                f"it is unknown if {self.remote} took the push to {named}: {fault.message}",
                 f"{fault.hint}; it is asked again by itself",
             ) from None
         landed: dict[str, str] = {}
@@ -319,10 +318,10 @@ class RemoteBranches:
             return Declined(answer.words) if alone else None
         if certain:
             return None
-        if answer.kind != "unknown":  # where it is stale, and is not: a lock that nobody removes
+        if answer.kind != "unknown":  # where it is stale, and is not: a lock that stays
             return self._away(*self._untaken(answer, *(chain.branch for chain in chains)))
         raise InDoubt(
-            f"whether {self.remote} took what was pushed cannot be told: {answer.words}",
+            f"it is unknown if {self.remote} took the push: {answer.words}",
             "it is pushed again by itself; what has landed lands once",
         )
 

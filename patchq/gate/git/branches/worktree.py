@@ -44,7 +44,7 @@ from patchq.gate.errors import (
 )
 from patchq.gate.git import files
 from patchq.gate.git.branches.backup import keep
-from patchq.gate.git.branches.reserve import Reserve
+from patchq.gate.git.branches.disk_reservation import DiskReservation
 from patchq.gate.git.checkout import (
     Checkout,
     checkouts,
@@ -58,7 +58,7 @@ from patchq.gate.git.checkout import (
 )
 from patchq.gate.git.command import complaint
 from patchq.gate.git.faults import failure
-from patchq.gate.git.linklock import WAIT_SECONDS, LinkLock, leftovers
+from patchq.gate.git.lock_files import WAIT_SECONDS, LockFile, leftovers
 from patchq.gate.git.objects import BLOB, LINK, Leaf, is_blob, is_regular, object_id
 from patchq.gate.git.repository import Repository
 
@@ -94,10 +94,10 @@ class Follow:
         self.cut = cut
         self.backup = backup
         self._copies: list[Path] = []
-        self._lock: LinkLock
+        self._lock: LockFile
         self._torn = False
         """True while files and index are not those of the branch."""
-        self._reserve: Reserve | None = None
+        self._reservation: DiskReservation | None = None
         self._swapped = False
         self._kept: dict[str, Leaf | None] = {}
         """The paths that have the result already, with their index entries as they were."""
@@ -112,7 +112,7 @@ class Follow:
         """
         names = {"branch": self.checkout.branch, "old": self.old, "new": self.new}
         gitdir = self.checkout.gitdir
-        self._lock = LinkLock.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
+        self._lock = LockFile.write(gitdir, _SUFFIX, json.dumps(names).encode() + b"\n")
         try:
             self._lock.hold(gitdir / "index.lock", self.wait, self.cut)
             found = self._paths_in_the_way()
@@ -168,7 +168,7 @@ class Follow:
         if self.backup:
             self._copies = keep(repo.commondir, workdir, self._changes)
         try:
-            self._reserve = Reserve(_way_back(self.checkout, self._changes))
+            self._reservation = DiskReservation(_way_back(self.checkout, self._changes))
         except DiskFault:
             self._drop_copies()
             raise
@@ -203,9 +203,9 @@ class Follow:
 
     def _let_go(self) -> None:
         """Give back the disk reservation, which is needed now, or not at all."""
-        if self._reserve is not None:
-            self._reserve.release()
-            self._reserve = None
+        if self._reservation is not None:
+            self._reservation.release()
+            self._reservation = None
 
     def _drop_copies(self) -> None:
         """Nothing was updated, so there is nothing to go back to."""
@@ -237,7 +237,7 @@ class Follow:
         times in the index; only if these are stale is the content looked at.  Returns why git
         did not do it, or None if it did."""
         command = ("read-tree", "-m", "-u", "--no-recurse-submodules", here, there)
-        # A git that outlives us keeps our own file flocked, so nobody recovers beside it.
+        # A git that outlives us keeps our own file flocked, so no process recovers beside it.
         switch = partial(self.checkout.git.run, *command, index=self._copy, keep=(self._lock.fd,))
         fault = self._why(switch())
         if fault is None or isinstance(fault, DiskFault):
@@ -249,8 +249,8 @@ class Follow:
         """The fault of a git that failed."""
         if not done.returncode:
             return None
-        workdir, said = self.checkout.workdir, complaint(done) or f"git gave {done.returncode}"
-        return failure(f"cannot update {workdir}", said, workdir)
+        workdir, words = self.checkout.workdir, complaint(done) or f"git gave {done.returncode}"
+        return failure(f"cannot update {workdir}", words, workdir)
 
     def _free(self) -> None:
         if self._torn:
@@ -307,7 +307,7 @@ class _OutOfReach(Exception):
     """A work tree that was following when its owner died cannot be seen now."""
 
 
-def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
+def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
     index_lock = gitdir / "index.lock"
     held = lock.find([index_lock])
     first, _, rest = lock.own.read_bytes().partition(b"\n")
@@ -321,7 +321,7 @@ def _recover_one(repo: Repository, lock: LinkLock, gitdir: Path) -> Path | None:
         return None
     if places[0].unseen:
         raise _OutOfReach
-    if held is None:  # somebody removed the lock by hand, or the work was all but done
+    if held is None:  # a person removed the lock, or the work was all but done
         lock.hold(index_lock)
     tip = repo.branch_tip(branch)
     moved = tip is not None and repo.is_ancestor(new, tip)
@@ -446,11 +446,11 @@ def _copy_index(gitdir: Path, copy: Path) -> None:
             os.link(os.path.realpath(gitdir / "index"), copy)
         except FileNotFoundError:
             raise
-        except OSError:  # as of somebody else's, in a shared repository
+        except OSError:  # as of another user's, in a shared repository
             shutil.copy2(gitdir / "index", copy)
 
 
-def _remove(lock: LinkLock) -> None:
+def _remove(lock: LockFile) -> None:
     for suffix in (".new", ".new.lock"):
         lock.beside(suffix).unlink(missing_ok=True)
     lock.free()

@@ -28,7 +28,7 @@ def foreseen(decision: Decision, session: Session) -> Decision:
         return decision
     repo = session.repo
     gone = {decision.id, *depends.replaced(session, decision.id, decision.header)}
-    with repo.unwritten.tentative():
+    with repo.buffer.tentative():
         own = _tried(decision, repo)
         others = {id: it for id, it in waiting.beside(session, own).items() if id not in gone}
         vague = list[Problem]()

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.errors import Fault
-from patchq.gate.git.linklock import owner_of
+from patchq.gate.git.lock_files import owner_of
 from patchq.gate.git.objects import Identity
-from patchq.gate.git.reffiles import gaps
+from patchq.gate.git.ref_files import gaps
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import builtin, install

@@ -28,7 +28,7 @@ WAIT_SECONDS = 10.0
 
 
 @dataclass
-class LinkLock:
+class LockFile:
     """An own file at `own`, open as `fd`; `lock` is the lock file that it is linked to now."""
 
     own: Path
@@ -36,7 +36,7 @@ class LinkLock:
     lock: Path | None = None
 
     @classmethod
-    def write(cls, directory: Path, suffix: str, content: bytes) -> LinkLock:
+    def write(cls, directory: Path, suffix: str, content: bytes) -> LockFile:
         """A new own file `patchq-<token><suffix>` that holds `content`; nothing is locked yet."""
         while True:
             own = directory / f"patchq-{secrets.token_hex(8)}{suffix}"
@@ -130,7 +130,7 @@ def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:
     return None
 
 
-def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkLock]:
+def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LockFile]:
     """The own files of dead owners, and of those that die within `wait` seconds; each is now the
     caller's, to be freed."""
     deadline = time.monotonic() + wait
@@ -140,7 +140,7 @@ def leftovers(directory: Path, suffix: str, wait: float = 0.0) -> Iterator[LinkL
         except FileNotFoundError:
             continue
         if files.flock(fd, deadline - time.monotonic()) and own.exists():
-            yield LinkLock(own, fd)
+            yield LockFile(own, fd)
         else:
             os.close(fd)
 

@@ -11,7 +11,7 @@ import pytest
 
 from patchq.core.model.values import FileChange
 from patchq.gate.errors import RepositoryFault
-from patchq.gate.git import unwritten
+from patchq.gate.git import object_buffer
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import git, make_repo
@@ -95,7 +95,7 @@ KILLED = """\
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.gate.git.test_unwritten import commit
+from tests.gate.git.test_object_buffer import commit
 from patchq.gate.git.repository import Repository
 repo = Repository.open(Path())
 commit(repo, int(sys.argv[2]))
@@ -114,6 +114,6 @@ def test_what_a_killed_writer_leaves_goes(path: Path, files: int, moment: str) -
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert litter(path)
-    unwritten.clean(path / ".git/objects")
+    object_buffer.clean(path / ".git/objects")
     assert litter(path) == []
     git("fsck", "--strict", cwd=path)

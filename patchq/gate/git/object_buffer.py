@@ -1,12 +1,12 @@
 """New objects, kept in memory until the batch that they are for is certain to land.
 
-libgit2 writes to the object database's first backend, and this one stands first.  A refused batch
+libgit2 writes to the object database's first backend, and this one comes first.  A refused batch
 and a dry run so leave nothing in the repository, and a group of batches costs one pack instead of
 hundreds of files.
 
 They go to files in a directory of their own, which are flushed and then renamed to where git looks
 for them.  So an empty object or half a pack is never seen, whatever is killed or cut off, and
-what is left behind has an own file that tells whose it was (`linklock`).
+what is left behind has an own file that tells whose it was (`lock_files`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pygit2.enums import ObjectType
 
 from patchq.gate.git.command import Git, plain_environment
 from patchq.gate.git.files import make_directory
-from patchq.gate.git.linklock import LinkLock, leftovers
+from patchq.gate.git.lock_files import LockFile, leftovers
 from patchq.gate.git.objects import object_id, referred
 
 MOST_LOOSE = 24
@@ -49,12 +49,12 @@ def write_loose(objects: Path, new: Iterable[tuple[int, bytes]]) -> list[str]:
     return [str(odb.write(kind, data)) for kind, data in new]
 
 
-class Unwritten:
+class ObjectBuffer:
     """New objects by their ids in hex: kind and content."""
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[int, bytes]] = {}
-        self._kept: list[LinkLock] = []
+        self._kept: list[LockFile] = []
 
     def backend(self) -> pygit2.OdbBackend:
         """Return what a handle asks for them; it can be given to one only."""
@@ -71,7 +71,7 @@ class Unwritten:
         if not self._objects:
             flush()
             return
-        own = LinkLock.write(objects, _SUFFIX, b"")
+        own = LockFile.write(objects, _SUFFIX, b"")
         self._kept.append(own)
         scratch = own.beside(".d")
         try:
@@ -215,7 +215,7 @@ def _publish(file: Path, place: Path) -> None:
                 raise
 
 
-def _drop(own: LinkLock) -> None:
+def _drop(own: LockFile) -> None:
     """Remove the own file, after the scratch directory that it vouches for."""
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
     own.free()

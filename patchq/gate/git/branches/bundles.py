@@ -29,23 +29,23 @@ def pack(repo: Repository, commit: str) -> bytes:
         path: after and (after[0], repo.raw(after[1]).decode(_BYTES))
         for path, (_, after) in repo.changes(parent, commit).items()
     }
-    said = {"commit": repo.raw(commit).decode(_BYTES), "files": files}
-    return zlib.compress(json.dumps(said).encode(), _LEVEL)
+    bundle = {"commit": repo.raw(commit).decode(_BYTES), "files": files}
+    return zlib.compress(json.dumps(bundle).encode(), _LEVEL)
 
 
 def unpack(repo: Repository, parcel: bytes) -> str | None:
     """The id of the commit, which is in memory now (`Repository.write_objects`); None where a
     parent is not here.  `RepositoryFault` where it comes to another commit."""
-    said = json.loads(zlib.decompress(parcel))
-    raw = said["commit"].encode(_BYTES)
+    bundle = json.loads(zlib.decompress(parcel))
+    raw = bundle["commit"].encode(_BYTES)
     root, *parents = referred(ObjectType.COMMIT, raw)
     if not parents or not all(map(repo.resolve_commit, parents)):
         return None
     base = repo.tree(parents[0]).root
     sides = dict[str, tuple[Leaf | None, Leaf | None]]()
-    for path, file in said["files"].items():
+    for path, file in bundle["files"].items():
         after = file and (file[0], repo.keep_blob(file[1].encode(_BYTES)))
         sides[path] = repo.leaf(base, path), after
     if repo.write_tree(parents[0], tuple(as_changes(sides, repo.raw))) != root:
         raise RepositoryFault(f"what was sent of a commit upon {parents[0]} makes another one")
-    return repo.unwritten.keep(ObjectType.COMMIT, raw)
+    return repo.buffer.keep(ObjectType.COMMIT, raw)

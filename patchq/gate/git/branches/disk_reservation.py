@@ -20,7 +20,7 @@ _DESCRIPTORS = 12
 """Needed to start a process and to talk to it."""
 
 
-class Reserve:
+class DiskReservation:
     """So many bytes on the file system of each of the directories, a file that can be made there,
     and descriptors, until `release`.  `DiskFault` if they cannot be had."""
 
