@@ -14,9 +14,10 @@ from typing import Any
 
 from patchq.gate.git import files
 from patchq.gate.queue import events, spool, store
-from patchq.gate.queue.batches import Row, storable
-from patchq.gate.queue.ledger import EVENT, QueueEngine, verdict_columns
+from patchq.gate.queue.batches import Row, storable, verdict_columns
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.outbox import BatchFiles, Outbox, Published
+from patchq.gate.queue.schema import EVENT
 from patchq.gate.queue.spool import disk_faults, extension, valid
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import LANDED, Report

@@ -191,3 +191,15 @@ def is_storable(id: str) -> bool:
 def storable(text: str) -> str:
     """Return the text with question marks for what no database takes."""
     return text.encode("utf-8", "replace").decode()
+
+
+def verdict_columns(report: Report) -> Mapping[str, Any]:
+    """Return what a row says of its verdict, by its columns."""
+    codes = (p.code for p in report.problems if p.severity == "error")
+    return {
+        "id": report.id,
+        "verdict": report.state,
+        "other": report.duplicate_of,
+        "code": next(codes, None),
+        "proposed": report.commit if report.state == "proposed" else None,
+    }

@@ -21,24 +21,21 @@ from msgspec.json import decode, encode
 from patchq.core.model.values import Generation, Problem
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
 from patchq.gate.queue import Claim, Parcel, events, spool
-from patchq.gate.queue.batches import OPEN, Database, KnownBatches, Row, Taken, is_storable
+from patchq.gate.queue.batches import (
+    OPEN,
+    Database,
+    KnownBatches,
+    Row,
+    Taken,
+    is_storable,
+    verdict_columns,
+)
 from patchq.gate.queue.ids import Numbers
 from patchq.gate.queue.inbox import Snapshot, claim_of
 from patchq.gate.queue.outbox import BatchFiles
+from patchq.gate.queue.schema import COLUMNS, EVENT, MINE_TO_END, NOT_MINE
 from patchq.gate.queue.spool import Tokens, valid
 from patchq.gate.report.schema import Report
-
-COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
-_NOT_MINE = (
-    "(session is null or"
-    " session <> :me and session not in (select number from sessions where alive(number)))"
-)
-EVENT = "event_number((select coalesce(max(number), 0) from events))"
-_MINE_TO_END = """(
-    state in ('claimed', 'ending') and session = :me
-    or state = 'held' and (session is null or session = :me or not alive(session))
-)"""
-"""Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
 
 
 class QueueEngine(KnownBatches, ABC):
@@ -221,7 +218,7 @@ class QueueEngine(KnownBatches, ABC):
         """Return claims that a dead owner left, oldest first; only while the lock is held."""
         me = self._me()
         found = self._store.all(
-            f"select {COLUMNS} from responses where {OPEN} and {_NOT_MINE} order by number", me=me
+            f"select {COLUMNS} from responses where {OPEN} and {NOT_MINE} order by number", me=me
         )
         rows = [row for row in found if row[1] not in self._own and self._serves(row[-1])]
         if rows:
@@ -230,7 +227,7 @@ class QueueEngine(KnownBatches, ABC):
                     "update responses set adopted = 0,"
                     " state = case state when 'ending' then 'held' else state end,"
                     " session = case state when 'claimed' then :me end"
-                    f" where number = :number and {_NOT_MINE}",
+                    f" where number = :number and {NOT_MINE}",
                     [{"number": row[0], "me": me} for row in rows],
                 )
         claims = [self._claim(row) for row in rows]
@@ -275,13 +272,25 @@ class QueueEngine(KnownBatches, ABC):
                 return self._reserved(claim, wanted)
 
     def _reserved(self, claim: Claim, wanted: str) -> str:
-        row = self._store.one("select id from responses where token = :token", token=claim.token)
-        if row and row[0]:
-            return str(row[0])
-        id = self.next_id(wanted)
-        self._change(claim, "id = :id", id=id)
+        id = wanted
+        if self._is_barred(wanted) or not self._store.run(
+            f"update responses set id = :id where token = :token and id is null and {MINE_TO_END}"
+            " and not exists (select 1 from responses r where r.id = :id)",
+            id=id,
+            token=claim.token,
+            me=self._me(),
+        ):
+            given = "select id from responses where token = :token and id is not null"
+            if own := self._store.one(given, token=claim.token):
+                return str(own[0])
+            id = self.next_id(wanted)
+            self._change(claim, "id = :id", id=id)
         events.add(self._store, id, "claimed")
         return id
+
+    def _is_barred(self, id: str) -> bool:
+        # `x.report` with the suffix `.json` would be the name of the report of `x`.
+        return id.lower().endswith(".report") or self._is_known(id)
 
     def next_id(self, wanted: str) -> str:
         """Return the id that a response which asks for `wanted` would get now."""
@@ -291,11 +300,7 @@ class QueueEngine(KnownBatches, ABC):
             row = self._store.one("select number from responses where id = :id", id=id)
             return row is not None
 
-        def is_barred(id: str) -> bool:
-            # `x.report` with the suffix `.json` would be the name of the report of `x`.
-            return id.lower().endswith(".report") or self._is_known(id) or is_given(id)
-
-        return self._numbers.free(wanted, is_given, is_barred)
+        return self._numbers.free(wanted, is_given, lambda id: self._is_barred(id) or is_given(id))
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
@@ -351,7 +356,9 @@ class QueueEngine(KnownBatches, ABC):
             self._count_report(None, report)
             events.add_verdict(self._store, report, event)
             body = claim.data if claim.problem is None else self._papers(number).get("body")
-            page, data = self._put_report(number, report, markdown, "intended", "parcel", "choice")
+            page, data = self._put_report(
+                number, report, markdown, "'intended', 'parcel', 'choice'"
+            )
             name, token, again = claim.source.name, claim.token, claim.held
             self._show(
                 BatchFiles(number, token, name, report, page, body, again=again, encoded=data)
@@ -371,7 +378,7 @@ class QueueEngine(KnownBatches, ABC):
             )
             if events.differs(before, report):
                 events.add_verdict(self._store, report, event)
-            page, _ = self._put_report(number, report, markdown, "intended", "parcel")
+            page, _ = self._put_report(number, report, markdown, "'intended', 'parcel'")
             name, data = claim.source.name, claim.data
             self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
 
@@ -394,7 +401,7 @@ class QueueEngine(KnownBatches, ABC):
         Returns the row's number, and the number of the event that the change may be.
         """
         row = self._store.one(
-            f"update responses set {columns} where token = :token and {_MINE_TO_END}"
+            f"update responses set {columns} where token = :token and {MINE_TO_END}"
             " returning number, coalesce(ending, change)",
             token=claim.token,
             me=self._me(),
@@ -419,15 +426,14 @@ class QueueEngine(KnownBatches, ABC):
         return known[1]
 
     def _put_report(
-        self, number: int, report: Report, markdown: str, *over: str
+        self, number: int, report: Report, markdown: str, over: str = ""
     ) -> tuple[bytes, bytes]:
-        """Keep a page and a report, in place of papers that are over; return both."""
+        """Keep a page and a report, in place of papers of the kinds that are over; return both."""
         page, data = markdown.encode("utf-8", "replace"), self._encoded(report)
         self._encodings.pop(report.id, None)
         if over:
-            self._store.each(
-                "delete from papers where number = :number and kind = :kind",
-                [{"number": number, "kind": kind} for kind in over],
+            self._store.run(
+                f"delete from papers where number = :number and kind in ({over})", number=number
             )
         self._put(number, report=data, page=page)
         return page, data
@@ -491,15 +497,3 @@ class QueueEngine(KnownBatches, ABC):
             " shown = case when feeder is null then 0 else 1 end where number = :number",
             number=number,
         )
-
-
-def verdict_columns(report: Report) -> Mapping[str, Any]:
-    """Return what a row says of its verdict, by its columns."""
-    codes = (p.code for p in report.problems if p.severity == "error")
-    return {
-        "id": report.id,
-        "verdict": report.state,
-        "other": report.duplicate_of,
-        "code": next(codes, None),
-        "proposed": report.commit if report.state == "proposed" else None,
-    }

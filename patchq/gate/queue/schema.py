@@ -12,6 +12,17 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 from __future__ import annotations
 
 VERSION = 4
+COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
+NOT_MINE = (
+    "(session is null or"
+    " session <> :me and session not in (select number from sessions where alive(number)))"
+)
+EVENT = "event_number((select coalesce(max(number), 0) from events))"
+MINE_TO_END = """(
+    state in ('claimed', 'ending') and session = :me
+    or state = 'held' and (session is null or session = :me or not alive(session))
+)"""
+"""Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
 _TABLES = """
 create table meta (key text primary key, value text not null);
 create table sessions (

@@ -24,12 +24,13 @@ from patchq.gate.git import files
 from patchq.gate.queue import Claim
 from patchq.gate.queue.batches import OPEN
 from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
-from patchq.gate.queue.ledger import COLUMNS, QueueEngine
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.postgres import errands
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
+from patchq.gate.queue.schema import COLUMNS
 
 _COMES = ("came", "asked")
 """The words of notices that there is work in a lane."""
