@@ -85,7 +85,7 @@ def _entries(args: Namespace, tenure: Tenure) -> tuple[str, Entries]:
 
 
 def feeder_name(root: Path) -> str:
-    """What the database calls this queue: made once, and kept with the claims that go by it."""
+    """Return the database's name for this queue, which is made once and kept."""
     place = root / FEEDER
     try:
         return place.read_text().strip()

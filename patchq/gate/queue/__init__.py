@@ -80,7 +80,7 @@ Parcel = Callable[[], bytes]
 
 
 class Requests(Protocol):
-    """Who takes requests, and gives them back once they are answered; see `requests`."""
+    """A desk that takes requests, and gives them back once they are answered (`requests`)."""
 
     @property
     def open(self) -> int: ...

@@ -1,5 +1,4 @@
-"""What the store knows of batches: their reports and responses, in the order of their verdicts,
-the sums over all of them, and what is left of those that were forgotten."""
+"""The queue's files as the store has them, the sums over all batches, and a lost store's return."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class StoreArchive(QueueEngine):
         self._counted = counted
         self._session, self._session_lock = 0, -1
         self._pending: list[BatchFiles] = []
-        """What is to be shown once the transaction is there."""
+        """Batches to show once the transaction is there."""
         self._written: list[int] = []
         """Rows whose files were written, and may not be durable."""
         self._durable: list[int] = []

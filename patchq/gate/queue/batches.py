@@ -1,5 +1,4 @@
-"""What a store knows of batches: their reports and responses, in the order of their verdicts, and
-what is left of those that were forgotten."""
+"""Reports and responses in a store, and traces of batches that were forgotten."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
 
 
 class Activity(Struct, frozen=True):
-    """What is done with a batch, since when (seconds since the epoch); `hook` is the one that it
-    waits for."""
+    """The work on a batch, since when (seconds since the epoch), and the hook that it waits for."""
 
     batch: str
     stage: Stage
@@ -60,8 +59,10 @@ class Activity(Struct, frozen=True):
 
 @dataclass
 class Hand:
-    """What this process does; it has the lock of the queue at `root`.  None of it matters to the
-    work, so what cannot be written is left out."""
+    """This process's work, in one small file; it has the lock of the queue at `root`.
+
+    A file that cannot be written is left out, since the work does not need it.
+    """
 
     root: Path
     _doing: dict[int, Activity] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class Pending(Struct, frozen=True):
 
 
 def told(doing: Sequence[Activity], *, batches: bool = False) -> str:
-    """What is done, in words; with the `batches` where they are not known."""
+    """Return the work in words; with the `batches` where they are not known."""
     now = time.time()
     return ", ".join(
         f"{f'{one.batch} ' if batches else ''}{one.stage}{f' by {one.hook}' if one.hook else ''} "
@@ -159,7 +160,7 @@ def stem_id(name: str) -> str:
 
 
 def activities(root: Path) -> list[Activity]:
-    """What whoever has the queue's lock does now; nothing where nobody does, or it is not said."""
+    """Return the work of the process that has the queue's lock, as far as it is known."""
     owner = lock_owner(root)
     if owner is None:
         return []

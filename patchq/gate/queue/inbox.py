@@ -33,7 +33,7 @@ from patchq.gate.queue.spool import Folder, Tokens, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 SCAN_ENTRIES = 20_000
-"""How many names one scan keeps, the oldest ones; those behind them come with the next scan."""
+"""Names that one scan keeps, the oldest ones; the next scan finds those behind them."""
 _FREE_NAMES = 9
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
@@ -46,7 +46,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
-"""What opening says when the entry became another one, or its owner holds a lease on it."""
+"""Errors of opening an entry that became another one, or is leased."""
 
 _NO_DIRECTORY = FileNotFoundError, NotADirectoryError
 
@@ -143,7 +143,7 @@ class Inbox:
         self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}
 
     def _is_complete(self, name: str) -> bool:
-        """Whether nobody is still at work on the entry; one that is not a file is complete."""
+        """Return true if no process is at work on the entry; one that is not a file is complete."""
         status = self.folder.status(name)
         if status is None:
             self._unsettled.pop(name, None)
@@ -255,7 +255,7 @@ def claim_of(token: str, name: str, body: Snapshot, **more: Any) -> Claim:
 
 
 def too_large(size: int, limit: int) -> Problem:
-    """Why a response of that many bytes is not read."""
+    """Return the problem of a response of that many bytes."""
     return Problem(
         "response.too_large",
         f"the response has {size} bytes; `limits.response_bytes` allows {limit}",

@@ -30,8 +30,10 @@ _ASKED_SECONDS = 0.05
 
 
 class Owner(Struct, frozen=True):
-    """Who holds the lock, by its own word; `since` is in seconds since the epoch.  None: unknown,
-    since the file was read in the moment before it was written."""
+    """The holder of the lock, by its own word; `since` is in seconds since the epoch.
+
+    Fields are None where the file was read in the moment before it was written.
+    """
 
     pid: int | None = None
     host: str | None = None
@@ -39,7 +41,7 @@ class Owner(Struct, frozen=True):
 
 
 class Ended(TypedDict):
-    """Of which fault whoever held the lock last ended; `at` is in seconds since the epoch."""
+    """The fault that ended the last holder; `at` is in seconds since the epoch."""
 
     at: float
     code: str
@@ -85,7 +87,7 @@ class Lock:
         return self._fd is not None
 
     def lost(self) -> bool:
-        """Whether the lock is held, and its file is not the one any more that others would lock."""
+        """Return true if the lock is held on a file that others would not lock any more."""
         try:
             return self._fd is not None and not os.path.samestat(
                 os.fstat(self._fd), os.lstat(self._path)
@@ -127,8 +129,7 @@ os.register_at_fork(after_in_child=_disown)
 
 @disk_faults
 def lock_owner(root: Path) -> Owner | None:
-    """Who empties the inbox of the queue under `root` now, or None; takes nothing, creates
-    nothing."""
+    """Return the process that empties the inbox of the queue under `root`; create nothing."""
     path = root / "lock"
     try:
         with opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
@@ -139,7 +140,7 @@ def lock_owner(root: Path) -> Owner | None:
 
 
 def last_words(root: Path) -> Ended | None:
-    """Of which fault the work on the queue under `root` ended, if nobody works there since."""
+    """Return the fault that ended the last work on the queue, if no process works there since."""
     try:
         with opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
             said = json.loads(os.read(fd, _MOST_SAID))

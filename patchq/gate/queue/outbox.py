@@ -1,4 +1,4 @@
-"""What people and agents see of a batch: its files in done/, rejected/ and active/.
+"""Files of a batch for people and agents, in done/, rejected/ and active/.
 
 They are made from the store, each by rename, the report last, and made again where they may be
 lost.  The response that came stays in active/ until they are there.

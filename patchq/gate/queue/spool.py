@@ -61,7 +61,7 @@ def disk_faults(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def fault(error: OSError) -> DiskFault | UsageError:
-    """What to tell of a file system that refuses to work."""
+    """Return the fault of a file system that refuses to work."""
     if error.errno == errno.EXDEV:
         return across_file_systems()
     where = f"{os.fsdecode(error.filename)!r}: " if isinstance(error.filename, str | bytes) else ""
@@ -93,7 +93,7 @@ class Folder:
         self._fd: int | None = None
         self._key = (-1, -1)
         self.mode = 0
-        """Of the directory that stands there now."""
+        """The mode of the directory."""
         self.gid = -1
 
     @property
@@ -136,11 +136,11 @@ class Folder:
 
     @property
     def grant(self) -> int:
-        """What the directory's group has of each file, if it gives that group to what is in it."""
+        """Return the group's permissions for files in it, if the directory gives its group on."""
         return self.mode & 0o060 if self.mode & stat.S_ISGID else 0
 
     def names(self, inside: str = ".") -> list[str]:
-        """What is in the directory, or in one inside, sorted; nothing where there is none."""
+        """Return the sorted names in the directory, or in one inside it."""
         folder = self.fd
         missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
         with missing, files.opened(inside, DIRECTORY, folder) as fd:
@@ -148,14 +148,14 @@ class Folder:
         return []
 
     def status(self, name: str) -> os.stat_result | None:
-        """Of what has the name, a link itself; None when there is nothing, or no directory."""
+        """Return the status of an entry or a link itself; None where there is none."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def holds(self, name: str) -> bool:
-        """Whether anything has the name, be it a link to nothing."""
+        """Return true if anything has the name, be it a link to nothing."""
         return os.access(name, os.F_OK, dir_fd=self.fd, follow_symlinks=False)
 
     def read(self, name: str) -> bytes | None:
@@ -228,7 +228,7 @@ def remove(folder: Folder, *names: str) -> None:
 
 
 def listed(path: Path) -> list[str]:
-    """What is in a directory, sorted, for those who only look; nothing where there is none."""
+    """Return the sorted names in a directory; none where there is none."""
     try:
         return sorted(os.listdir(path))
     except OSError:
@@ -283,7 +283,7 @@ def token_of(name: str) -> str | None:
 
 
 def valid(id: str) -> bool:
-    """Whether the text may be an id at all, and so a part of file names."""
+    """Return true if the text may be an id, and so a part of file names."""
     if not id or id.startswith(".") or not {"/", "\0", "\n"}.isdisjoint(id):
         return False
     return len(os.fsencode(id)) <= MAX_ID_BYTES

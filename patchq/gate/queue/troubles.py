@@ -1,9 +1,7 @@
-"""What does not work beside the queue, for `status` and `doctor`: a hook that hangs, a remote that
-is dead, a cache that takes nothing.
+"""Things that do not work beside the queue: a hook that hangs, a remote that is dead.
 
-Nothing of it keeps a response from its verdict, so only the log of a process long gone would have a
-word of it.  Whoever meets such a thing notes it, by the name of what does not work, and strikes it
-out once that works again.  What cannot be written is left out.
+None of them keeps a response from its verdict.  A process notes such a thing by its name, and
+removes the note once it works again.  A note that cannot be written is left out.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ _MOST_SAID = 400
 
 
 class Trouble(Struct, frozen=True):
-    """What does not work, why, and what to do; `since` in seconds since the epoch, and `times` that
-    it was met."""
+    """A thing that does not work, why, and the cure; `since` in seconds since the epoch."""
 
     what: str
     message: str
@@ -32,7 +29,7 @@ class Trouble(Struct, frozen=True):
 
 
 class Troubles:
-    """Those of the queue at `root`."""
+    """The troubles of the queue at `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -1,8 +1,8 @@
-"""What is wanted done with a batch, as a value: carried out here, or sent to who does it.
+"""Commands on a batch as values, which are carried out here or sent to the worker of its branch.
 
-One machine carries it out itself; in a cluster the worker does that serves the branch, and the
-answer comes back.  Words and answers are JSON.  What is carried out again, since its worker died
-before it answered, finds that it is done, and answers with the report as it stands.
+One machine carries them out itself; in a cluster the worker does that serves the branch, and its
+answer comes back.  Words and answers are JSON.  A command that is carried out again, since its
+worker died before it answered, finds that it is done, and answers with the report as it is.
 """
 
 from __future__ import annotations
@@ -141,14 +141,14 @@ _ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Superse
 
 
 class ErrandDone(NamedTuple):
-    """What came of it, with the verdicts on batches that were made for it."""
+    """The result of a command, with the verdicts on batches that it made."""
 
     decided: Decided
     verdicts: tuple[Report, ...] = ()
 
 
 class FarFault(Fault):
-    """What kept the worker from doing it."""
+    """A fault that kept the worker from carrying the command out."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         super().__init__(told["message"], told["hint"])
@@ -165,7 +165,7 @@ def words_of(errand: Errand) -> Mapping[str, Any]:
 
 
 def _errand(words: Mapping[str, Any]) -> Errand:
-    """What the words say; `UsageError` where another patchq says it otherwise."""
+    """Return the command in the words; `UsageError` where another patchq wrote them."""
     given = {key: value for key, value in words.items() if key != "verb"}
     try:
         kind = next(kind for kind in _ERRANDS if kind.verb == words["verb"])
@@ -221,7 +221,7 @@ def _words(decided: Decided) -> dict[str, Any]:
 
 
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
-    """What the answer says; raises the fault that it tells."""
+    """Return the result in the answer, or raise its fault."""
     if fault := answer.get("fault"):
         if fault["code"] == UsageError.code:
             raise UsageError(fault["message"], fault["hint"])

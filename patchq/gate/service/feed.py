@@ -128,7 +128,7 @@ def feed_once(
 
 @dataclass
 class Feeder:
-    """What this process has handed on: `open` are the claims without a verdict here."""
+    """A machine's side of a cluster; `open` are the claims without a verdict here."""
 
     session: Session
     entries: Entries
@@ -137,7 +137,7 @@ class Feeder:
     _entered: set[str] = field(default_factory=set)
     _known: bool = False
     _away: bool | None = None
-    """Whether the database was away when it was last asked; None: nobody asked it yet."""
+    """True if the database was away when it was last asked; None before that."""
 
     def begin(self) -> None:
         """Take up what an earlier feeder, or a daemon before it, has left."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the database's driver is an extra
 QUIET_SECONDS = 2.0
 """Without responses for so long, what touches nothing that moved follows, too."""
 _PIECE_SECONDS = 0.05
-"""How long proposals are looked at before the queue is."""
+"""Seconds of looking at proposals before the queue is looked at."""
 
 
 class Followers:
@@ -31,7 +31,7 @@ class Followers:
 
     def __init__(self) -> None:
         self._settled: Mapping[str, object] = {}
-        """Where the branches of lanes were when all had followed there."""
+        """Branches of lanes, as they were when all proposals had followed."""
         self._worked = self._due = self._looks = 0.0
 
     def worked(self) -> None:

@@ -102,7 +102,7 @@ def serve_lanes(
 
 
 class _Upkeep:
-    """What a worker does beside the work: have git tidy up, and forget what is old."""
+    """A worker's upkeep: git tidies up, and old batches are forgotten."""
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
@@ -124,7 +124,7 @@ class _Upkeep:
 
 
 class _Desk(RequestDesk):
-    """What it asks for by itself belongs to the feeder of the batch that it answers."""
+    """Requests of the worker itself, which belong to the feeder of the answered batch."""
 
     def __init__(self, session: Session, queue: PostgresQueue) -> None:
         super().__init__(session, queue.ring)
@@ -155,7 +155,7 @@ def _renewed(
 
 
 def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
-    """What tells the lane of a response by its bytes and its name."""
+    """Return a function that gives the lane of a response from its bytes and name."""
     return lambda data, name: lane_of(data, target, config.targets)
 
 

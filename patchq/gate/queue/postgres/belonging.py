@@ -1,8 +1,8 @@
-"""Whose responses are in the tables: those of one repository.
+"""The repository whose responses are in the tables.
 
-Addresses of a remote differ from machine to machine, and branches are called the same everywhere.
+Addresses of a remote differ from machine to machine, and branches have the same names everywhere.
 So a repository is known by the commit with which its default target begins: every whole clone has
-it, and a response that was meant for another repository finds nobody here who would decide on it.
+it, and a response for another repository is not taken in here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def noted(database: DatabaseServer) -> str | None:
 
 
 def said(root: str) -> tuple[str, str]:
-    """What is wrong where a clone has no such commit, and the cure."""
+    """Return the message and the cure for a clone without that commit."""
     return (
         "the database carries the queue of another repository, whose history begins with "
         f"{root[:12]}, which is not here",

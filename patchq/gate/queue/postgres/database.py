@@ -33,22 +33,25 @@ _PATIENCE: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""How soon a peer that is gone is noticed; what the connection string says itself counts."""
+"""Limits after which a lost peer is noticed; the connection string's own count first."""
 _CURES = (
     (errors.InvalidPassword, "check the user and the password in PATCHQ_DATABASE"),
     (errors.InvalidAuthorizationSpecification, "check the user, and the server's pg_hba.conf"),
     (errors.InvalidCatalogName, "create the database, or correct its name in PATCHQ_DATABASE"),
     (errors.InsufficientPrivilege, "give the role rights on the schema and its tables"),
 )
-"""What does not pass by itself."""
+"""Errors that do not pass by themselves."""
 _LOST = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     errors.ReadOnlySqlTransaction,
     errors.IdleInTransactionSessionTimeout,
 )
-"""What another connection may cure.  A standby takes no writes until it is promoted; and a process
-that was frozen inside a transaction finds that the server has ended it."""
+"""Errors that another connection may cure.
+
+A standby takes no writes until it is promoted, and the server ends a process that was frozen inside
+a transaction.
+"""
 _REFUSED = {
     "authentication failed": "check the user and the password in PATCHQ_DATABASE",
     "no password supplied": "give the password in PATCHQ_DATABASE, or in ~/.pgpass",
@@ -128,7 +131,7 @@ class DatabaseServer(Database):
 
     @property
     def lost(self) -> bool:
-        """Whether there is no session (any more), and with it nothing that it owned."""
+        """True if there is no session (any more), and with it nothing that it owned."""
         return self._connection is None or self._connection.closed or self._session is None
 
     @property

@@ -1,10 +1,10 @@
-"""Who owns a lane: the session that holds the advisory lock on it, and nobody else.
+"""Owners of lanes: a lane's owner is the session that holds the advisory lock on it.
 
 The lock ends with its connection, so the lanes of a process that died are free at once.  One that
 is frozen, or cut off, keeps its connection for a while: it stops to beat, and after
-`takeover_seconds` without a beat whoever wants one of its lanes has the server end the very process
-that holds the lock.  When it wakes it has no connection, and with that no lane and no claim: there
-is nothing that it could still write.
+`takeover_seconds` without a beat a process that wants one of its lanes has the server end the
+connection that holds the lock.  When it wakes it has no connection, and so no lane and no claim:
+there is nothing that it could still write.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Lanes:
         return any(fnmatchcase(lane, pattern) for pattern in self._patterns)
 
     def wanted(self, lanes: Iterable[str]) -> list[str]:
-        """Those of the lanes that this session may own and does not."""
+        """Return the lanes among these that this session may own and does not."""
         own = self.own
         return [lane for lane in lanes if lane not in own and self.wants(lane)]
 
@@ -158,8 +158,7 @@ class Lanes:
         return None if row is None else (row[0], row[1])
 
     def orphaned(self) -> bool:
-        """Whether somebody left claims in a lane that this session may own, or held ones alone in
-        one that nobody looks at any more."""
+        """Return true if a lane for this session has dead claims, or held ones without an owner."""
         lanes = self._server.column(
             """
             select lane from (

@@ -1,4 +1,4 @@
-"""What a cluster does now: its lanes with their owners and what waits, and its workers."""
+"""The state of a cluster: its lanes, their owners, what waits, and its workers."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def look(database: str) -> ClusterState:
 
 
 def _ahead(database: DatabaseServer) -> float:
-    """By how many seconds this machine's clock is ahead of the database's."""
+    """Return the seconds by which this machine's clock is ahead of the database's."""
     before = time()
     [there] = database.column("select epoch()")
     return float((before + time()) / 2 - there)
