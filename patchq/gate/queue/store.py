@@ -249,7 +249,8 @@ class Store(Database):
         """Make an empty file, and let those read it who may read what was refused."""
         if not os.access(path.parent, os.W_OK):
             return
-        mode = 0o666 & ~files.umask() if files.is_on() else 0o600
+        # For nobody beyond the group: it has responses that were refused for a secret.
+        mode = 0o660 & ~files.umask() if files.is_on() else 0o600
         active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
         if shared := bool(active.st_mode & stat.S_ISGID):
             mode |= active.st_mode & 0o060
