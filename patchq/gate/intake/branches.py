@@ -1,4 +1,4 @@
-"""What is known of the branches that the configuration's `branches` names; `heads` takes them."""
+"""Records of the branches that the configuration names (`branches`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADS = "heads"
 
 
 class Head(Struct, frozen=True):
-    """What is known of a branch."""
+    """The record of one branch."""
 
     tip: str = ""
     """The last one that was taken, or turned away."""
@@ -40,7 +40,7 @@ class Head(Struct, frozen=True):
 
 
 def known(root: Path) -> dict[str, Head]:
-    """What the queue at `root` knows of branches, by their names."""
+    """Return the queue's records of branches, by their names."""
     try:
         with store.look(root) as found:
             kept = found.recall(HEADS) if found else None
@@ -50,8 +50,10 @@ def known(root: Path) -> dict[str, Head]:
 
 
 def matching(context: RepoContext) -> dict[str, str]:
-    """The tips of the branches that are taken when they move, by their names.  Branches that
-    batches are for, and patchq's own, never are."""
+    """Return the tips of the branches that are handed in when they move, by their names.
+
+    Targets, and patchq's own branches, never are.
+    """
     config, found = context.config, dict[str, str]()
     kept = config.targets
     for prefix in sorted({_directories(pattern) for pattern in config.branches}):
@@ -67,21 +69,23 @@ def matching(context: RepoContext) -> dict[str, str]:
 
 
 def _directories(pattern: str) -> str:
-    """The directories that every branch of the pattern is in."""
+    """Return the directories of every branch that matches the pattern."""
     end = next((i for i, letter in enumerate(pattern) if letter in "*?["), len(pattern))
     return pattern[: pattern.rfind("/", 0, end) + 1]
 
 
 def last(context: RepoContext, head: Head) -> Report | None:
-    """The report on what was last made of a branch."""
+    """Return the report on the last response that was made of a branch."""
     ids = context.queue.by_source(head.source) if head.source else ()
     found = [report for id in reversed(ids) if (report := context.queue.load(id))]
     return next((it for it in found if it.state != "duplicate"), found[0] if found else None)
 
 
 def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
-    """How each branch of the configuration stands: `taken` with its batch, `waits` or `turned away`
-    with the reason and what to do, or `gone` while its batch waits."""
+    """Yield the state of each branch of the configuration, with its batch, reason and cure.
+
+    `taken`, `waits`, `turned away`, or `gone` while its batch waits.
+    """
     heads = known(context.queue_root)
     try:
         tips = matching(context)

@@ -45,9 +45,11 @@ MOST_COMMITS = 1000
 
 
 class Range(Struct, frozen=True):
-    """A change from the commit `base` to the commit `result`; `commits` are those between them, the
-    oldest first, without `merges` of the target, unless there is nothing else.  All are ids in
-    hex."""
+    """A change from the commit `base` to the commit `result`, as ids in hex.
+
+    `commits` are those between them, the oldest first, without `merges` of the target, unless there
+    is nothing else.
+    """
 
     base: str
     result: str
@@ -56,7 +58,7 @@ class Range(Struct, frozen=True):
 
 
 def of_range(repo: Repository, text: str) -> Range:
-    """`A..B`: the commits of B that A does not have; raises `UsageError`."""
+    """Return the commits of B that A does not have, of `A..B`; raises `UsageError`."""
     first, dots, last = text.partition("..")
     if not dots or last.startswith("."):
         raise UsageError(
@@ -66,8 +68,10 @@ def of_range(repo: Repository, text: str) -> Range:
 
 
 def of_branch(context: RepoContext, name: str, target: str) -> Range:
-    """What the branch has and the target does not; raises `UsageError`, also where a work tree has
-    changes of it that are not committed."""
+    """Return the change of a branch since it left the target; raises `UsageError`.
+
+    Also where a work tree has changes of it that are not committed.
+    """
     repo = context.repo
     tip = repo.branch_tip(name)
     if tip is None:
@@ -81,21 +85,22 @@ def of_branch(context: RepoContext, name: str, target: str) -> Range:
 
 
 def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
-    """The work trees in reach whose HEAD is the branch and which have changes, or new files, that
-    are not committed."""
+    """Yield the work trees of the branch with changes, or new files, that are not committed."""
     for checkout in registered(repo, f"refs/heads/{name}"):
         if not checkout.unseen and _is_dirty(checkout):
             yield checkout
 
 
 def of_commit(context: RepoContext, id: str, target: str) -> Range:
-    """What the commit has and the target does not; raises `UsageError`."""
+    """Return the change of a commit since it left the target; raises `UsageError`."""
     return since(context.repo, _target_tip(context, target), _commit(context.repo, id))
 
 
 def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
-    """What a work tree has and the target does not, committed or not, without what git ignores;
-    raises `UsageError`."""
+    """Return the change of a work tree since it left the target, committed or not.
+
+    Files that git ignores stay out; raises `UsageError`.
+    """
     repo, place = context.repo, Path(os.path.realpath(directory))
     found = [it for it in registered(repo) if not it.unseen and place.is_relative_to(it.workdir)]
     if not found:
@@ -111,8 +116,10 @@ def of_worktree(context: RepoContext, directory: Path, target: str) -> Range:
 
 
 def since(repo: Repository, old: str, new: str) -> Range:
-    """What `new` has since it left `old`; raises `UsageError` where that is no row of commits, but
-    for merges of what `old` has."""
+    """Return the change of `new` since it left `old`.
+
+    Raises `UsageError` where that holds a merge of something that `old` does not have.
+    """
     git = _git(repo)
     bases = git.run("merge-base", "--all", old, new).stdout.decode().split()
     if len(bases) != 1:
@@ -145,8 +152,10 @@ def since(repo: Repository, old: str, new: str) -> Range:
 
 
 def each(repo: Repository, whole: Range) -> Iterator[Range]:
-    """One range for each of its commits, the oldest first; raises `UsageError` where there are
-    merges among them: how they were resolved belongs to none of the others."""
+    """Yield one range for each of its commits, the oldest first.
+
+    Raises `UsageError` where there are merges among them: their resolution belongs to no commit.
+    """
     if whole.merges:
         raise UsageError(
             f"{whole.base[:12]}..{whole.result[:12]} holds the merge {whole.merges[0][:12]}, which "
@@ -168,7 +177,7 @@ def _git(repo: Repository) -> Git:
 
 
 def _commit(repo: Repository, text: str) -> str:
-    """The commit that git takes the text for: an id, a name, `HEAD~3`; raises `UsageError`."""
+    """Return the commit that an id, a name or `HEAD~3` stands for; raises `UsageError`."""
     done = _git(repo).run("rev-parse", "-q", "--verify", "--end-of-options", f"{text}^{{commit}}")
     if done.returncode or "\0" in text:
         raise UsageError(f"there is no commit {text!r} in this repository", "see `git log`")
@@ -186,12 +195,12 @@ def _target_tip(context: RepoContext, target: str) -> str:
 
 
 def _is_dirty(checkout: Checkout) -> bool:
-    """Whether git tells of changes there, or of new files."""
+    """Return True if git sees changes or new files there."""
     return bool(checkout.git.output("status", "--porcelain", "--untracked-files=normal"))
 
 
 def _written(checkout: Checkout, head: str) -> str:
-    """A commit of all that is in a work tree and not ignored, on its HEAD; no ref has it.
+    """Return a commit of all that is in a work tree and not ignored, on its HEAD.
 
     It is made on a copy of the index.  Its objects stay in the repository until git's next
     housekeeping, as those of `git add` do.
@@ -221,8 +230,11 @@ _MOST_MESSAGE = 10_000
 def as_response(
     repo: Repository, rules: PlanRules, change: Range, said: Mapping[str, object]
 ) -> bytes:
-    """The response that hands a range in: the front matter says its base, what else is `said`, and
-    the message of its commits where no other is; raises `UsageError`."""
+    """Return the response that hands a range in; raises `UsageError`.
+
+    Its front matter has the base, the keys that are `said`, and the message of the commits unless
+    another one is given.
+    """
     messages = [repo.message(commit) for commit in change.commits]
     keys = {**sender.from_trailers(messages).keys(), **_given(said), "base": change.base}
     messages = [plain for message in messages if (plain := _plain(message))]
@@ -239,7 +251,7 @@ def _given(said: Mapping[str, object]) -> dict[str, object]:
 
 
 def outsized(session: Session, change: Range) -> Problem | None:
-    """What is against so many files, or so large ones, before anything of them is read."""
+    """Return the problem of too many files, or too large ones, before any is read."""
     changes = session.repo.changes(change.base, change.result)
     new = (
         (path, after[1]) for path, (_, after) in changes.items() if after and after[0] != SUBMODULE
@@ -249,14 +261,14 @@ def outsized(session: Session, change: Range) -> Problem | None:
 
 
 def _plain(message: str) -> str:
-    """The message as front matter may have it: without control characters."""
+    """Return the message without control characters, as front matter may have it."""
     lines = message.replace("\r", "\n" if "\n" not in message else "").split("\n")
     kept = ("".join(c for c in line if c == "\t" or category(c) != "Cc") for line in lines)
     return sender.without_trailer("\n".join(kept)).strip()[:_MOST_MESSAGE]
 
 
 def _together(messages: list[str]) -> str:
-    """One message of several: the last one's subject, and all of them."""
+    """Return one message of several: the last one's subject, then all of them."""
     subjects = [subject(message) for message in messages]
     return "\n".join((subjects[-1], "", *(f"- {line}" for line in subjects)))
 
@@ -264,8 +276,7 @@ def _together(messages: list[str]) -> str:
 def diff_response(
     repo: Repository, rules: PlanRules, start: str, end: str, keys: Mapping[str, object]
 ) -> bytes | Problem:
-    """The response that makes of the commit `start` what the commit `end` holds, with
-    these keys in its front matter; or why none can."""
+    """Return the response that leads from one commit to another, or the problem with it."""
     for path, sides in repo.changes(start, end).items():
         if any(leaf[0] == SUBMODULE for leaf in sides if leaf):
             return Problem(
@@ -307,8 +318,7 @@ def _is_text(change: FileChange) -> bool:
 
 
 def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable[FileChange]:
-    """The changes, with a file that is renamed and changes its bytes as one that goes and one that
-    comes."""
+    """Yield the changes; a renamed file that is sent as bytes is deleted and created."""
     for change in wanted:
         old = change.renamed_from
         if old is None or change.path not in as_bytes or change.before == change.after:
@@ -321,8 +331,10 @@ def _parted(wanted: Iterable[FileChange], as_bytes: Collection[str]) -> Iterable
 def _misread(
     data: bytes, repo: Repository, rules: PlanRules, start: str, wanted: Sequence[FileChange]
 ) -> list[FileChange]:
-    """The changes that the response is not read as; all where it cannot be read.  What a rule
-    forbids is read well."""
+    """Return the changes that the response is not read as; all where it cannot be read.
+
+    A change that a rule forbids is read well.
+    """
     opened, tree = open_response(data), repo.tree(start)
     assert isinstance(opened, Envelope)
     parsed = formats.parse(
@@ -339,7 +351,7 @@ def _misread(
 
 
 def _forbidden(plan: Plan) -> bool:
-    """Whether only the rules on paths and results are against it."""
+    """Return True if only rules on paths and results refuse it."""
     ruled = ("path.", "result.", "edit.")
     return plan.refused and all(error.code.startswith(ruled) for error in plan.errors)
 

@@ -1,4 +1,4 @@
-"""Git's own ways in: what `git am` is about to commit, and what is pushed, meet the queue's gate.
+"""The queue's gate in git's own hooks: for `git am`, and for pushes.
 
 Git's hooks ask here (`patchq hooks check`).  A commit is judged as a batch is: by `gate.judge`, its
 message and author, then by the configured hooks.  The index of `git am` is a commit on HEAD.  Of a
@@ -48,7 +48,7 @@ class Refusal(Struct, frozen=True):
     commit: str | None = None
 
     def lines(self) -> list[str]:
-        """What is told: the code, what was seen, and what to do."""
+        """Return the code and message, and the hint."""
         where = f"commit {self.commit[:12]}: " if self.commit else ""
         first = f"{where}{self.problem.code}: {self.problem.message}"
         tell = self.problem.hint and not self.problem.code.startswith("hook.")
@@ -56,12 +56,12 @@ class Refusal(Struct, frozen=True):
 
 
 def judge_message(message: str) -> list[Refusal]:
-    """Why a commit's message must not be."""
+    """Return the problems of a commit's message."""
     return [Refusal(problem) for problem in gate.words(message, "")]
 
 
 def judge_staged(session: Session) -> list[Refusal]:
-    """Why what is staged in the work tree must not be committed.
+    """Return the problems of the changes that are staged in the work tree.
 
     Raises `HookFault` for a hook that cannot be started.
     """
@@ -80,7 +80,7 @@ def judge_staged(session: Session) -> list[Refusal]:
 
 
 def _author(git: Git, workdir: Path) -> str:
-    """Who wrote the mail, as `git am` noted it."""
+    """Return the author of the mail, as `git am` noted it."""
     place = git.output("rev-parse", "--git-path", "rebase-apply/author-script").decode().strip()
     try:
         text = (workdir / place).read_text(encoding="utf-8", errors="replace")
@@ -92,8 +92,9 @@ def _author(git: Git, workdir: Path) -> str:
 def judge_push(
     session: Session, branch: str, old: str, new: str, remote: str | None = None
 ) -> list[Refusal]:
-    """Why a branch must not become the commit `new`; `old` is what it is now (zeros: nothing), and
-    `remote` the one that is pushed to, None for this repository.
+    """Return the problems of moving a branch from `old` (zeros: nothing) to `new`.
+
+    `remote` is the one that is pushed to, None for this repository.
 
     Raises `HookFault` for a hook that cannot be started.
     """
@@ -139,7 +140,7 @@ def _landed(session: Session, commit: str) -> bool:
 def _of_commit(
     session: Session, git: Git, commit: str, parents: Sequence[str], branch: str
 ) -> Iterator[Problem]:
-    """What is wrong with one commit of a push; of a merge, what none of its parents has."""
+    """Yield the problems of one commit of a push; of a merge, those that no parent has."""
     repo = session.repo
     (info,) = repo.commits(commit, limit=1)
     yield from gate.words(info.message, info.author)
@@ -153,7 +154,7 @@ def _of_commit(
 
 
 def _nothing(git: Git) -> str:
-    """A commit without files, in front of the first one."""
+    """Return a commit without files, as the parent of the first one."""
     tree = git.output("hash-object", "-t", "tree", "-w", os.devnull).decode().strip()
     return git.output("commit-tree", tree, "-m", "Nothing").decode().strip()
 
@@ -165,7 +166,7 @@ def _errors(judgement: gate.Judgement) -> list[Problem]:
 def _asked(
     session: Session, id: str, branch: str, parent: str, commit: str, stages: Sequence[Stage]
 ) -> list[Problem]:
-    """What the configured hooks of the stages have against a commit on its parent."""
+    """Return the problems that the configured hooks of these stages have with a commit."""
     chosen = tuple(hook for hook in session.config.hooks if hook.stage in stages)
     if not chosen:
         return []
@@ -199,8 +200,7 @@ def _asked(
 
 
 def _engine(session: Session, scratch: ExitStack) -> Callable[[], Engine]:
-    """What runs hooks: the queue's, which remembers passes, if there is one that this user may
-    write to."""
+    """Return the hooks' engine: the queue's, if this user may write there (it keeps passes)."""
     if os.access(session.queue_root / "hooks", os.W_OK | os.X_OK):
         return session.engine
     directory = scratch.enter_context(TemporaryDirectory(prefix="patchq-gate-"))

@@ -31,7 +31,7 @@ _ELSEWHERE = {
 
 
 class Command(Struct, frozen=True):
-    """What is to become of one ref; the ids are in hex, and all zeros stand for nothing."""
+    """The update of one ref; the ids are in hex, all zeros for none."""
 
     old: str
     new: str
@@ -39,14 +39,14 @@ class Command(Struct, frozen=True):
 
 
 class Push(Struct, frozen=True):
-    """What is pushed, with the options as they came."""
+    """The updates of a push, with its options as they came."""
 
     commands: tuple[Command, ...]
     options: tuple[str, ...] = ()
 
 
 class Said(Struct, frozen=True):
-    """What the options say: keys of the front matter, and for how long the pusher waits."""
+    """Options of a push: keys of the front matter, and the seconds that the pusher waits."""
 
     keys: dict[str, object]
     seconds: float = WAITS_SECONDS
@@ -82,7 +82,7 @@ def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
 
 
 def said(options: Iterable[str]) -> Said:
-    """What the options say; `UsageError` for one that says nothing."""
+    """Return the parsed options; `UsageError` for one that is wrong."""
     keys: dict[str, object] = {}
     seconds = None
     before = list[str]()

@@ -44,7 +44,7 @@ class DraftComment(Struct, frozen=True):
 
 
 def read(data: bytes) -> list[DraftComment]:
-    """The comments of a file; raises `UsageError`."""
+    """Return the comments of a file; raises `UsageError`."""
     if len(data) > MAX_BYTES:
         raise UsageError(
             f"the comments are longer than {MAX_BYTES // 1024} KiB", "say it in fewer words"
@@ -60,7 +60,7 @@ def read(data: bytes) -> list[DraftComment]:
 
 
 def plain(text: str) -> Iterator[DraftComment]:
-    """The comments of plain lines, whatever they look like."""
+    """Yield the comments of plain lines."""
     found: dict[str, Any] = {}
     said: list[str] = []
     for line in text.split("\n"):
@@ -84,7 +84,7 @@ def _draft(said: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
 
 
 def _value(text: str) -> Any:
-    """The JSON or YAML, as plain values."""
+    """Return the JSON or YAML as plain values."""
     try:
         return json.loads(text, object_pairs_hook=_object)
     except ValueError:
@@ -145,7 +145,7 @@ def _listed(value: Any) -> list[DraftComment]:
 
 
 def _flaws(entry: Any) -> Iterator[str]:
-    """What is wrong with an entry by itself."""
+    """Yield the flaws of an entry."""
     if not isinstance(entry, dict):
         yield "expected an object with `text`"
         return

@@ -1,4 +1,4 @@
-"""What a person compares before a decision, read from the repository: risk, and both sides."""
+"""Risk and both sides of a batch, read from the repository."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_COMMITS = 200
 
 
 def risk_of(context: RepoContext, report: Report) -> Risk:
-    """The risk of a batch, as its target stands now."""
+    """Return the risk of a batch beside its target as it is now."""
     return risk.risk(report, _behind(context, report))
 
 
 def _behind(context: RepoContext, report: Report) -> int | None:
-    """How many commits the target has that the batch's base has not; None where nobody knows."""
+    """Return the number of commits of the target since the base; None if unknown."""
     base, repo = report.base, context.repo
     tip = context.branches.tip(report.target) if report.target else None
     if base is None or tip is None:
@@ -42,8 +42,10 @@ def _behind(context: RepoContext, report: Report) -> int | None:
 
 
 class Comparison(Struct, frozen=True):
-    """What the commit of a batch changes, and what changed in these files before that, since the
-    base on which the report counts its edits' lines."""
+    """The changes of a batch's commit, and of its files before that.
+
+    The latter since the base on which the report counts its edits' lines.
+    """
 
     commit: str
     changes: tuple[FileChange, ...]
@@ -51,8 +53,10 @@ class Comparison(Struct, frozen=True):
 
 
 def compare(context: RepoContext, report: Report) -> Comparison | None:
-    """What a batch changes, with what a person has added to a branch that waits; None where its
-    commit is not there any more."""
+    """Return the changes of a batch, with commits that a person added to its branch.
+
+    None where its commit is not there any more.
+    """
     repo, commit = context.repo, report.commit
     if commit is None or not repo.exists(commit):
         return None
@@ -76,7 +80,7 @@ def compare(context: RepoContext, report: Report) -> Comparison | None:
 def rows_of(
     context: RepoContext, report: Report
 ) -> tuple[tuple[FileRows, ...], tuple[FileChange, ...]]:
-    """Both sides of what a batch changes, in rows and whole; nothing where its commit is gone."""
+    """Return both sides of the changes, in rows and whole; nothing without its commit."""
     found = compare(context, report)
     if found is None:
         return (), ()

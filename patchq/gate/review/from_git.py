@@ -33,14 +33,16 @@ SAYS_SO = "from git alone: its report is not in the queue"
 
 
 def load(context: RepoContext, id: str) -> Report | None:
-    """The report of a batch as far as git can tell it; None if git does not know the batch."""
+    """Return the report of a batch as far as git has it; None if git does not know it."""
     found = history.find(context, {id})
     return _reports(context, found)[0] if found else None
 
 
 def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
-    """What is left of those batches whose reports are not in the queue: by their ids a report, and
-    a note on where it is from.  Git tells the more, the register of ids the rest."""
+    """Return the remains of batches without reports: a report and a note on its origin, by ids.
+
+    Git has more of a batch, the register of ids the rest.
+    """
     names = set(ids)
     found = {it.id: (it, SAYS_SO) for it in _reports(context, history.find(context, names))}
     for id in names - found.keys():
@@ -69,20 +71,19 @@ def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
 
 
 def missing(context: RepoContext, known: Iterable[str]) -> list[Report]:
-    """The reports of the batches that git knows beside the `known` ones, the newest first."""
+    """Return the reports of other batches than the `known` ones that git has, newest first."""
     names = (history.ids(context.repo) | history.landed_commits(context).keys()) - set(known)
     return _reports(context, _newest_first(context, history.find(context, names))) if names else []
 
 
 def waiting(context: RepoContext, known: Iterable[str]) -> list[Report]:
-    """The proposals beside the `known` ones, by their ids."""
+    """Return the reports of other proposals than the `known` ones, by their ids."""
     names = history.ids(context.repo, records.WAITING) - set(known)
     return _reports(context, history.find(context, names))
 
 
 def remember(context: RepoContext, landed: Mapping[str, str]) -> None:
-    """Have the queue know of batches by the commits as which they landed, so that no other batch
-    gets their ids."""
+    """Enter the ids of landed batches, so that no other batch gets them."""
     store_queue(context.queue).bury(
         (id, _source(context, commit), context.repo.time(commit)) for id, commit in landed.items()
     )
@@ -165,7 +166,7 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
 
 
 def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> StandsOn | None:
-    """The batch whose commit a proposal is on top of, where that is not the target's."""
+    """Return the batch that a proposal depends on, if its commit is not the target's."""
     tip = context.branches.tip(target) if target else None
     if parent is None or tip is None or context.repo.is_ancestor(parent, tip):
         return None
@@ -174,7 +175,7 @@ def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> 
 
 
 def _decided(context: RepoContext, id: str, note: Note | None) -> float | None:
-    """When the batch came to its state, as the decision's note has it, or the register of ids."""
+    """Return the time of the decision, by its note or the register of ids."""
     with suppress(ValueError):
         if note and note.time:
             return datetime.fromisoformat(note.time).timestamp()

@@ -1,4 +1,4 @@
-"""How much a batch asks of the person who reviews it: a level, and its reasons in words.
+"""The risk of a batch for its reviewer: a level, and its reasons in words.
 
 Pure: a function of the report, and of how far the target has gone on since its base.  Nothing is
 hidden in a number: the level is that of the gravest reason, and three that are `medium` make
@@ -26,7 +26,7 @@ _ENOUGH = 3
 
 
 class Reason(Struct, frozen=True):
-    """What adds to the risk: a code of the report or the name of the rule, and a sentence."""
+    """A reason for the risk: a code of the report or the name of a rule, and a sentence."""
 
     code: str
     level: Level
@@ -41,7 +41,7 @@ class Risk(Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What sorts batches by their risk: how many reasons there are of each level."""
+        """The sort key of batches: the number of reasons of each level."""
         levels = [reason.level for reason in self.reasons]
         return (LEVELS.index(self.level), *(levels.count(level) for level in reversed(LEVELS)))
 
@@ -50,8 +50,10 @@ class Risk(Struct, frozen=True):
 
 
 def risk(report: Report, behind: int | None = None) -> Risk:
-    """The risk of a batch; `behind` is how many commits its target has that its base has not, None
-    where nobody knows."""
+    """Return the risk of a batch.
+
+    `behind` is the number of commits of its target since its base, None if unknown.
+    """
     found = [
         *_warnings(report),
         *_edits(report),
@@ -124,7 +126,7 @@ _SURE = 0.9
 
 
 def _edits(report: Report) -> Iterator[Reason]:
-    """How the quotes were found, what is deleted, and what the agent says of its own certainty."""
+    """Yield reasons in the edits: loose matches, deletions, and the agent's own doubts."""
     counted = [edit for edit in report.edits if edit.state in USABLE]
     by_rung: dict[str, list[EditOutcome]] = {}
     for edit in counted:
@@ -189,7 +191,7 @@ _LINK = re.compile(
 
 
 def _links(report: Report) -> Iterator[Reason]:
-    """What will be read in one place and stands in another."""
+    """Yield a reason for symbolic links."""
     sides = _LINK.findall(report.diff)
     paths = [side[len(side) // 2 + 1 :].strip('"').removeprefix("b/") for side in sides]
     if paths:
@@ -227,7 +229,7 @@ _NAMED = 3
 
 
 def _some(names: list[str], count: str = "") -> str:
-    """The first few of the names, and how many more there are; `count` says how many in all."""
+    """Return the first few of the names and the number of others; `count` begins it."""
     names = list(dict.fromkeys(names))
     more = len(names) - _NAMED
     text = ", ".join(visible(name) for name in names[:_NAMED])

@@ -41,8 +41,10 @@ Place = tuple[int | None, int | None]
 
 
 class Cell(Struct, frozen=True):
-    """One line of one side, counted from 1, without its end; `marks` are the characters (first and
-    end) that the other side does not have."""
+    """One line of one side, counted from 1, without its end.
+
+    `marks` are the characters (first and end) that the other side does not have.
+    """
 
     line: int
     text: str
@@ -52,8 +54,10 @@ class Cell(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A line of both sides, or of one of them; a `fold` stands for `hidden` rows, of which its
-    cells, without text, have the first lines."""
+    """A line of both sides, or of one of them.
+
+    A `fold` stands for `hidden` rows, of which its cells, without text, have the first lines.
+    """
 
     kind: Literal["same", "changed", "removed", "added", "fold"]
     old: Cell | None
@@ -88,7 +92,7 @@ def side_by_side(
     most: int = MOST_ROWS,
     run: int = _RUN,
 ) -> tuple[FileRows, ...]:
-    """The changes of a batch, in the order of their paths.
+    """Return the changes of a batch, in the order of their paths.
 
     A report counts its edits' lines on its base; where the changes begin at another commit, `since`
     has what changed between the two, by the path of today.  A run of more than `run` changed lines
@@ -324,7 +328,7 @@ def _alike(old: Sequence[bytes], new: Sequence[bytes]) -> list[Lines]:
 
 
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:
-    """How much of their words two lines share; 0 if that is too little."""
+    """Return the share of words that two lines have in common; 0 if it is too small."""
     most = max(len(one), len(other))
     share = len(one & other) / most if most else 0.0
     return share if share >= _ALIKE else 0.0

@@ -78,8 +78,10 @@ class Doorbell:
         self._watch()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for a ring, at most `timeout` seconds (None: no limit of the caller's), and never
-        longer than `poll_seconds`.  True if it rang, or the watch had to be set anew."""
+        """Wait for a ring; return True if it rang, or the watch had to be set anew.
+
+        At most `timeout` seconds (None: no limit of the caller's) and `poll_seconds`.
+        """
         if self._watch():
             return True
         longest = self._poll_seconds if self.polling else min(self._poll_seconds, _CHECK_SECONDS)
@@ -92,12 +94,11 @@ class Doorbell:
         return True
 
     def fileno(self) -> int:
-        """What can be read from while it rings."""
+        """Return the descriptor that is readable while it rings."""
         return self._bell
 
     def ring(self) -> None:
-        """Make the wait that is under way, or the next one, return at once; safe in signal
-        handlers and threads."""
+        """End the wait that is under way, or the next one; safe in signal handlers and threads."""
         if self._rope >= 0:
             with suppress(BlockingIOError):  # it rings already
                 os.write(self._rope, b"\0")

@@ -1,5 +1,4 @@
-"""When to look for what nobody rings for: batches that are held, and what people and crashed
-commands left."""
+"""Times of the looks for changes that ring no bell: held batches, people, crashed commands."""
 
 from __future__ import annotations
 
@@ -20,8 +19,10 @@ class Rounds:
         self._soon = True
 
     def due(self, came: bool) -> bool:
-        """Whether to look now, and so to begin another round; `came` says that there were responses
-        a moment ago."""
+        """Return True if it is time to look, which begins another round.
+
+        `came`: there were responses a moment ago.
+        """
         self._soon = self._soon or came
         rested = monotonic() - self._last
         if rested < LOOK_SECONDS and (came or not self._soon):

@@ -44,7 +44,7 @@ _PIECE_SECONDS = 0.05
 
 @dataclass
 class Control:
-    """What signals ask for."""
+    """Requests of signals."""
 
     stop: bool = False
     reload: bool = False
@@ -60,8 +60,11 @@ class Control:
     _said: bool = False
 
     def install(self) -> None:
-        """SIGTERM and SIGINT stop after the batch in hand, SIGINT again or SIGUSR1 at once; SIGHUP
-        reads the configuration anew."""
+        """Catch the signals.
+
+        SIGTERM and SIGINT stop after the batch in hand, SIGINT again or SIGUSR1 at once; SIGHUP
+        reads the configuration anew.
+        """
         for number in (signal.SIGTERM, signal.SIGINT, STOP_NOW, signal.SIGHUP):
             signal.signal(number, self._caught)
 
@@ -79,8 +82,10 @@ class Control:
         self.ring()
 
     def pulse(self, session: Session, alive: Callable[[], None]) -> None:
-        """Called often by the thread that does the work: it raises `Interrupted` once the work is
-        to end at once, and says once what is waited for."""
+        """Raise `Interrupted` if the work is to end at once; log once what a stop waits for.
+
+        The thread that does the work calls it often.
+        """
         alive()
         if self.now:
             raise Interrupted
@@ -189,7 +194,7 @@ def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
 
 
 class _Followers:
-    """The proposals that follow what moves: a piece at a time, so that no response waits for long.
+    """Proposals that follow their targets: a piece at a time, so that no response waits.
 
     While responses come, that takes a tenth of the time, and what touches nothing that moved is
     left until there is a pause: the next response may move the target again.
@@ -221,21 +226,20 @@ class _Followers:
 
 
 def _look_round(session: Session, tell: worker.Tell) -> None:
-    """See what nobody rings for: what people and other machines did, what is held, and what crashed
-    commands left."""
+    """Look for changes that ring no bell: by people, other machines and crashed commands."""
     _look_at_remote(session, session.config.landing.poll_seconds)
     worker.look_at_held(session, tell)
     worker.start(session, tell, patience=0.0)
 
 
 def _look_at_remote(session: Session, within: float = 0.0) -> None:
-    """See what others did to the branches, where they are a remote's."""
+    """Fetch what others did to the branches of a remote."""
     with suppress(Unreachable):  # it is noted
         session.branches.refresh(within=within)
 
 
 def _pause(session: Session) -> float:
-    """Seconds until something may have changed that nobody rings for."""
+    """Return the seconds until something may have changed that rings no bell."""
     settled = session.queue.unsettled()
     return LOOK_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), LOOK_SECONDS)
 
@@ -263,7 +267,7 @@ def renewed_session(
 
 
 def by_tip(session: Session) -> Session:
-    """The session under the rules at the home branch's tip; the same one, if these are its own."""
+    """Return the session under the rules at the home branch's tip, or the same one."""
     rules = renewed(session.repo, session.judged_by)
     if rules.config is session.config:
         return session if rules is session.judged_by else replace(session, judged_by=rules)
@@ -273,7 +277,7 @@ def by_tip(session: Session) -> Session:
 
 
 def reloaded(session: Session, load: Callable[[], GateRules]) -> Session:
-    """The session under the rules as they are now; the same one, if these cannot be used."""
+    """Return the session under the rules as they are now, or the same one if they are wrong."""
     try:
         rules = load()
         config = rules.config

@@ -1,5 +1,6 @@
-"""Counting what became of batches, and the numbers as a text file for Prometheus' node exporter
-(`--collector.textfile.directory`).
+"""Counts of batches, and their file for Prometheus' node exporter.
+
+The exporter reads it by `--collector.textfile.directory`.
 
 A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
 over them can be had; the store keeps them, and changes them with each verdict and later state.
@@ -45,9 +46,7 @@ def verdict(report: Report) -> State:
 
 
 def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
-    """What one report adds, of which format or hook, the value, and how much: one verdict, what a
-    person decided of a proposal, each code that refused it, the rungs and states of its edits, what
-    was corrected, its attempts, its hooks' ends, and the seconds that deciding and hooks took."""
+    """Yield the counts of one report: kind, format or hook, value, and number."""
     yield "verdict", "", verdict(report), 1
     if verdict(report) == "proposed" and report.state not in WAITING:
         yield "decision", "", "accepted" if report.state == "reverted" else report.state, 1
@@ -76,7 +75,7 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _reverted(report: Report) -> Iterator[tuple[str, str, float]]:
-    """The batch, and its edits by their formats, if it was taken back after it had landed."""
+    """Yield the batch, and its edits by format, if it was reverted."""
     if report.state != "reverted":
         return
     yield "", "batches", 1
@@ -86,7 +85,7 @@ def _reverted(report: Report) -> Iterator[tuple[str, str, float]]:
 
 
 def _cut(report: Report) -> int:
-    """How many answers were cut: of those that were asked for, or the response itself."""
+    """Return the number of truncated answers: of the model, or the response itself."""
     stops = [attempt.stop for attempt in report.attempts]
     if stops:
         return sum(stop not in NORMAL_ENDS and not stop.startswith("llm.") for stop in stops)
@@ -94,7 +93,7 @@ def _cut(report: Report) -> int:
 
 
 def counted(report: Report) -> Counts:
-    """What one report counts."""
+    """Return the counts of one report."""
     counts: Counts = defaultdict(int)
     for kind, form, value, number in _counted(report):
         counts[kind, report.agent or "", report.model or "", form, value] += number
@@ -102,8 +101,10 @@ def counted(report: Report) -> Counts:
 
 
 def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
-    """The sums for each agent, model or format (`PLACES`), by its name; without `by` those over
-    everything, under an empty name."""
+    """Return the sums for each agent, model or format (`PLACES`), by its name.
+
+    Without `by`, those over everything, under an empty name.
+    """
     found: dict[str, dict[str, Counter[str]]] = {}
     for key, number in counts.items():
         if abs(number) < _NOTHING:  # it was counted, and taken away
@@ -134,7 +135,7 @@ def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> I
 def _families(
     counts: Mapping[Key, float], gauges: Mapping[str, float | None]
 ) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
-    """Name, type and meaning of each number, and what follows its name -> its value."""
+    """Yield name, type and meaning of each number, and its samples by their labels."""
     total = sums(counts).get("", {})
     verdicts, reasons = total.get("verdict", {}), total.get("reason", {})
     states = {f'{{state="{state}"}}': f"{verdicts.get(state, 0):.0f}" for state in VERDICTS}

@@ -1,5 +1,4 @@
-"""What the daemon does beside the work: say that it lives, remove what is old, write the numbers,
-have git tidy up.
+"""The daemon's upkeep: watchdog, retention, numbers, and git's housekeeping.
 
 Everything runs in the main loop, a bounded piece at a time, so it neither delays a response by much
 nor goes on when the loop hangs.
@@ -116,7 +115,7 @@ def _watchdog(environ: Mapping[str, str]) -> float:
 
 
 class Retention:
-    """One queue's; `turn` does a bounded piece of the work, and a whole round once an hour."""
+    """Removal of old batches: a bounded piece at each `turn`, a round once an hour."""
 
     def __init__(self) -> None:
         self._left: Iterator[str] | None = None
@@ -146,7 +145,7 @@ class Retention:
         return True
 
     def _piece(self, session: Session, ids: Iterator[str], limit: float) -> bool:
-        """Whether there may be more."""
+        """Remove some of these batches; return True if there may be more."""
         old: list[str] = []
         more = False
         for looked, id in enumerate(ids, 1):
@@ -251,7 +250,7 @@ class Upkeep:
         self.pause = _LATER if over else _SOON
 
     def finish(self) -> None:
-        """The same to its end, for who does not come back: old batches, once, and the numbers."""
+        """Do what there is to do before the process ends: old batches, once, and the numbers."""
         self._retention.turn(self.session)
         self._write()
         self._tidying.ask()

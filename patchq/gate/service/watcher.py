@@ -29,8 +29,10 @@ _LOOK_SECONDS = 1.0
 
 
 class Watcher:
-    """Watches the queue at `root`; its events are those behind the id `since`, or all from now on.
-    It may wait in one thread; `ring` may be called in another one, and in signal handlers."""
+    """Watches the queue at `root` for events behind the id `since`, or from now on.
+
+    It may wait in one thread; `ring` may be called in another one, and in signal handlers.
+    """
 
     def __init__(self, root: Path, since: str | None = None) -> None:
         self._root = root
@@ -40,7 +42,7 @@ class Watcher:
         self._rung = False
 
     def read(self, most: int | None = None) -> list[Event]:
-        """What happened since the last call, at most so much; it never waits."""
+        """Return the events since the last call, at most so many; it never waits."""
         self._mark = self._stamp()
         return self._events.read(most)
 
@@ -51,12 +53,14 @@ class Watcher:
 
     @property
     def lost(self) -> bool:
-        """Whether events were removed that were asked for."""
+        """True if requested events were removed."""
         return self._events.lost
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there may be something new, for so long at most; False if there is not.  What
-        came since the last `read`, or `wait`, counts."""
+        """Wait until there may be something new; False if there is not.
+
+        Events since the last `read`, or `wait`, count.
+        """
         until, pause = time.monotonic() + seconds, _PAUSES[0]
         soon = min(until, time.monotonic() + _SOON_SECONDS) if self._bell is None else 0.0
         while not self._changed():

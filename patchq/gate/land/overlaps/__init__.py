@@ -46,7 +46,7 @@ class ChangedPlace(Struct, frozen=True):
 
 @dataclass
 class Change:
-    """What a batch, work tree or branch does to a target: its commit, edits and files."""
+    """The change of a batch, work tree or branch: its commit, edits and files."""
 
     id: str
     target: str

@@ -51,8 +51,10 @@ def _target(place: Place) -> Iterator[Finding]:
 
 
 def _passed_over(place: Place) -> Iterator[Finding]:
-    """Landed batches that a commit of git took back by an old value of the branch: the reflog has a
-    gap there, which a reset, a rebase or an amended commit does not leave."""
+    """Yield landed batches that a commit of git took back by an old value of the branch.
+
+    The reflog has a gap there, which a reset, a rebase or an amended commit does not leave.
+    """
     repo, branch = place.repo, place.target
     tip = repo.branch_tip(branch) if branch and not place.config.landing.remote else None
     for lost, instead in gaps(repo.commondir, f"refs/heads/{branch}") if tip else ():
@@ -164,7 +166,7 @@ def _push_door(place: Place) -> Iterator[Finding]:
 
 
 def flaws(repo: Repository, config: Config) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield what the configuration says of the remote and cannot be, by the places of its keys."""
+    """Yield the flaws of the configuration of a remote, by the places of its keys."""
     remote = config.landing.remote
     if remote is None:
         return
