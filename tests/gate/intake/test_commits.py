@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,21 +119,6 @@ def test_a_work_tree_with_what_is_not_committed(repo: Path) -> None:
     assert git("log", "-1", "--format=%s", "main", cwd=repo) == "Raise it"
 
 
-def test_the_work_tree_of_the_target_is_not_in_its_own_way(repo: Path) -> None:
-    git("checkout", "-q", "main", cwd=repo)
-    (repo / "a.txt").write_text(LINES.replace("line 2\n", "LINE 2\n"))
-    (repo / "b.txt").write_text("new\n")
-    (repo / "x.bin").unlink()
-    (repo / "none.txt").write_text("not handed in")
-    git("update-index", "--assume-unchanged", "none.txt", cwd=repo)
-    patchq("submit", "--worktree", "--message", "All of it", cwd=repo)
-    patchq("run", cwd=repo)
-    (told,) = (json.loads(p.read_bytes()) for p in (repo / ".patchq/done").glob("*.json"))
-    assert (told["state"], told["problems"]) == ("applied", [])
-    assert git("status", "--porcelain", cwd=repo) == ""
-    assert git("log", "-1", "--format=%s", cwd=repo) == "All of it"
-
-
 def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", FILES)
     patchq("init", cwd=repo)
@@ -149,13 +133,6 @@ def test_a_linked_work_tree_hands_in_all_that_the_target_has_not(tmp_path: Path)
     assert (told["target"], told["base"]["commit"]) == ("main", git("rev-parse", "main", cwd=repo))
     assert git("show", f"{told['commit']}:a.txt", cwd=repo) == "committed"
     assert git("show", f"{told['commit']}:b.txt", cwd=repo) == "not committed"
-
-
-def test_the_target_is_the_home_branch_whatever_is_checked_out(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", FILES)
-    patchq("init", cwd=repo)
-    git("checkout", "-q", "-b", "work", cwd=repo)
-    assert patchq("--json", "status", cwd=repo).json()["target"] == "main"
 
 
 def test_a_series_is_one_batch_for_each_commit(repo: Path) -> None:
@@ -179,14 +156,6 @@ def test_a_secret_among_bytes_is_refused(repo: Path, start: bytes) -> None:
     told = report(repo / ".patchq", "work")
     assert [problem["code"] for problem in told["problems"]] == ["edit.secret"]
     assert key.decode() not in str(told)
-
-
-def test_the_same_again_is_a_duplicate(repo: Path) -> None:
-    commit_files(repo, {"x.bin": b"\0two"})
-    for _ in range(2):
-        patchq("submit", "--branch", "work", cwd=repo)
-        patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "work-2")["state"] == "duplicate"
 
 
 def submodule(repo: Path) -> None:

@@ -120,31 +120,6 @@ def test_decisions_say_who_when_and_why(repo: Path) -> None:
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 
 
-def test_what_lands_by_itself_costs_no_note(repo: Path) -> None:
-    batch(repo, "x", "a.txt")
-    assert git("for-each-ref", "refs/notes", cwd=repo) == ""
-
-
-def test_newest_first_within_one_second(repo: Path) -> None:
-    responses = {f"r{n:02}.md": block(f"new/{n}.txt", "", "x\n") for n in range(20)}
-    drop(repo / ".patchq", responses)
-    patchq("run", cwd=repo)
-    order = list(log(repo))
-    lose_the_queue(repo)
-    assert list(log(repo)) == order
-    lines = patchq("log", "-n", "3", cwd=repo).out.splitlines()
-    assert [line.split()[1] for line in lines] == order[:3]
-
-
-def test_own_reports_come_first_again(repo: Path) -> None:
-    batch(repo, "old", "a.txt")
-    lose_the_queue(repo)
-    patchq("init", cwd=repo)
-    batch(repo, "new", "b.txt")
-    lines = patchq("log", cwd=repo).out.splitlines()
-    assert [(line.split()[1], ALONE in line) for line in lines] == [("new", False), ("old", True)]
-
-
 def test_show_and_status_of_one_batch(repo: Path) -> None:
     history(repo)
     diff = patchq("show", "accepted", "--diff", cwd=repo).out
@@ -163,37 +138,6 @@ def test_show_and_status_of_one_batch(repo: Path) -> None:
         ("waits", ["g.txt"]),
     ]
     assert "no batch nobody" in patchq("status", "nobody", cwd=repo, code=2).err
-
-
-def test_what_people_do_later_is_seen(repo: Path) -> None:
-    commit_files(repo, {".patchq.yaml": CONFIG.format("review")})
-    batch(repo, "x", "a.txt")
-    batch(repo, "y", "b.txt")
-    lose_the_queue(repo)
-    git("merge", "-q", "patchq/x", cwd=repo)
-    git("branch", "-q", "-D", "patchq/y", cwd=repo)
-    assert {id: told["state"] for id, told in log(repo).items()} == {
-        "x": "accepted",
-        "y": "discarded",
-    }
-
-
-def test_ids_are_never_given_again(repo: Path) -> None:
-    history(repo)
-    git("branch", "-q", "-D", "patchq/waits", cwd=repo)
-    lose_the_queue(repo)
-    patchq("init", cwd=repo)
-    for id in ("applied", "reverted", "accepted", "discarded", "superseded", "waits"):
-        drop(repo / ".patchq", {f"{id}.md": block(f"new-{id}.txt", "", "x\n")})
-    lines = patchq("run", cwd=repo).out.splitlines()
-    assert sorted(line.split()[1] for line in lines) == [
-        "accepted-2",
-        "applied-2",
-        "discarded-2",
-        "reverted-2",
-        "superseded-3",
-        "waits-2",
-    ]
 
 
 def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:

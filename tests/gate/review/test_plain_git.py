@@ -203,13 +203,6 @@ def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
     assert tip(repo) == start
 
 
-def test_changed_branch_is_discarded_as_it_stands(repo: Path) -> None:
-    commit = amend(repo)
-    patchq("discard", "x", cwd=repo)
-    assert tip(repo, "refs/patchq/discarded/x") == commit
-    assert refs(repo, "refs/heads/patchq") == []
-
-
 # ---------------------------------------------------------------- the target goes on
 
 
@@ -238,20 +231,3 @@ def test_accept_of_a_touched_file_names_the_commit(repo: Path) -> None:
     assert tip(repo) == moved
     assert tip(repo, "patchq/x") == report(repo / ".patchq", "x")["commit"]
     assert report(repo / ".patchq", "x")["state"] == "proposed"
-
-
-def test_two_proposals_for_one_file(repo: Path) -> None:
-    run(repo, y=block("a.txt", "two\n", "zwei\n"))
-    patchq("accept", "x", cwd=repo)
-    first = report(repo / ".patchq", "x")["commit"]
-    done = patchq("accept", "y", cwd=repo, code=1)
-    assert "conflict.base" in done.err
-    assert f"{first[:12]} (batch x)" in done.err
-    assert tip(repo) == first
-
-
-def test_history_is_sound(repo: Path) -> None:
-    merge_commit(repo)
-    run(repo, y=block("b.txt", "B\n", "BB\n"))
-    patchq("accept", "y", cwd=repo)
-    assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""

@@ -187,22 +187,6 @@ def _counted(old: str, new: str) -> tuple[int, int]:
     return sum(h[3] - h[2] for h in hunks), sum(h[1] - h[0] for h in hunks)
 
 
-def test_every_line_is_told_once() -> None:
-    """With their folds the rows are both texts, in order."""
-    new = NUMBERED.replace("line 7", "row 7").replace("the line 35\n", "").replace("9\n", "9\nz\n")
-    for context in (0, 1, 3, 50):
-        file = shown(NUMBERED, new, ("1", None), context=context)
-        old_lines, new_lines = 0, 0
-        for row in file.rows:
-            assert row.old is None or row.old.line == old_lines + 1
-            assert row.new is None or row.new.line == new_lines + 1
-            old_lines += row.hidden or row.old is not None
-            new_lines += row.hidden or row.new is not None
-        if context:
-            assert file.rows[0].kind in ("same", "fold")
-    assert {row.kind for row in file.rows} == {"same", "changed", "removed", "added"}
-
-
 def test_files_in_order_with_what_became_of_them() -> None:
     changes = [
         FileChange("z.py", None, b"new\n"),

@@ -56,15 +56,6 @@ def test_all_is_well(repo: Path) -> None:
     assert "ok      queue.there         the queue is there" in out
 
 
-def test_quiet_says_what_is_to_be_done(repo: Path) -> None:
-    (repo / ".git/index.lock").touch()
-    os.utime(repo / ".git/index.lock", (1e9, 1e9))
-    lines = patchq("-q", "doctor", cwd=repo, code=1).out.splitlines()
-    assert lines[0].startswith("TO DO   repository.locks")
-    assert lines[1].endswith(f"rm '{repo}/.git/index.lock'")
-    assert not any(line.startswith("ok") for line in lines)
-
-
 # ---------------------------------------------------------------- the repository
 
 
@@ -99,12 +90,6 @@ def test_repository_of_somebody_else(repo: Path) -> None:
     cure = found["repository.format"]["cure"].partition(": ")[2]
     assert cured(repo, {"cure": cure}) == 0
     assert doctor(repo, code=0)["repository.format"]["level"] == "ok"
-
-
-def test_no_target(repo: Path) -> None:
-    git("config", "--unset", "patchq.target", cwd=repo)
-    git("checkout", "-q", "--detach", cwd=repo)
-    assert doctor(repo, code=1)["config"]["level"] == "fatal"
 
 
 def test_a_batch_that_git_passed_over(repo: Path) -> None:
@@ -164,13 +149,6 @@ def test_own_lock_is_told_from_others(repo: Path) -> None:
 # ---------------------------------------------------------------- configuration and hooks
 
 
-def test_configuration_that_is_wrong(repo: Path) -> None:
-    write_config(repo, "mode: sideways\nqueue: {poll_seconds: 0}\n")
-    told = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    wrong = [finding["message"] for finding in told if finding["what"] == "config"]
-    assert [line.partition(" ")[0] for line in wrong] == ["patchq.yaml:1:7", "patchq.yaml:2:23"]
-
-
 def test_hook_that_cannot_start(repo: Path) -> None:
     text = "hooks: [{id: tests, stage: pre-commit, run: no-such-program --all}]\n"
     write_config(repo, text)
@@ -199,15 +177,6 @@ def test_hooks_without_a_sandbox(
     line = fresh("init", cwd=repo).out.splitlines()[-1]
     assert line.startswith("hooks have no sandbox here, as ")
     assert f": {cure}; without it a `pre-commit` hook needs `unconfined: true`" in line
-
-
-def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/sh").symlink_to("/bin/sh")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    found = fresh("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    (version,) = [finding for finding in found if finding["what"] == "git.version"]
-    assert "install git" in version["cure"]
 
 
 def test_old_git(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,19 +373,6 @@ def test_a_network_file_system_is_refused_unless_it_is_allowed(
         config = Config(queue=Queue(network_disk=allowed))
         place = Place(Repository.open(repo), repo, repo / ".patchq", config, "main", "")
         assert [finding.level for finding in check.findings(place)] == [level]
-
-
-def test_kind_of_a_file_system(tmp_path: Path) -> None:
-    place = tmp_path / "with blank"
-    place.mkdir()
-    if not mount(place):
-        pytest.skip("needs to mount a tmpfs")
-    try:
-        (place / "below").mkdir()
-        assert layout.file_system(place / "below") == "tmpfs"
-        assert layout.file_system(Path("/proc/self")) == "proc"
-    finally:
-        subprocess.run(["umount", place], check=True)
 
 
 # ---------------------------------------------------------------- the system

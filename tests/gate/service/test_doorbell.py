@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,20 +122,6 @@ def test_a_new_directory_in_the_place_of_the_old_is_watched(
         assert rung_by_its_watch(doorbell)
 
 
-def test_a_directory_that_comes_later_is_watched(tmp_path: Path) -> None:
-    doorbell = Doorbell(tmp_path / "inbox", "auto", LONG)
-    try:
-        assert not doorbell.wait(0.01)
-        (tmp_path / "inbox").mkdir()
-        assert rung(doorbell)
-        drain(doorbell)
-        _write(tmp_path / "inbox")
-        assert rung_by_its_watch(doorbell)
-        assert doorbell.warning is None
-    finally:
-        doorbell.close()
-
-
 def test_a_link_in_the_place_of_the_inbox_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "inbox").symlink_to(tmp_path / "elsewhere")
@@ -144,23 +129,6 @@ def test_a_link_in_the_place_of_the_inbox_is_not_followed(tmp_path: Path) -> Non
     try:
         (tmp_path / "elsewhere/x.md").write_bytes(b"text")
         assert not doorbell.wait(0.3)
-    finally:
-        doorbell.close()
-
-
-def test_polling_looks_every_so_often_and_starts_no_thread(inbox: Path) -> None:
-    threads = threading.active_count()
-    doorbell = Doorbell(inbox, "poll", 0.05)
-    try:
-        assert doorbell.polling
-        assert doorbell.warning is None
-        assert threading.active_count() == threads
-        _write(inbox)
-        began = time.monotonic()
-        assert not doorbell.wait(None)
-        assert time.monotonic() - began < LONG
-        doorbell.ring()
-        assert doorbell.wait(LONG)
     finally:
         doorbell.close()
 

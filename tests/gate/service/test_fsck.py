@@ -73,12 +73,6 @@ def test_nothing_is_wrong(repo: Path) -> None:
     assert patchq("fsck", cwd=repo).out == "queue and repository agree\n"
 
 
-def test_without_a_queue(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "fresh")
-    assert fsck(repo, code=0) == []
-    assert not (repo / ".patchq").exists()
-
-
 # ---------------------------------------------------------------- what is mended
 
 
@@ -257,17 +251,6 @@ def test_a_mend_that_fails_is_told_and_keeps_none_from_the_others(repo: Path) ->
     found = {each["kind"]: each for each in fsck(repo, "--repair", code=1)}
     assert found["file.missing"]["repaired"]
     assert "waits.lock" in found["mark.missing"]["cure"]
-
-
-def test_what_git_tells_of_a_report(repo: Path) -> None:
-    before = report(repo / ".patchq", "applied")
-    forget("applied")(repo)
-    break_report("applied")(repo)
-    fsck(repo, "--repair", code=0)
-    after = report(repo / ".patchq", "applied")
-    same = ("state", "commit", "tree", "target", "diff", "id")
-    assert {key: after[key] for key in same} == {key: before[key] for key in same}
-    assert after["source"] == before["source"]
 
 
 def test_the_queue_is_gone(repo: Path) -> None:

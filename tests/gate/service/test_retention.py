@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.cli import main
-from patchq.gate.queue import archive
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.report.schema import Report
 from patchq.gate.service import stats
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, make_repo, write_config
@@ -175,46 +172,6 @@ def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
     assert "no batch never" in patchq("show", "never", cwd=repo, code=2).err
 
 
-def test_a_retry_of_a_removed_one_is_understood(repo: Path) -> None:
-    run(repo, bad=BAD)
-    age(repo, 31)
-    expire(repo)
-    run(repo, better=f"---\nretries: bad\n---\n{EDIT}", other=f"---\nretries: no\n---\n{OTHER}")
-    warnings = {
-        id: [problem["code"] for problem in report(repo / ".patchq", id)["problems"]]
-        for id in ("better", "other")
-    }
-    assert warnings == {"better": [], "other": ["frontmatter.value"]}
-
-
-def test_the_log_says_so_many_and_what_it_left_out(
-    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    loaded: list[str] = []
-    load = StoreQueue.load
-
-    def counted(queue: StoreQueue, id: str) -> Report | None:
-        loaded.append(id)
-        return load(queue, id)
-
-    run(repo, **{f"bad_{n}": f"nothing {n}" for n in range(60)})
-    monkeypatch.setattr(StoreQueue, "load", counted)
-    monkeypatch.chdir(repo)
-    assert main(["log"]) == 0
-    short = capsys.readouterr()
-    assert (len(short.out.splitlines()), len(loaded)) == (50, 51)
-    assert "older batches are left out" in short.err
-    whole = patchq("log", "--all", cwd=repo)
-    assert (len(whole.out.splitlines()), whole.err) == (60, "")
-    assert len(patchq("--json", "log", "-n", "3", cwd=repo).out.splitlines()) == 3
-    age(repo, 31)
-    expire(repo)
-    gone = patchq("log", "--all", cwd=repo).out
-    ids = [line.split()[1] for line in whole.out.splitlines()]
-    assert [line.split()[1] for line in gone.splitlines()] == ids
-    assert gone.count("response.no_edits") == gone.count("its files were removed") == 60
-
-
 # ---------------------------------------------------------------- sums
 
 
@@ -235,18 +192,3 @@ def test_the_sums_stay(repo: Path) -> None:
     assert sums(repo) == before
     run(repo, more=OTHER)
     assert sums(repo)["verdict"]["applied"] == 2
-
-
-def test_agents_that_name_themselves_do_not_grow_the_sums(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "MOST_COUNTS", 12)
-    head = "---\nagent: {}\n---\n{}"
-    run(repo, **{f"r{n}": head.format(f"agent{n}", BAD) for n in range(10)})
-    (repo / ".patchq/store.db").unlink()
-    with closing(StoreQueue(repo / ".patchq", counted=stats.counted)) as queue:
-        queue.rebuild()
-        counts = queue.counts()
-    assert stats.sums(counts)[""]["verdict"] == {"rejected": 10}
-    assert {key[1] for key in counts} >= {archive.OTHERS}
-    assert len(counts) < 20

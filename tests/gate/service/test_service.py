@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from patchq.gate.report import log_file, logs
-from patchq.gate.service.upkeep import Manager
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file, write_config
 
@@ -134,22 +132,6 @@ def test_watchdog_hears_of_hooks_and_nothing_of_a_loop_that_hangs(
         assert process.poll() is None
 
 
-def test_pings_and_status_are_rationed(listener: Listener, tmp_path: Path) -> None:
-    now = [0.0]
-    env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "30000000"}
-    manager = Manager(env, lambda: now[0])
-    for second in range(31):
-        now[0] = second
-        for _ in range(5):
-            manager.alive()
-            manager.status(f"{second // 10}")
-    heard = listener.listen()
-    assert heard.count("WATCHDOG=1") == 4
-    assert [line for line in heard if line.startswith("STATUS")] == [
-        f"STATUS={n}" for n in range(4)
-    ]
-
-
 # ---------------------------------------------------------------- the log
 
 
@@ -238,15 +220,6 @@ def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list
     assert none.endswith(" INFO no batch")
     assert crashed.endswith(" ERROR crashed")
     assert trace[-1] == r"  ValueError: bad \x1b thing"
-
-
-def test_json_hides_the_same(written: Callable[[logs.Format], list[str]]) -> None:
-    lines: list[dict[str, Any]] = [json.loads(line) for line in written("json")]
-    assert lines[0]["message"] == r"evil \x1b[2J \u202e two\nlines"
-    assert [line.get("batch") for line in lines] == ["b1"] * 4 + [None] * 2
-    assert "hunter2" not in json.dumps(lines)
-    assert KEY not in json.dumps(lines)
-    assert r"bad \x1b thing" in lines[-1]["traceback"]
 
 
 def test_log_file_is_bounded(repo: Path) -> None:
