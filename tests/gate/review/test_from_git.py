@@ -137,7 +137,7 @@ def test_show_and_status_of_one_batch(repo: Path) -> None:
         ("superseded-2", ["e.txt"]),
         ("waits", ["g.txt"]),
     ]
-    assert "no batch nobody" in patchq("status", "nobody", cwd=repo, code=2).err
+    assert "no change nobody" in patchq("status", "nobody", cwd=repo, code=2).err
 
 
 def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:
