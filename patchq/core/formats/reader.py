@@ -141,7 +141,8 @@ class _ResponseReader:
     def _step(self, i: int) -> int:
         """Read what stands on line `i` (an index), and return the line to go on with."""
         begun = self.formats.begun(self.doc.lines[i])
-        if begun.prefix and self.carried.take_off(i, begun.prefix):
+        if begun.prefix:
+            self.carried.take_off(i, begun.prefix)
             begun = self.formats.begins(self.doc.lines[i])
         if begun.thought:
             return self._thought(i, begun.thought)

@@ -27,7 +27,6 @@ of the files has the lines that the block quotes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec import Struct
 
@@ -35,12 +34,10 @@ from patchq.core.formats.format import Document, Format, Opening, Piece, Unreada
 from patchq.core.formats.marks.blocks import (
     Block,
     BlockMarker,
-    FenceSkip,
     block_at,
     is_suspect,
     may_mark,
     opening,
-    several_dividers,
 )
 from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import joined, line_above, next_line
@@ -52,7 +49,6 @@ from patchq.core.formats.marks.paths import (
 )
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
-from patchq.core.text.grammars import is_code
 
 NAME = "search_replace"
 INSTRUCTIONS = """\
@@ -89,45 +85,36 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 class Blocks:
-    """The blocks of one document, read one after the other; `doc` has what stands around them."""
+    """Blocks of one document, read one after the other."""
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc
         self.own: tuple[int, Fence] | None = None
-        """The fence that the last block stands in, as long as it is open, and its line."""
+        """The open fence round the last block, and its line."""
         self.end = 0
         """The index of the line behind the last block."""
 
     def read(self, start: int, marker: BlockMarker) -> Piece:
-        """The block that opens with `marker` on line `start` (an index)."""
-        if self.doc.low != self.end:  # an edit of another form stands between
+        """Return the block that opens with `marker` on line `start` (an index)."""
+        doc = self.doc
+        if doc.low != self.end:  # an edit of another form is between
             self.own = None
-        above = _look_above(self.doc, start)
+        above = _look_above(doc, start)
         further = self.own is not None
         if above.fences:
             self.own = above.fences[0]
-        block = block_at(self.doc.lines, start, marker, self._inner())
-        heading = _heading_of(self.doc, above, block)
+        block = block_at(doc.lines, start, marker)
+        heading = _heading_of(doc, above, block)
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
-        if block.spare is not None and not is_code(path):
-            divider = block.start + 1 + len(block.old)
-            raise several_dividers(self.doc.lines, start, (divider, block.spare))
-        at = block.start + 1, block.end + 1
-        edit = Edit("", NAME, at, path, _op(block, self.doc.known, heading))
-        self.doc.fences.hold_block()
+        edit = Edit("", NAME, (start + 1, block.end + 1), path, _op(block, doc.known, heading))
+        doc.fences.hold_block()
         self.end = self._behind(block.end)
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
 
-    def _inner(self) -> FenceSkip | None:
-        """Finds the fences inside the block's own, if that one is longer than usual."""
-        if self.own is None or self.own[1].length < 4:
-            return None
-        return partial(self.doc.fences.end_of_inner, outer=self.own[1])
-
     def _check_between(self, start: int, heading: Heading) -> None:
-        """Between two blocks of one fence stand blank lines and the path of the second."""
+        """Refuse text but the path between two blocks of one fence."""
         for i in range(self.doc.low, start):
             line = self.doc.lines[i]
             if line.strip() and i not in heading.named_on and not self.doc.fences.at(i):
@@ -136,7 +123,7 @@ class Blocks:
     def _path(self, heading: Heading, block: Block) -> str:
         if heading.path:
             return heading.path
-        # What quotes nothing of the file has to name it.
+        # A block that quotes nothing of the file has to name it.
         quotes = block.word == "SEARCH" and not block.creates
         between = self.doc.lines[self.doc.low : block.start]
         if (quotes or self.doc.path is None) and (path := self.doc.carried_path(between)):
@@ -149,21 +136,17 @@ class Blocks:
         )
 
     def _behind(self, end: int) -> int:
-        """The line behind a block; where it stands in a fence, the one behind the fence's end."""
+        """Return the line behind a block; in a fence, the one behind the fence's end."""
         if self.own is None:
             return end + 1
-        at, own = self.own
-        text = -1
-        for i in range(end + 1, len(self.doc.lines)):
-            line = self.doc.lines[i]
-            if opening(line):
+        (at, own), lines, text = self.own, self.doc.lines, -1
+        for i in range(end + 1, len(lines)):
+            if opening(lines[i]):
                 return end + 1
-            if not line.strip():
-                continue
             mark = self.doc.fences.at(i)
             if mark and own.closed_by(mark):
-                below = next_line(self.doc.lines, i)
-                next_opens = below < len(self.doc.lines) and opening(self.doc.lines[below])
+                below = next_line(lines, i)
+                next_opens = below < len(lines) and opening(lines[below])
                 if text < 0:
                     self.own = None
                     self.doc.fences.close(at, i)
@@ -171,7 +154,8 @@ class Blocks:
                     return i if next_opens else i + 1
                 if not next_opens:
                     raise _text_behind(text)
-            text = i if text < 0 else text
+            if text < 0 and lines[i].strip():
+                text = i
         self.own = None  # the last fence is missing
         return end + 1
 

@@ -270,6 +270,12 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
     """
     lines = doc.lines
     end, fences = i + 1, False
+    if lines[i][:1] == " ":
+        raise UnreadableEdit(
+            i,
+            "`FILE:` is indented, so its text may be, too",
+            "put the text into a fence whose info names the file",
+        )
     while end < len(lines) and not is_file_end(lines[end]) and not file_line(lines[end]):
         if half_at(doc, end):
             return None

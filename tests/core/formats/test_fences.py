@@ -81,20 +81,3 @@ def test_lines_that_change_are_looked_at_again() -> None:
     lines[1:4] = ["~~~", "x", "~~~"]
     fences.look_again(1, 4)
     assert [i for i, _ in fences.behind(-1)] == [0, 1, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("lines", "end"),
-    [
-        pytest.param(["```", "x", "```", "````"], 2, id="closed"),
-        pytest.param(["```python", "x", "```"], 2, id="with-info"),
-        pytest.param(["~~~", "```", "~~~"], 2, id="other-kind-inside"),
-        pytest.param(["```", "x", "````", "```"], None, id="outer-ends-first"),
-        pytest.param(["```", "```x", "```"], None, id="another-opens-first"),
-        pytest.param(["````", "x", "````"], None, id="as-long-as-outer"),
-        pytest.param(["x", "```", "```"], None, id="no-fence"),
-        pytest.param(["```"], None, id="never-closed"),
-    ],
-)
-def test_end_of_inner_fence(lines: list[str], end: int | None) -> None:
-    assert Fences(lines).end_of_inner(0, Fence("`", 4)) == end

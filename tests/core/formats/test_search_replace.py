@@ -102,7 +102,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
         case("angle-behind", f"src/a.py\n{BLOCK}".replace("SEARCH", "SEARCH>"), A),
         case("no-blank-inside", f"src/a.py\n{BLOCK}".replace(" SEARCH", "SEARCH"), A),
         case("blanks-behind", f"src/a.py\n{BLOCK}".replace("=\n", "= \t\n"), A),
-        case("short-closing", "src/a.py\n<<<<<<< SEARCH\nold\n=====\nnew\n>>>>>> REPLACE\n", A),
         case(
             "heading-lines-are-text",
             f"src/a.py\n{HEADINGS}",
@@ -150,11 +149,6 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
             "other-length-in-text",
             f"README.md\n{block(BLOCK, BLOCK + DELETION, length=9)}",
             ("README.md", Replace(BLOCK, BLOCK + DELETION)),
-        ),
-        case(
-            "shorter-fence-in-text",
-            f"README.md\n````\n{QUOTING}````\n",
-            ("README.md", Replace(f"```\n{BLOCK}```\n", "x\n")),
         ),
         case(
             "odd-fence-in-text",

@@ -102,21 +102,6 @@ class Fences:
                 nested.append(other)
         return len(self._lines)
 
-    def end_of_inner(self, start: int, outer: Fence) -> int | None:
-        """Return where the fence ends that opens on line `start` inside `outer`, or None.
-
-        One that is not shorter than `outer`, or not closed by the next of its kind, is none.
-        """
-        inner = self.at(start)
-        if inner is None or inner.length >= outer.length or inner.closing:
-            return None
-        for i, other in self.behind(start):
-            if outer.closed_by(other):
-                return None
-            if other.kind == inner.kind:
-                return i if inner.closed_by(other) else None
-        return None
-
     # ------------------------------------------------------------ as the text is read
 
     def read(self, i: int) -> None:

@@ -36,14 +36,6 @@ READ = [
         DONE,
     ),
     Row(
-        "a block that says where it stands",
-        A,
-        cline("src/a.py", BARE.replace("SEARCH\n", "SEARCH\n:start_line:1\n-------\n")).replace(
-            "replace_in_file", "apply_diff"
-        ),
-        DONE,
-    ),
-    Row(
         "lines that look so, in both halves",
         {"n.md": ":start_line:1\n-------\nx\n"},
         "n.md\n<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\n:start_line:1\n-------\ny\n"

@@ -155,7 +155,8 @@ def behind(prefix: str, text: str, first: str | None = None) -> str:
 
 
 FENCED = {name: f"```\n{FORMS[name]}```\n" for name in ("block", "patch", "call")}
-LINES = {**FORMS, **{f"fenced {name}": text for name, text in FENCED.items()}}
+LINES = {name: text for name, text in FORMS.items() if text.startswith("```") or name == "block"}
+LINES |= {f"fenced {name}": text for name, text in FENCED.items()}
 PYTHON = {"src/a.py": "def f():\n    if a:\n        x = 1\n\n    return x\n"}
 INNER = (
     "src/a.py\n<<<<<<< SEARCH\n    if a:\n        x = 1\n=======\n    if b:\n\n        x = 1\n"
@@ -172,7 +173,6 @@ PREFIXED = [
             ("list in a list", "- One:\n  - Two:\n\n", "    ", None),
             ("quotation in a list", "- So:\n\n", "  > ", None),
         )
-        if not (form == "call" and "list" in name and ">" not in prefix)
     ),
     *(
         Row(f"{name}, {form}", A, f"src/a.py\n{behind(prefix, text, first)}", DONE)
@@ -251,43 +251,6 @@ PREFIXED = [
 
 @pytest.mark.parametrize("row", PREFIXED, ids=lambda row: row.name)
 def test_prefixes(bench: Bench, row: Row) -> None:
-    check(bench, row)
-
-
-# ---------------------------------------------------------------- a second divider
-
-TEXT = {"a.txt": "x = 1\n", "a.md": "x = 1\n"}
-SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
-DIVIDED = [
-    Row("right before the end, in Python", A, f"src/a.py\n{SPARE}", DONE),
-    Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
-    Row("right before the end, in text", TEXT, f"a.txt\n{SPARE}", None, UNREADABLE),
-    Row("right before the end, in Markdown", TEXT, f"a.md\n{SPARE}", None, UNREADABLE),
-    Row(
-        "with a blank line behind it",
-        A,
-        f"src/a.py\n{BLOCK.replace('>>>>>>>', chr(10).join(['=======', '', '>>>>>>>']))}",
-        None,
-        UNREADABLE,
-    ),
-    Row(
-        "twice",
-        A,
-        f"src/a.py\n{SPARE.replace('>>>>>>>', '=======' + chr(10) + '>>>>>>>')}",
-        None,
-        UNREADABLE,
-    ),
-    Row(
-        "of another length, as a heading",
-        {"a.rst": "One\n=====\n"},
-        "a.rst\n<<<<<<< SEARCH\nOne\n=====\n=======\nTwo\n=====\n>>>>>>> REPLACE\n",
-        {"a.rst": "Two\n=====\n"},
-    ),
-]
-
-
-@pytest.mark.parametrize("row", DIVIDED, ids=lambda row: row.name)
-def test_a_second_divider(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
