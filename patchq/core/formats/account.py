@@ -23,12 +23,11 @@ from patchq.core.text.fence_language import SHELLS, language_of
 from patchq.core.text.quote import clip
 
 _MOST_PLACES = 20
-_LONGEST = 300
-"""A longer line is no path and its label."""
-_MOST_SHOWN = 60
-"""Characters of a shown line in a message."""
+_LONGEST = 300  # a longer line is no path and its label
+_MOST_SHOWN = 60  # characters of a shown line in a message
+# What a list or a quotation puts before a fence.
 _LED = re.compile(r"(?:[ \t]*(?:>|[-*+\u2022][ \t]|\d{1,3}[.)][ \t]))*[ \t]*")
-"""What a list or a quotation puts before a fence."""
+# A line of a shell that changes files.
 _CHANGES = re.compile(
     r"(?:^|[;&|(]|\b(?:sudo|xargs|then|do|else|exec|time|env)\s)\s*(?:"
     r"(?:rm|mv|cp|ln|touch|tee|patch|truncate|del|ren|move|copy|rmdir|unlink|ed|ex|dd|chmod)\s"
@@ -40,12 +39,11 @@ _CHANGES = re.compile(
     r"|(?i:\b(?:new|remove|move|copy|rename|set|clear)-(?:item|content)\b|\badd-content\b|\bout-file\b)"
     r"|(?<![<>&=-])>{1,2}(?!&|=|\s*/dev/|\s*$|\s*\w+>)|<<-?\s*['\"]?\w|\bopen\("
 )
-"""A line of a shell that changes files."""
+# What a line begins with that may show something, at a glance.
 _MAY_BEGIN = re.compile(
     r"\s*(?:[<{\[$]|PS)|[\s>*+\u2022\d.)-]*(?:```|~~~|<)"
     r"|[*#`_\s]*(?:(?i:file|path|filename|new)[\s:*`_]+)*\S{1,200}\s*$"
 )
-"""What a line begins with that may show something, at a glance."""
 _PROMPT = re.compile(r"\s*(?:\$|PS[^>\n]{0,80}>)\s+(?=\S)")
 _JSON = re.compile(r"\s*(?:\{\s*(?:[\"'][^\"']*[\"']\s*:|$)|\[\s*(?:\{|$))")
 _TAG = re.compile(r"\s*<(/?)([^\W\d_][\w.:-]{0,60})(?:\s[^<>]*)?>\s*")

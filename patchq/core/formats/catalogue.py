@@ -17,33 +17,29 @@ from patchq.core.formats.marks.carried import prefix_of
 from patchq.core.formats.marks.fences import fence
 from patchq.core.formats.marks.tags import Tag, opens_channel, thought_on
 
+# How the lines begin that the reader itself looks for: fences and thinking blocks.
 _OWN = ("```", "~~~", "<", r"\[", "◁")
-"""How the lines begin that the reader itself looks for: fences and thinking blocks."""
+# The letter, or class of letters, that a line's start begins with.
 _FIRST = re.compile(r"\[\^?\]?(?:\\.|[^]\\])*\]|\\?.")
-"""The letter, or class of letters, that a line's start begins with."""
-_BARE = "`~<{["
-"""What a line begins with that carries no prefix."""
+_BARE = "`~<{["  # what a line begins with that carries no prefix
 _TAGGED = "<[◁"
 _SHORT = 200
 _HINT = "send every change as a SEARCH/REPLACE block"
 _TAGS = Sign("an edit in tags", r"\s*<(?:old_str(?:ing)?|new_str(?:ing)?|file_text)>")
+# What resembles an edit, what to send instead, and the form's name.
 SignHint = tuple[Sign, str, str | None]
-"""What resembles an edit, what to send instead, and the form's name."""
 
 
 class Beginning(Struct, frozen=True):
     """What may begin on a line."""
 
+    # The formats that may begin there, in the order in which they are asked.
     reads: tuple[Read, ...] = ()
-    """The formats that may begin there, in the order in which they are asked."""
-    fences: bool = False
-    """Whether it is a fence line."""
-    thought: Tag | None = None
-    """The tag with which a thinking block begins or ends there."""
-    channel: bool = False
-    """Whether a message of a model's raw output begins there."""
+    fences: bool = False  # true if it is a fence line
+    thought: Tag | None = None  # the tag with which a thinking block begins or ends there
+    channel: bool = False  # true if a message of a model's raw output begins there
+    # What stands before the beginning of an edit, or of a fence, on the line.
     prefix: str | None = None
-    """What stands before the beginning of an edit, or of a fence, on the line."""
 
 
 NOTHING = Beginning()
@@ -59,15 +55,14 @@ class Catalogue(dict[str, Format]):
         fences = dict.fromkeys(fence for form in forms for fence in form.fences)
         starts = [start for opening in openings for start in opening.starts]
         firsts, all_starts = _firsts([*_OWN, *starts]), "|".join([*_OWN, *starts])
+        # True if anything may begin on a line.
         self.may_begin = re.compile(rf"\s*+(?={firsts})(?:{all_starts})").match
-        """Whether anything may begin on a line."""
         self._openings = [(re.compile(_firsts(o.starts)).match, o) for o in openings]
         self._by_letter: dict[str, list[Opening]] = {}
         self._fences = sorted(fences, key=lambda opening: opening.turn)
+        # Most responses begin their edits with the same few lines.
         self._recent = lru_cache(1024)(self._begun)
-        """Most responses begin their edits with the same few lines."""
-        self.owners: dict[Read, str] = {}
-        """The format that a reader is of, where it is of one only."""
+        self.owners: dict[Read, str] = {}  # the format that a reader is of, where it is of one only
         for form in forms:
             for read in {*(o.read for o in form.openings), *(f.read for f in form.fences)}:
                 self.owners[read] = "" if read in self.owners else form.name
@@ -79,8 +74,8 @@ class Catalogue(dict[str, Format]):
         self.signs.append((_TAGS, _HINT, None))
         outside = [sign for sign, *_ in self.signs if not sign.languages]
         self._languages = frozenset().union(*(sign.languages for sign, *_ in self.signs))
+        # True if a line begins with a sign.
         self.starts_sign = re.compile("|".join(s.pattern for s in outside if not s.anywhere)).match
-        """Whether a line begins with a sign."""
         held = "|".join(sign.pattern for sign in outside if sign.anywhere)
         self._holds = re.compile(held or r"(?!)").search
 

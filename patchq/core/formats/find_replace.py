@@ -156,8 +156,8 @@ class BlockHeading(Struct, frozen=True):
     description: str | None
     start: int
     top: int
+    # True if the path stands in a form that names files that there are as well.
     quoting: bool = False
-    """Whether the path stands in a form that names files that there are as well."""
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:

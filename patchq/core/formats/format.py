@@ -48,22 +48,18 @@ class Document:
     """The lines (without `\\n`) and what is known while they are read."""
 
     lines: list[str]
-    base: InitVar[Known]
-    """Whether the base has a path; `BasePaths` know more."""
+    base: InitVar[Known]  # true if the base has a path; `BasePaths` know more
     default_path: str | None = None
+    # True if the front matter says that a path line over a fence replaces the file.
     whole_files: bool = False
-    """Whether the front matter says that a path line over a fence replaces the file."""
-    path: str | None = None
-    """The path of the last edit, for one that names none."""
-    edited: set[str] = field(default_factory=set)
-    """The paths of the edits before."""
-    low: int = 0
-    """The first line (index) behind the last edit: headings are not sought before it."""
+    path: str | None = None  # the path of the last edit, for one that names none
+    edited: set[str] = field(default_factory=set)  # the paths of the edits before
+    low: int = 0  # the first line (index) behind the last edit: headings are not sought before it
+    # True if the base has a path, or an earlier edit makes it.
     known: KnownPaths = field(init=False)
-    """Whether the base has a path, or an earlier edit makes it."""
     memory: Memory = field(init=False)
+    # All fence lines, and which are open outside of edits, as far as the reader has come.
     fences: Fences = field(init=False)
-    """All fence lines, and which are open outside of edits, as far as the reader has come."""
 
     def __post_init__(self, base: Known) -> None:
         self.fences = Fences(self.lines)
@@ -140,8 +136,7 @@ class FenceUnderPath(Struct, frozen=True):
     path: str
     text: str
     language: str
-    guarded: bool
-    """Whether an existing file must keep most of its lines."""
+    guarded: bool  # true if an existing file must keep most of its lines
     flaw: UnreadableEdit | None = None
 
 
@@ -155,16 +150,12 @@ class Piece(Struct, frozen=True):
     top: int | None = None
     summary: str | None = None
     warnings: tuple[Problem, ...] = ()
-    kept: tuple[int, ...] = ()
-    """The lines (indices) from `top` on that are prose all the same."""
-    author: str | None = None
-    """Who wrote the change, `Name <address>`, where a mail's head says so."""
-    stated: Mapping[int, Stated] = {}
-    """What the edits, by their index, say of each other."""
-    shown: tuple[ShownPlace, ...] = ()
-    """The lines of shell calls that change files."""
+    kept: tuple[int, ...] = ()  # the lines (indices) from `top` on that are prose all the same
+    author: str | None = None  # who wrote the change, `Name <address>`, where a mail's head says so
+    stated: Mapping[int, Stated] = {}  # what the edits, by their index, say of each other
+    shown: tuple[ShownPlace, ...] = ()  # the lines of shell calls that change files
+    # What may be a file as well as an excerpt; then there are no edits.
     under_path: FenceUnderPath | None = None
-    """What may be a file as well as an excerpt; then there are no edits."""
 
 
 class UnreadableEdit(Exception):
@@ -222,36 +213,33 @@ class Opening(Struct, frozen=True):
     """Lines on which a format may begin, and how it is read from there."""
 
     read: Read
+    # How such a line begins, blanks aside: regular expressions. A line that begins as no format's
+    # does is prose, and nobody is asked about it; so the more letters, the faster.
     starts: tuple[str, ...]
-    """How such a line begins, blanks aside: regular expressions.  A line that begins as no format's
-    does is prose, and nobody is asked about it; so the more letters, the faster."""
+    # True if it may begin on a line that starts so, by the line's text alone; it is asked once for
+    # each different line of a text. None: always.
     may_begin: Callable[[str], object] | None = None
-    """Whether it may begin on a line that starts so, by the line's text alone; it is asked once for
-    each different line of a text.  None: always."""
 
 
 class FenceOpening(Struct, frozen=True):
     """Fence lines on which a format may begin."""
 
     read: Read
+    # True if it may begin on the line, by its text alone. None: always.
     may_begin: Callable[[Fence], object] | None = None
-    """Whether it may begin on the line, by its text alone.  None: always."""
+    # Which of several formats is asked first: the lower turn, then the registry's order. 0 is for a
+    # fence whose language names the format, 2 for one that nothing else may stand in.
     turn: int = 1
-    """Which of several formats is asked first: the lower turn, then the registry's order.  0 is for
-    a fence whose language names the format, 2 for one that nothing else may stand in."""
 
 
 class Sign(Struct, frozen=True):
     """What tells, in lines that nobody has taken, that an edit was meant."""
 
-    what: str
-    """What the line looks like: "a unified diff"."""
-    pattern: str
-    """A regular expression for the line's beginning, blanks included."""
-    anywhere: bool = False
-    """Whether the pattern may begin anywhere on the line."""
+    what: str  # what the line looks like: "a unified diff"
+    pattern: str  # a regular expression for the line's beginning, blanks included
+    anywhere: bool = False  # true if the pattern may begin anywhere on the line
+    # The languages of the fences in which alone the sign counts; none: it counts everywhere.
     languages: frozenset[str] = frozenset()
-    """The languages of the fences in which alone the sign counts; none: it counts everywhere."""
 
 
 _EXAMPLE = re.compile(r"path/to/\w+\.\w+")
@@ -261,8 +249,7 @@ class Format(Struct, frozen=True):
     """One form in which edits are written."""
 
     name: str
-    instructions: str
-    """What a model is told to write it, a text of whole lines."""
+    instructions: str  # what a model is told to write it, a text of whole lines
     openings: tuple[Opening, ...] = ()
     fences: tuple[FenceOpening, ...] = ()
     signs: tuple[Sign, ...] = ()

@@ -16,8 +16,7 @@ from patchq.core.formats.marks.paths import PREFIXES, KnownPaths
 from patchq.core.model.ops import MAKING, Rename
 from patchq.core.model.values import Edit, Problem
 
-_DIFF = unified_diff.FORMAT.name
-"""The form whose headers tell of prefixes themselves."""
+_DIFF = unified_diff.FORMAT.name  # the form whose headers tell of prefixes themselves
 
 
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:

@@ -46,20 +46,19 @@ class Reading:
     """What a text holds: edits without ids of their own have none yet."""
 
     edits: list[Edit] = field(default_factory=list)
+    # What the edits, by their index, say of each other.
     stated: dict[int, Stated] = field(default_factory=dict)
-    """What the edits, by their index, say of each other."""
     prose: str = ""
     summary: str | None = None
     author: str | None = None
     warnings: list[Problem] = field(default_factory=list)
-    sections: int = 0
-    """The last number of a section of theirs."""
+    sections: int = 0  # the last number of a section of theirs
+    # What stands beside the edits and may have been meant as one.
     shown: list[ShownPlace] = field(default_factory=list)
-    """What stands beside the edits and may have been meant as one."""
+    # The paths of the base that the prose names, where something is shown.
     named: list[str] = field(default_factory=list)
-    """The paths of the base that the prose names, where something is shown."""
+    # Fences under a mere path: files, if there is no edit of another format.
     under_paths: list[FenceUnderPath] = field(default_factory=list)
-    """Fences under a mere path: files, if there is no edit of another format."""
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
         """Take in what stands further on; `at` is its place where its text stands inside JSON."""
@@ -113,18 +112,13 @@ class _ResponseReader:
         self.formats = formats
         self.carried = CarriedLines(doc)
         self.found = Reading()
-        self.first: int | None = None
-        """The line (index) where the first edit begins."""
+        self.first: int | None = None  # the line (index) where the first edit begins
+        # The lines (indices) of edits and thoughts, which are no prose.
         self.left_out: list[range] = []
-        """The lines (indices) of edits and thoughts, which are no prose."""
-        self.kept: set[int] = set()
-        """Those of them that are prose all the same."""
-        self.answered = False
-        """Whether the final channel of a model's raw output was met."""
-        self.under_paths: list[range] = []
-        """The lines of the fences under a mere path."""
-        self.places: list[range] = []
-        """The lines of the edits."""
+        self.kept: set[int] = set()  # those of them that are prose all the same
+        self.answered = False  # true if the final channel of a model's raw output was met
+        self.under_paths: list[range] = []  # the lines of the fences under a mere path
+        self.places: list[range] = []  # the lines of the edits
 
     def read(self) -> None:
         lines, i = self.doc.lines, 0

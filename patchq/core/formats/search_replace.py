@@ -89,10 +89,9 @@ class Blocks:
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc
+        # The open fence round the last block, and its line.
         self.own: tuple[int, Fence] | None = None
-        """The open fence round the last block, and its line."""
-        self.end = 0
-        """The index of the line behind the last block."""
+        self.end = 0  # the index of the line behind the last block
 
     def read(self, start: int, marker: BlockMarker) -> Piece:
         """Return the block that opens with `marker` on line `start` (an index)."""
@@ -231,14 +230,11 @@ class Heading(Struct, frozen=True):
     """`path` is None if nothing above the block names one."""
 
     path: str | None
-    top: int
-    """The index of the first line that belongs to the block."""
-    named_on: frozenset[int] = frozenset()
-    """The indices of the lines that name the path."""
-    kept: tuple[int, ...] = ()
-    """The indices of the lines from `top` on that are prose all the same."""
+    top: int  # the index of the first line that belongs to the block
+    named_on: frozenset[int] = frozenset()  # the indices of the lines that name the path
+    kept: tuple[int, ...] = ()  # the indices of the lines from `top` on that are prose all the same
+    # True if the fence's info names it behind a colon, which nobody does who means another.
     stated: bool = False
-    """Whether the fence's info names it behind a colon, which nobody does who means another."""
 
 
 def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:

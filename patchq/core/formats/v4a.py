@@ -63,8 +63,7 @@ _SUSPECT = re.compile(
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)(\w+)")
 _CLOSERS = re.compile(r"[\"')\]};\s]*")
 _SECTIONS = ("add file", "delete file", "update file")
-_HEAD = 60
-"""A marker stands within so many characters from the start of its line."""
+_HEAD = 60  # a marker stands within so many characters from the start of its line
 _SCOPE = re.compile(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
 _UNKNOWN = re.compile(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
@@ -76,8 +75,8 @@ class _PatchMarker(Struct, frozen=True):
     indented: bool
 
 
+# Index of a line, the line, and the marker that it is.
 PatchLine = tuple[int, str, _PatchMarker | None]
-"""Index of a line, the line, and the marker that it is."""
 
 
 @dataclass(slots=True)

@@ -73,12 +73,12 @@ Where the text holds fences itself, use a longer one. Leave nothing out: what is
 _SEND_AGAIN = "send the whole response again; if it was cut, send fewer files at once"
 _DIFF = re.compile(rf"{GIT}|--- (?:a/|/dev/null)|@@ .*@@")
 _NAMED = re.compile(r"[\w+#.-]*:[ \t]*\S")
+# Infos with a colon that cite lines of a file, or belong to a review's suggestion.
 _CITES = re.compile(r"suggestion:|\d+:\d+:\S+\Z|(?:[\w+#.-]*:)?[^:]*[^:\d]:\d+(?:-\d+)?\Z")
-"""Infos with a colon that cite lines of a file, or belong to a review's suggestion."""
+# Signs of a sentence in a language that sets no blanks between words.
 _UNSPACED = re.compile(r"[\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]")
-"""Signs of a sentence in a language that sets no blanks between words."""
+# A line that is a path and nothing else: one pair of backticks and one colon aside.
 _ALONE = re.compile(r"\s*(`?)([^\s`]+?)\1:?\s*")
-"""A line that is a path and nothing else: one pair of backticks and one colon aside."""
 
 
 def read(doc: Document, i: int) -> Piece | None:

@@ -20,8 +20,8 @@ HEADER = "GIT binary patch"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MOST = len(_LETTERS)
 _MOST_BITS = 63
+# Very small pieces by the million would take long, and little room where they are deflated.
 _MOST_PIECES = 100_000
-"""Very small pieces by the million would take long, and little room where they are deflated."""
 
 
 def encode(data: bytes) -> str:

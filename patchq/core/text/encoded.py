@@ -19,17 +19,16 @@ _NATURAL = re.compile(
     r"|\d{1,4}[a-z]{1,3}"
 )
 _LONGEST_WORD = 40
+# How many characters of an encoding are told from a chance: more than a commit's id has.
 _LEAST = 44
-"""How many characters of an encoding are told from a chance: more than a commit's id has."""
+# Characters or numbers by themselves, a dump's columns too; nothing is tried twice.
 _ONE_BY_ONE = re.compile(
     r"(?<![A-Za-z0-9])(?>(?:0x|0o|x|U\+)?(?:[0-9A-Fa-f]{1,3}|[A-Za-z0-9+/=])(?![A-Za-z0-9])"
     r"[^A-Za-z0-9]{1,6}+(?:E {2,4}+)?){32,}+"
     r"|(?>(?:\\x|%)[0-9A-Fa-f]{2}){24,}+"
     r"|(?<![A-Za-z0-9])(?>[0-9A-Fa-f]{4}[ :]){7,}+"
 )
-"""Characters or numbers by themselves, a dump's columns too; nothing is tried twice."""
-_GAP = 24
-"""So few characters between two runs belong to them."""
+_GAP = 24  # so few characters between two runs belong to them
 _LEFT_OUT = "(left out: {} characters that look encoded)"
 
 

@@ -9,8 +9,8 @@ SHELLS = frozenset(
         "cmd", "bat", "batch", "dos",
     )
 )  # fmt: skip
+# The languages of fences that hold what people run, and what that prints.
 _OUTPUTS = frozenset(("text", "txt", "plaintext", "console", "log", "output", "stdout", "stderr"))
-"""The languages of fences that hold what people run, and what that prints."""
 _SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".fish", ".ps1", ".cmd", ".bat", ".command", ".profile")
 _CODE_ENDINGS = (
     ".py", ".pyi", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".rs", ".rb", ".java",
@@ -18,6 +18,7 @@ _CODE_ENDINGS = (
     ".pl", ".dart", ".vue", ".svelte", ".html", ".css", ".scss", ".sql", ".ex", ".exs", ".hs",
     ".ml", ".zig", ".jl", ".r", ".m", ".clj", ".erl", ".json", ".toml", ".yaml", ".yml", ".xml",
 )  # fmt: skip
+# Endings of a language's files, where they are not its name.
 _ENDINGS = {
     "python": "py pyi", "javascript": "js mjs cjs", "typescript": "ts mts", "rust": "rs",
     "ruby": "rb", "golang": "go", "markdown": "md mdx", "yaml": "yml", "kotlin": "kt kts",
@@ -25,7 +26,6 @@ _ENDINGS = {
     "haskell": "hs", "elixir": "ex exs", "bash": "sh", "shell": "sh", "html": "htm",
     "objective-c": "m h", "text": "txt", "julia": "jl", "clojure": "clj", "terraform": "tf",
 }  # fmt: skip
-"""Endings of a language's files, where they are not its name."""
 
 
 def named_fence(path: str) -> str:

@@ -185,9 +185,9 @@ class _Reader:
         at = len(self.text) if _CUT_WORD.match(self.text, start) else start
         raise JsonError(self.text, at, "expected a JSON value")
 
+    # What reads a value, by its first character; all others are scalars.
     _READERS: ClassVar[dict[str, Callable[[_Reader, int], tuple[Any, int]]]] = {
         "{": _object,
         "[": _array,
         '"': _string,
     }
-    """What reads a value, by its first character; all others are scalars."""

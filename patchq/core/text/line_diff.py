@@ -165,8 +165,8 @@ def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
 def _rising(pairs: Pairs) -> Pairs:
     """A longest subsequence of `pairs`, which rise on the left, that rises on the right too."""
     tails: list[int] = []
+    # The best one of each length, from its end; its last right side is in `tails`.
     chains: list[_Chain | None] = [None]
-    """The best one of each length, from its end; its last right side is in `tails`."""
     for pair in pairs:
         length = bisect_left(tails, pair[1])
         tails[length : length + 1] = [pair[1]]

@@ -29,23 +29,18 @@ BLANKS = b" \t\r\f\v"
 Normalise = Callable[[list[bytes]], list[bytes]]
 
 _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
+# So many searches look through the whole text; for more it pays to know where each line of a view
+# stands, and what the chunks of a haystack hold.
 SCANS = 8
-"""So many searches look through the whole text; for more it pays to know where each line of a view
-stands, and what the chunks of a haystack hold."""
 _FEW = 64
-_SCAN = 8
-"""To look through the whole text takes as long as to look at one line of so many."""
-_MOST_KNOWN = 512
-"""The places of so many quotes are remembered."""
+_SCAN = 8  # to look through the whole text takes as long as to look at one line of so many
+_MOST_KNOWN = 512  # the places of so many quotes are remembered
 _GRAM = 4
-_LEAST = 2 * _GRAM - 1
-"""A run of so many bytes holds four whole ones wherever it begins."""
-_KEY = 256
-"""So many bytes of a run tell the chunks in which it may begin."""
+_LEAST = 2 * _GRAM - 1  # a run of so many bytes holds four whole ones wherever it begins
+_KEY = 256  # so many bytes of a run tell the chunks in which it may begin
 _CHUNKS = 64
 _LEAST_CHUNK = 4096
-_LARGEST = 4 << 20
-"""The chunks of a larger text would take more memory than the text is worth."""
+_LARGEST = 4 << 20  # the chunks of a larger text would take more memory than the text is worth
 
 _TYPOGRAPHY = str.maketrans(
     {
@@ -241,8 +236,8 @@ class View:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._searches = 0
+        # The places of some quotes, from the first on, as far as anybody asked for them.
         self._sought: dict[bytes, Iterator[int]] = {}
-        """The places of some quotes, from the first on, as far as anybody asked for them."""
 
     @classmethod
     def of_lines(cls, lines: list[bytes]) -> View:
@@ -335,8 +330,8 @@ class Haystack:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._searches = 0
+        # Where each chunk begins and ends, and the fours of it and of `_KEY` bytes behind it.
         self._chunks: list[tuple[int, int, set[int]]] = []
-        """Where each chunk begins and ends, and the fours of it and of `_KEY` bytes behind it."""
 
     def find(self, needle: bytes) -> Iterator[int]:
         """The offset of every place of `needle`, which is not empty, in order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+# A character that takes no place of its own on a screen, or changes that of others.
 HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -18,7 +19,6 @@ HIDDEN = re.compile(
     "\ud800-\udfff"  # surrogates that stand alone
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""A character that takes no place of its own on a screen, or changes that of others."""
 
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _BACKTICKS = re.compile("`+")

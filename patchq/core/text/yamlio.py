@@ -22,8 +22,7 @@ if TYPE_CHECKING:  # most responses hold no YAML, so it is imported with the fir
     import yaml
 
 MAX_DEPTH = 50
-MAX_NODES = 100_000
-"""Nodes of one document, counting an alias as all that it stands for."""
+MAX_NODES = 100_000  # nodes of one document, counting an alias as all that it stands for
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(
@@ -36,8 +35,7 @@ _WORDS: dict[str, bool | None] = {
 }  # fmt: skip
 
 
-NO_ENTRY = "this line is no `key: value`"
-"""What is wrong with a line of words among entries."""
+NO_ENTRY = "this line is no `key: value`"  # what is wrong with a line of words among entries
 
 
 class YamlError(ValueError):
@@ -211,8 +209,7 @@ class _Composer:
         self._events = _events(text, first_line)
         self._offset = first_line - 1
         self._anchors: dict[str, tuple[Node, int]] = {}
-        self._event: Any = None
-        """The last one that was read; errors are in its place."""
+        self._event: Any = None  # the last one that was read; errors are in its place
 
     def document(self) -> Node | None:
         root: Node | None = None

@@ -48,8 +48,7 @@ class ToolCall(Struct, frozen=True):
     arguments: Node
     at: tuple[int, int]
     id: str | None = None
-    told: bool = True
-    """Whether a stream that tells of results has told that it was made."""
+    told: bool = True  # true if a stream that tells of results has told that it was made
 
 
 ApiPart = ApiText | ToolCall
@@ -70,8 +69,7 @@ class ApiAnswer(Struct, frozen=True):
     parts: tuple[ApiPart, ...]
     cut: str | None = None
     model: str | None = None
-    cwd: str | None = None
-    """The directory that the agent was in."""
+    cwd: str | None = None  # the directory that the agent was in
     unreadable: Unopened | None = None
 
 

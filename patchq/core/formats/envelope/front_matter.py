@@ -25,23 +25,22 @@ KEYS = (
     "depends_on", "whole_files", "bytes", "sha256",
 )  # fmt: skip
 MAX_BYTES = 65_536
+# By so many characters a block may be longer than is read, and still be told to be so.
 _ROOM = 4_096
-"""By so many characters a block may be longer than is read, and still be told to be so."""
 _INVISIBLE = "\u200b\u2060\ufeff"
 _MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
 _KEY = rf"(?:[-{{][ \t]*)?([\"']?)({'|'.join(KEYS)})\1[ \t]*:"
-_NAMED = re.compile(_KEY)
-"""A line that begins with a key of ours, in a list or braces, too."""
+_NAMED = re.compile(_KEY)  # a line that begins with a key of ours, in a list or braces, too
 _NAMED_BELOW = re.compile(rf"\n{_KEY}")
 _may_open = re.compile(rf"[\s{_INVISIBLE}]*[-`~<]").match
+# How a line of YAML begins that is a comment, an item, a continuation, or a key with its colon.
 _SHAPED = re.compile(r"#|-(?:\s|\Z)|[ \t]|[\"']?[^\s:#-][^:]*:(?:\s|\Z)")
-"""How a line of YAML begins that is a comment, an item, a continuation, or a key with its colon."""
+# A line on which an edit of any form may begin, fences aside.
 _EDIT = re.compile(
     rf"\s*(?:[<>]{{5,9}}(?:\s|\Z)|-{{5,9}} SEARCH\b|{re.escape(BEGIN_PATCH)}|{GIT}|Index: "
     r"|\*\*\* (?:Add|Update|Delete) File:|(?:---|\+\+\+) \S|\W*FIND\b\W*:|FILE: "
     r"|[{\[]\s*(?:\Z|[\"{\[]))"
 )
-"""A line on which an edit of any form may begin, fences aside."""
 HINT_PROSE = (
     "If this block is text of the response itself, put an empty front matter (two lines `---`) "
     "before it."

@@ -20,12 +20,12 @@ from patchq.core.text.yamlio import Misfit
 
 MAX_VALUE_BYTES = 16_384
 _MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
+# A scalar that is quoted, and ends there or goes on below, or stands in lines of its own.
 _SCALAR = re.compile(
     r"\"(?:[^\"\\]|\\.)*(?:\"\s*(?:#.*)?)?\Z|'(?:[^']|'')*(?:'\s*(?:#.*)?)?\Z"
     r"|[|>][-+0-9]*(?:[ \t]+#.*)?\Z",
     re.DOTALL,
 )
-"""A scalar that is quoted, and ends there or goes on below, or stands in lines of its own."""
 _AUTHOR = re.compile(r"[^<>]*[^<>\s][^<>]* <[^<>\s]+>")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _HINT_KEYS = f"The keys are {', '.join(f'`{key}`' for key in KEYS)}."

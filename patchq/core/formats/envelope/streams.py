@@ -37,20 +37,20 @@ from patchq.core.text.jsonish import Node
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
 _EVENTS = frozenset({"system", "assistant", "user", "result"})
+# Events that say nothing of their own.
 _REPEATS = frozenset(
     {"stream_event", "control_request", "control_response", "rate_limit_event", "tool_progress"}
 )
-"""Events that say nothing of their own."""
 _ARGUMENTS = ("input", "args", "arguments", "parameters", "tool_input")
+# The kinds of the events of `codex exec --json`.
 _NAMES_FILES = re.compile(r"(?:thread|turn|item|session)\.[a-z_]+")
-"""The kinds of the events of `codex exec --json`."""
 _BY_TREE = "hand in the work tree that the agent changed: `patchq submit --worktree DIR`"
 _CODEX = (
     "this is what `codex exec --json` prints, which names the changed files without their text",
     _BY_TREE,
 )
+# Tools of Claude Code that change no file, whatever their words look like.
 _TALK = frozenset({"Agent", "Task", "ExitPlanMode", "SendMessage", "LSP"})
-"""Tools of Claude Code that change no file, whatever their words look like."""
 _FAILED_WORDS = "<tool_use_error>"
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
@@ -83,21 +83,18 @@ class _Stream:
 
     parts: list[ApiPart] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
+    # True if the call of that id was made, as its result says.
     made: dict[str, bool] = field(default_factory=dict)
-    """Whether the call of that id was made, as its result says."""
+    # The texts that were met, with their messages' ids.
     said: set[tuple[str, str]] = field(default_factory=set)
-    """The texts that were met, with their messages' ids."""
     cwd: str | None = None
     model: str | None = None
+    # True if the events are those of a session, whose results tell what was made.
     session: bool = False
-    """Whether the events are those of a session, whose results tell what was made."""
     ended: bool = False
-    last: int = 1
-    """The line of the last event."""
-    cut: str | None = None
-    """Why the model stopped, if that was no normal end of a message."""
-    failed: str | None = None
-    """How the last turn ended, if that was no success."""
+    last: int = 1  # the line of the last event
+    cut: str | None = None  # why the model stopped, if that was no normal end of a message
+    failed: str | None = None  # how the last turn ended, if that was no success
 
     def read(self, event: Node) -> Unopened | None:
         """Take in an event; what refuses all, if there is one."""

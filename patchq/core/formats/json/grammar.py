@@ -126,10 +126,10 @@ OPENINGS = (
     Opening(read, (r"[{\[]",)),
     Opening(refuse_member, (r"[\\\"'\u201c\u201d\u2018\u2019]",), is_member),
 )
+# The forms of edits in JSON, which are read together: what an object says tells which it is.
 JSON_FORMATS = tuple(
     replace(form, openings=OPENINGS, fences=(FenceOpening(read),)) for form in FORMS
 )
-"""The forms of edits in JSON, which are read together: what an object says tells which it is."""
 
 
 def read_call(doc: Document, call: ToolCall) -> Piece | None:
@@ -280,10 +280,10 @@ class _JsonReader:
             self.edits.append(edit.but(called=True) if edit.format == CALLS else edit)
 
 
+# An object without an edit's key that is like an edit has one of these members.
 _MEANT = frozenset(
     {*_LISTS, *PATCHES, *CONTENT, "insertline", "filetext", "inserttext", "type", "command"}
 )
-"""An object without an edit's key that is like an edit has one of these members."""
 
 
 def _called(members: Members, name: str, tool: Tool) -> Edit | None:

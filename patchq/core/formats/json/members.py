@@ -68,8 +68,8 @@ class Members(dict[str, Node]):
         super().__init__()
         self.node = node
         self.place = place
+        # The keys as they are written, by their plain form; also of members that are null.
         self.written: dict[str, str] = {}
-        """The keys as they are written, by their plain form; also of members that are null."""
         for key, value in node.value.items():
             plain = plain_key(key)
             if plain in self.written:
@@ -232,8 +232,7 @@ def _plain(key: str) -> str:
     return _SIGNS.sub("", key.lower())
 
 
-_recent = lru_cache(256)(_plain)
-"""Calls have few different keys, and many of each."""
+_recent = lru_cache(256)(_plain)  # calls have few different keys, and many of each
 
 
 def holds_edit(node: Node) -> bool:

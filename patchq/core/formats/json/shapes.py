@@ -39,18 +39,18 @@ _LOOKS = frozenset({"view", "read", "open", "list", "ls", "glob", "grep", "find"
 WRITES = frozenset({"write", "overwrite", "save"})
 CREATES = frozenset({"create", "new"})
 EDITS = frozenset({"edit", "multiedit", "replace", "patch"})
+# A name with one of these words, too, is of no tool that merely looks.
 _CHANGES = frozenset(
     {
         *WRITES, *CREATES, *EDITS, "add", "append", "apply", "change", "delete", "fix", "insert",
         "modify", "move", "prepend", "put", "remove", "rename", "rewrite", "set", "update",
     }
 )  # fmt: skip
-"""A name with one of these words, too, is of no tool that merely looks."""
+# The tools that delete a line with its end, where the quote has none.
 _TAKE_LINE_ENDS = frozenset({"Edit", "MultiEdit"})
-"""The tools that delete a line with its end, where the quote has none."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# What stands before a tool's own name: the server or the namespace that offers it.
 _SERVER = re.compile(r".*(?:__|[.:/])")
-"""What stands before a tool's own name: the server or the namespace that offers it."""
 
 
 class Tool(Struct, frozen=True):
@@ -76,8 +76,8 @@ NAMELESS = Tool()
 # ---------------------------------------------------------------- calls
 
 CONTENT = ("content", "contents")
+# The commands of the text-editor tool, and the members that stand for one that is not named.
 _COMMANDS = {"str_replace": OLD, "create": ("filetext",), "insert": ("insertline",)}
-"""The commands of the text-editor tool, and the members that stand for one that is not named."""
 _NOT_READ = ("undo_edit",)
 CALL_HINT = (
     "send `file_path`, `old_string` and `new_string`, or the change as a SEARCH/REPLACE block"
@@ -325,8 +325,7 @@ class Shape(Struct, frozen=True):
     form: str
     tells: Callable[[Members], object]
     read: Callable[[Members, Tool], Op | None]
-    own: frozenset[str] = frozenset()
-    """Members of which the text may be an edit's, as it is data."""
+    own: frozenset[str] = frozenset()  # members of which the text may be an edit's, as it is data
 
 
 SHAPES = (

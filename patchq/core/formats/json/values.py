@@ -32,8 +32,7 @@ _EDITS = re.compile(
     rf"(?:{_QUOTE}|\b)(?:anchor|target|afterText)(?:{_QUOTE})?\s*:",
     re.IGNORECASE | re.DOTALL,
 )
-_UNQUOTED_LINES = 20
-"""So far behind its error an object of JavaScript may name its keys."""
+_UNQUOTED_LINES = 20  # so far behind its error an object of JavaScript may name its keys
 HINT = "send one JSON object or list in a form that `patchq formats` lists, and nothing else in it"
 
 
@@ -68,12 +67,10 @@ class JsonNotes:
 class JsonRun(Struct, frozen=True):
     """Values one behind the other, with blank lines and commas between them at most."""
 
-    values: tuple[tuple[int, Node], ...]
-    """They, with the indices of the lines on which they begin."""
-    end: int
-    """The index of the first line behind the run, and behind its fence."""
+    values: tuple[tuple[int, Node], ...]  # they, with the indices of the lines on which they begin
+    end: int  # the index of the first line behind the run, and behind its fence
+    # The index of the line with text that goes on with the last value, or ends its fence late.
     behind: int | None
-    """The index of the line with text that goes on with the last value, or ends its fence late."""
 
 
 def run_at(doc: Document, start: int, mark: Fence | None) -> JsonRun:

@@ -176,5 +176,4 @@ def _read(pattern: re.Pattern[str], line: str) -> BlockMarker | None:
     return BlockMarker(signs[0], len(signs), word)
 
 
-_recent = lru_cache(64)(_read)
-"""A text has few different markers, and many of each."""
+_recent = lru_cache(64)(_read)  # a text has few different markers, and many of each

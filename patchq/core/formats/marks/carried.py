@@ -38,8 +38,8 @@ class CarriedLines:
 
     def __init__(self, doc: Document) -> None:
         self._doc = doc
+        # The line up to which the end of a beginning behind a prefix was sought in vain.
         self._vain: dict[tuple[str, object], int] = {}
-        """The line up to which the end of a beginning behind a prefix was sought in vain."""
 
     def take_off(self, start: int, prefix: str) -> None:
         """Take the prefix off all lines of the fence or block that begins on line `start`."""

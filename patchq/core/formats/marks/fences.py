@@ -10,8 +10,7 @@ from itertools import compress, pairwise
 
 from msgspec import Struct
 
-TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")
-"""The tags that are fences."""
+TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")  # the tags that are fences
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MAY_FENCE = re.compile(r" {0,3}(?:```|~~~)|<").match
@@ -24,8 +23,7 @@ class Fence(Struct, frozen=True):
     kind: str
     length: int
     info: str = ""
-    closing: bool = False
-    """Whether it can only close (`</source>`)."""
+    closing: bool = False  # true if it can only close (`</source>`)
 
     def closed_by(self, other: Fence) -> bool:
         """Return whether `other` ends what this one opened."""
@@ -48,8 +46,7 @@ def _read(line: str) -> Fence | None:
     return match and Fence(match[2], 1, match[3].strip(), closing=bool(match[1]))
 
 
-_recent = lru_cache(256)(_read)
-"""Responses have few different fence lines."""
+_recent = lru_cache(256)(_read)  # responses have few different fence lines
 
 
 class Fences:
@@ -65,10 +62,9 @@ class Fences:
         self._stack: list[int] = []
         self._opened: set[int] = set()
         self._holding: set[int] = set()
-        self.wrappers: set[int] = set()
-        """The lines of the fences that were closed round a block."""
+        self.wrappers: set[int] = set()  # the lines of the fences that were closed round a block
+        # From which line on which fence is the innermost that is open.
         self._changes: list[tuple[int, Fence | None]] = [(0, None)]
-        """From which line on which fence is the innermost that is open."""
         self.look_again(0, len(lines))
 
     def look_again(self, start: int, end: int) -> None:

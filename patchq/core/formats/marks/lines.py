@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-Signed = tuple[str, str]
-"""A line's sign in a diff or patch (a space, `+` or `-`) and its text."""
+Signed = tuple[str, str]  # a line's sign in a diff or patch (a space, `+` or `-`) and its text
 
 # What patches and diffs are known by, to every format that may stand round one or beside one.
-BEGIN_PATCH = "*** Begin Patch"
-"""The first line of a V4A patch."""
-GIT = "diff --git "
-"""How git begins what a diff says of a file."""
+BEGIN_PATCH = "*** Begin Patch"  # the first line of a V4A patch
+GIT = "diff --git "  # how git begins what a diff says of a file
 DIFF_LANGUAGES = ("diff", "patch", "udiff", "git-diff")
 DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 

@@ -146,8 +146,7 @@ class Fenced(Struct, frozen=True):
     end: int
     mark: Fence
     lines: tuple[str, ...]
-    nests: bool
-    """Whether some of the lines between are fence lines themselves."""
+    nests: bool  # true if some of the lines between are fence lines themselves
 
     @property
     def text(self) -> str:

@@ -19,27 +19,25 @@ from msgspec import Struct
 
 from patchq.core.formats.marks.languages import is_language
 
-Known = Callable[[str], bool]
-"""Whether the base has a file of that path."""
+Known = Callable[[str], bool]  # true if the base has a file of that path
 
-_LONGEST = 1200
-"""A path has at most 1024 bytes; the rest is dressing."""
+_LONGEST = 1200  # a path has at most 1024 bytes; the rest is dressing
 _LAYERS = 8
 
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+# Not `e.g`, `i.e` or `3.11`, which prose is full of.
 _NO_ABBREVIATION = re.compile(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
-"""Not `e.g`, `i.e` or `3.11`, which prose is full of."""
 _TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FILE = r"(?:file ?path|file ?name|file|path)"
 _LABEL = re.compile(
     rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
     re.IGNORECASE,
 )
+# A text without dressing round it, as its ends tell.
 _BARE = re.compile(
     r"(?!(?i:file|path)|\d{1,3}[.)])[^\s#/*+><;_`\"'\[-](?:.*[^\s>/#:*_`\"'])?",
     re.DOTALL,
 )
-"""A text without dressing round it, as its ends tell."""
 _LEADING = re.compile(
     r"#{1,6}\s+|//+\s*|#(?!!)\s*|[-*+]\s+|\d{1,3}[.)]\s+|>\s+|<!--\s*|/\*+\s*|;+\s+"
 )
@@ -47,14 +45,12 @@ _ELEMENT = re.compile(r"<((?:file_?)?(?:path|name)|file)>\s*([^<>]+?)\s*</\1>", 
 _TRAILING = re.compile(r"(?<=\s)(?:-->|\*+/|#{1,6})\Z")
 _WRAPS = ("**", "__", "`", "*", "_", '"', "'")
 _IMPOSSIBLE = re.compile(r"[\s`*<>|\"]")
-_AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")
-"""What cites a line behind the path of a file."""
+_AT_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")  # what cites a line behind the path of a file
 _SHORT = 120
 _LANGUAGE = re.compile(r"[\w+#.-]*")
-PREFIXES = ("a/", "b/")
-"""What a diff puts before the paths of its two sides."""
+PREFIXES = ("a/", "b/")  # what a diff puts before the paths of its two sides
+# Those of Windows, and none by which Markdown escapes a lone `_`.
 _BACKSLASHES = re.compile(r"\\+(?!_(?!_))")
-"""Those of Windows, and none by which Markdown escapes a lone `_`."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
@@ -64,14 +60,11 @@ class BasePaths(Struct, frozen=True):
 
     has: Known
     has_directory: Known = lambda path: False
+    # What an absolute path names, as the path below the root of its work tree.
     below: Callable[[str], str | None] = lambda path: None
-    """What an absolute path names, as the path below the root of its work tree."""
-    text: Callable[[str], str | None] = lambda path: None
-    """The text of a file that it has."""
-    ignores: Known = lambda path: False
-    """Whether git ignores a path that it has not."""
-    paths: Callable[[], Iterable[str]] = lambda: ()
-    """All that it has."""
+    text: Callable[[str], str | None] = lambda path: None  # the text of a file that it has
+    ignores: Known = lambda path: False  # true if git ignores a path that it has not
+    paths: Callable[[], Iterable[str]] = lambda: ()  # all that it has
 
     def __call__(self, path: str) -> bool:
         return self.has(path)
@@ -82,10 +75,9 @@ class KnownPaths:
     """Whether the base, or an earlier edit, has a file, however the response spells its path."""
 
     base: BasePaths
-    made: set[str] = field(default_factory=set)
-    """Paths that edits make."""
+    made: set[str] = field(default_factory=set)  # paths that edits make
+    # The prefixes of a diff that were met before paths of the base.
     prefixes: set[str] = field(default_factory=set)
-    """The prefixes of a diff that were met before paths of the base."""
     _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
 
     @classmethod
@@ -181,8 +173,8 @@ def _undress(text: str) -> tuple[str, bool]:
     return text, ticked
 
 
+# What is asked again and again: a fence's info, a line under many fences.
 _recent = lru_cache(256)(_undress)
-"""What is asked again and again: a fence's info, a line under many fences."""
 
 
 def _without(leader: re.Pattern[str], text: str) -> str:

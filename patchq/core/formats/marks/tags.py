@@ -37,8 +37,8 @@ _THOUGHT = re.compile(
     re.IGNORECASE,
 )
 _SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
+# How the names of tags in bars tell where they stand: `<|begin_of_thought|>`.
 _SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
-"""How the names of tags in bars tell where they stand: `<|begin_of_thought|>`."""
 _THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
 _SPAN = re.compile(r"`[^`]*`")
 _CHANNEL = re.compile(

@@ -51,8 +51,8 @@ _EXTENDED = re.compile(
 )
 _BINARY = re.compile(r"Binary files ")
 _BYTES = re.compile(r"(literal|delta) (\d{1,12})")
+# What the binary files of a diff may hold together: they are written deflated.
 _MOST_BYTES = 256 << 20
-"""What the binary files of a diff may hold together: they are written deflated."""
 _IDS = re.compile(r"([0-9a-f]{40})\.\.([0-9a-f]{40})(?: (\d{6}))?")
 _NO_ID, _EMPTY_BLOB = "0" * 40, "e69de29"
 _LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
@@ -70,11 +70,10 @@ class FileHeaders:
     start: int
     old: str = ""
     new: str = ""
+    # What git's own headers say, by their names.
     extended: dict[str, str] = field(default_factory=dict)
-    """What git's own headers say, by their names."""
     end: int = 0
-    sided: bool = True
-    """Whether `---` and `+++` lines are among them."""
+    sided: bool = True  # true if `---` and `+++` lines are among them
     creates: bool = False
     deletes: bool = False
 
@@ -189,8 +188,7 @@ class FileReader:
         self.region = region
         self.edits: list[Edit] = []
         self.warnings: list[Problem] = []
-        self.hunks: list[DiffHunk] = []
-        """All of them, of every file."""
+        self.hunks: list[DiffHunk] = []  # all of them, of every file
         self._unpacked = 0
 
     @property

@@ -69,10 +69,10 @@ rename it. Never leave lines out with `...`.
 _INDENTED = re.compile(
     r"[\s>]++(?:diff --git \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\+{3} (?:[ab]/|/dev/null))"
 )
+# Lines of diffs of another kind: context diffs, those of merges and of binary files.
 _OTHER = re.compile(
     r"\*{3} \d+(?:,\d+)? \*{4}\s*|@@@+ -\d.*|(?:Binary f|F)iles \S.* differ\s*", re.DOTALL
 )
-"""Lines of diffs of another kind: context diffs, those of merges and of binary files."""
 _FOREIGN = re.compile(rf"{_OTHER.pattern}|{_INDENTED.pattern}|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\s*$")
 _LANGUAGE = re.compile(rf"(?:{'|'.join(DIFF_LANGUAGES)})(?![\w+-])", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:\s*$|diff -|Index: |={20,}|Only in )")

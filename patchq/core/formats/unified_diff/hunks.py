@@ -21,15 +21,13 @@ from patchq.core.formats.marks.lines import GIT, Signed, is_blank, next_line
 from patchq.core.formats.marks.paths import PREFIXES, KnownPaths, is_path
 
 HINT = "send a whole unified diff: `--- a/path`, `+++ b/path`, then `@@` and the hunk's lines"
-HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)
-"""A hunk's header."""
+HUNK = re.compile(r"@@(?=\s|-|\Z)(.*)", re.DOTALL)  # a hunk's header
 NUMBERS = re.compile(r"[ \t]*-(\d{1,9})(?:,(\d{1,9}))?[ \t]+\+(\d{1,9})(?:,(\d{1,9}))?(?=\D|\Z)")
 _NO_NEWLINE = re.compile(r"\\ ?No newline at end of file\s*|\\ .{10,}", re.IGNORECASE | re.DOTALL)
 _LISTED = re.compile(r"[-+*] +\S|-{3,}\s*\Z")
 _VERSION = re.compile(r"\d+(?:\.\w+)+.*", re.DOTALL)
 NOWHERE = "/dev/null"
-Sides = tuple[str, str]
-"""The old and the new name."""
+Sides = tuple[str, str]  # the old and the new name
 
 _ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _LETTERS = {
@@ -128,8 +126,7 @@ class DiffHunk(Struct, frozen=True):
     first: int
     start: int
     end: int
-    numbers: tuple[int, int, int] | None
-    """The first old line, and the counts of both sides."""
+    numbers: tuple[int, int, int] | None  # the first old line, and the counts of both sides
     lines: tuple[Signed, ...]
     exact: bool
     old_ends: bool
