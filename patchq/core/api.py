@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from patchq.core import formats as forms
 from patchq.core.formats import account
-from patchq.core.formats.base_paths import base_paths
 from patchq.core.formats.envelope.opening import open_response
+from patchq.core.formats.marks.paths import base_paths
 from patchq.core.model.errors import Unreadable
 from patchq.core.model.secret_names import deny_secrets
 from patchq.core.model.tree import Files, MappedTree
@@ -67,7 +67,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Result(Struct, frozen=True):
-    """What became of a response: the new contents, or why there are none."""
+    """New contents that a response makes, or why there are none."""
 
     changes: tuple[FileChange, ...] = ()
     """The files that change, each with its contents before and after; empty in a refusal."""

@@ -115,7 +115,7 @@ def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
 
 
 def _is_marked(lines: Sequence[str], quote: str, snippet: str) -> bool:
-    """Whether one of the lines that quote and snippet share stands once in the file."""
+    """Return whether one of the lines that quote and snippet share stands once in the file."""
     own = {line.strip() for line in snippet.split("\n")}
     shared = {line.strip() for line in quote.split("\n") if words(line)} & own
     counts = Counter(line.strip() for line in lines)
@@ -130,8 +130,10 @@ def _shares_words(quoted: Sequence[str], named: Sequence[str]) -> bool:
 def _nearest(
     lines: Sequence[str], own: tuple[int, int], quote: str, snippet: str, rest: str
 ) -> bool:
-    """Whether everywhere else, and in the `rest` of its own lines, more than twice as many words
-    of the quote are missing."""
+    """Return whether everywhere else more than twice as many words of the quote are missing.
+
+    The `rest` of the snippet's own lines is elsewhere, too.
+    """
     wanted = Counter(words(quote))
     first, last = own
     rivals = (
@@ -158,7 +160,7 @@ def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator
 
 
 def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
-    """Whether something of the quote that the snippet lacks stands elsewhere in the file."""
+    """Return whether something of the quote that the snippet lacks stands elsewhere in the file."""
     own = {line.strip() for line in snippet.split("\n")}
     lacking = {line.strip() for line in quote.split("\n") if len(words(line)) > 1} - own
     if any(line.strip() in lacking for line in others):
@@ -239,13 +241,14 @@ def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
 
 
 def _overlap(block: Block, start: int, end: int) -> bool:
-    """Whether a block has a line of `start:end`, or one of the two adds lines inside the other."""
+    """Return whether a block has a line of `start:end`, or one of the two adds lines inside the
+    other."""
     a, b, _ = block
     return a == start if a == b and start == end else a < end and start < b
 
 
 def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
-    """Whether a block borders on `start:end`, or would if equal lines were paired otherwise."""
+    """Return whether a block borders on `start:end`, or would by another pairing of equal lines."""
     a, b, new_lines = block
     if _keeps(block, olds):
         return False
@@ -258,7 +261,7 @@ def _touches(block: Block, olds: Sequence[str], start: int, end: int) -> bool:
 
 
 def _keeps(block: Block, olds: Sequence[str]) -> bool:
-    """Whether a block is one line for another that is plainly the same one."""
+    """Return whether a block is one line for another that is plainly the same one."""
     start, end, new_lines = block
     if (end - start, len(new_lines)) != (1, 1):
         return False
@@ -335,8 +338,10 @@ def _alike(tokens: Sequence[str]) -> list[str]:
 
 
 def _may_change_quotes(o: _Read, n: _Read, ours: str, theirs: str) -> bool:
-    """Whether the other kind of quotes means the same in the new text: it is in neither, what is
-    quoted ends, and no sign is new that may be read in one kind of quotes only."""
+    """Return whether the other kind of quotes means the same in the new text.
+
+    It is in neither, the quoted text ends, and no new sign is read in one kind of quotes only.
+    """
     known = {*o.tokens}
     return (
         theirs not in known

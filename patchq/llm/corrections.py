@@ -269,7 +269,8 @@ def _requoted(op: Op, old: str, new: str) -> Op:
 
 
 def _holds(batch: PlannedBatch, corrected: Mapping[str, Edit]) -> bool:
-    """Whether the batch can be applied, each corrected edit to the letter, and its files parse."""
+    """Return whether the batch can be applied, each corrected edit to the letter, and its files
+    parse."""
     plan = batch.plan
     return (
         not plan.refused

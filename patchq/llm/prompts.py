@@ -81,7 +81,7 @@ class Prompt(Struct, frozen=True):
 
 
 def is_large_file(text: str, lines: int = _LARGE_LINES, bytes: int = _LARGE_BYTES) -> bool:
-    """Whether the text has more lines, or more bytes of UTF-8, than these."""
+    """Return whether the text has more lines, or more bytes of UTF-8, than these."""
     count = text.count("\n") + (text[-1:] not in ("", "\n"))
     return count > lines or len(text.encode("utf-8", "surrogateescape")) > bytes
 

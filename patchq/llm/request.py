@@ -32,8 +32,7 @@ from msgspec.structs import asdict
 
 from patchq.core import formats
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.front_matter import Split
-from patchq.core.formats.envelope.header import read_header
+from patchq.core.formats.envelope.front_matter import Split, read_header
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import suggestion
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem

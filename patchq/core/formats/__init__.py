@@ -13,7 +13,7 @@ from patchq.core.model.values import EditOutcome, Header, Parsed, Problem
 
 
 def instructions(name: str | None, path: str | None) -> str:
-    """How edits are written in the form of that name (None: as blocks), for the file at `path`."""
+    """Return how edits are written in a form (None: as blocks), for the file at `path`."""
     from patchq.core.formats.registry import FORMATS
 
     return FORMATS.get(name or "", FORMATS["search_replace"]).instructions_for(path)

@@ -19,7 +19,7 @@ from patchq.core.formats.marks.lines import next_line
 from patchq.core.formats.marks.paths import KnownPaths, is_path
 from patchq.core.model.ops import Rename
 from patchq.core.model.values import Edit, Plan, Problem, ShownKind, ShownPlace, Tree
-from patchq.core.text.fence_language import SHELLS, language_of
+from patchq.core.text.languages import SHELLS, language_of
 from patchq.core.text.quote import clip
 
 _MOST_PLACES = 20
@@ -96,7 +96,6 @@ def shown(doc: Document, prose: bytearray, places: Sequence[range]) -> Iterator[
 
 
 def _fence(doc: Document, i: int) -> Fence | None:
-    """Return line `i` as a fence line, also in a list or a quotation."""
     line = doc.lines[i]
     if doc.fences.at(i) or ("```" not in line and "~~~" not in line):
         return doc.fences.at(i)

@@ -31,7 +31,7 @@ SignHint = tuple[Sign, str, str | None]
 
 
 class Beginning(Struct, frozen=True):
-    """What may begin on a line."""
+    """Forms and signs that may begin on a line."""
 
     # The formats that may begin there, in the order in which they are asked.
     reads: tuple[Read, ...] = ()

@@ -51,7 +51,7 @@ from patchq.core.formats.marks.parts import (
     may_label,
     path_behind,
 )
-from patchq.core.formats.marks.paths import path_line, path_of_info
+from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.model.ops import Create, Replace
 from patchq.core.model.values import Edit
 
@@ -135,7 +135,6 @@ def _op(doc: Document, i: int, heading: BlockHeading, old: str, new: str) -> Cre
 
 
 def _fenced_half(doc: Document, i: int, name: str) -> Fenced:
-    """Return the half in the fence under the label on line `i`; raises `UnreadableEdit`."""
     below = next_line(doc.lines, i)
     if below == len(doc.lines):
         raise UnreadableEdit.cut(i, f"the response ends before the {name} half")
@@ -149,8 +148,11 @@ def _fenced_half(doc: Document, i: int, name: str) -> Fenced:
 
 
 class BlockHeading(Struct, frozen=True):
-    """What stands above a block; `start` is the index of its CHANGE line, else of its label, and
-    `top` the index of the line that names the path, if it stands higher."""
+    """Lines above a block.
+
+    `start` is the index of its CHANGE line, else of its label; `top` that of the line with the
+    path, if it is higher.
+    """
 
     path: str
     description: str | None
@@ -189,7 +191,7 @@ def _heading_of(doc: Document, i: int) -> BlockHeading:
                 message = "expected one path behind `FILE:`"
                 raise UnreadableEdit(j, message, "write `FILE: path`, and no more")
         elif (not between or _SECTION.match(line)) and not _LISTED.match(line):
-            path = path_line(line, doc.known)
+            path = doc.known.on_line(line)
         if path:
             stated = bool(label or (mark and ":" in mark.info))
             top = start if mark else j

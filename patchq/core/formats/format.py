@@ -25,7 +25,7 @@ its lines, which nobody else looks at again.  What nobody takes is prose.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
 from typing import Any
@@ -53,7 +53,6 @@ class Document:
     # True if the front matter says that a path line over a fence replaces the file.
     whole_files: bool = False
     path: str | None = None  # the path of the last edit, for one that names none
-    edited: set[str] = field(default_factory=set)  # the paths of the edits before
     low: int = 0  # the first line (index) behind the last edit: headings are not sought before it
     # True if the base has a path, or an earlier edit makes it.
     known: KnownPaths = field(init=False)
@@ -73,39 +72,9 @@ class Document:
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
 
-    def holder(self, paths: Iterable[str], quote: Sequence[str]) -> str | None:
-        """The one of several paths whose file holds the quoted lines; None if there are several,
-        or edits before may have put the lines into another."""
-        texts: _BareTexts = self.memory[_BareTexts]
-        found = {path: texts.hold(path, quote) for path in paths}
-        holders = [path for path, holds in found.items() if holds]
-        changed = self.edited | self.known.made
-        others = any(path in changed for path, holds in found.items() if not holds)
-        return holders[0] if len(holders) == 1 and not others else None
-
-
-class _BareTexts:
-    """The base's texts, without what stands at the edges of lines."""
-
-    def __init__(self, doc: Document) -> None:
-        self._text = doc.known.base.text
-        self._read: dict[str, str] = {}
-
-    def hold(self, path: str, quote: Sequence[str]) -> bool:
-        """Whether the file has the quoted lines one behind the other."""
-        if path not in self._read:
-            self._read[path] = _bare((self._text(path) or "").split("\n"))
-        lines = _bare(quote).strip("\n")
-        return bool(lines) and f"\n{lines}\n" in self._read[path]
-
-
-def _bare(lines: Iterable[str]) -> str:
-    return "\n".join(["", *(line.strip() for line in lines), ""])
-
 
 class Memory(dict[type, Any]):
-    """What each format remembers of a document while it is read: `memory[Kind]` is the one
-    `Kind(doc)`, made when it is first asked for."""
+    """Notes of each format on one document: `memory[Kind]` is the one `Kind(doc)`."""
 
     def __init__(self, doc: Document) -> None:
         super().__init__()
@@ -141,9 +110,11 @@ class FenceUnderPath(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """What a format has read: edits with `at` and without ids (`id=""`, unless the response gives
-    one), and the index of the first line behind them.  `top` is the index of the first line that
-    belongs to it, where a heading above it does."""
+    """Edits that a format has read, and the index of the first line behind them.
+
+    The edits have `at`, and ids only if the response gives some. `top` is the index of the first
+    line that belongs to them, where a heading above them does.
+    """
 
     edits: tuple[Edit, ...]
     end: int
@@ -186,7 +157,7 @@ class UnreadableEdit(Exception):
         return cls(index, message, hint, "response.truncated")
 
     def written_as(self, format: str | None) -> UnreadableEdit:
-        """The same for an edit in that form, unless a form is known already."""
+        """Name the form of an edit that cannot be read meanwhile."""
         return self.of(replace(self.problem, format=self.problem.format or format or None))
 
     def moved(self, line: int) -> UnreadableEdit:
@@ -196,7 +167,7 @@ class UnreadableEdit(Exception):
 
 @contextmanager
 def written_as(format: str) -> Iterator[None]:
-    """What cannot be read meanwhile is an edit in that form."""
+    """Name the form of an edit that cannot be read meanwhile."""
     try:
         yield
     except UnreadableEdit as error:
@@ -233,7 +204,7 @@ class FenceOpening(Struct, frozen=True):
 
 
 class Sign(Struct, frozen=True):
-    """What tells, in lines that nobody has taken, that an edit was meant."""
+    """Pattern of lines that resemble an edit, sought in lines that no format took."""
 
     what: str  # what the line looks like: "a unified diff"
     pattern: str  # a regular expression for the line's beginning, blanks included

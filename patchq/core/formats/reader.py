@@ -26,7 +26,7 @@ from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, 
 from patchq.core.formats.marks.blocks import is_cut, is_suspect, opening
 from patchq.core.formats.marks.carried import CarriedLines
 from patchq.core.formats.marks.lines import BEGIN_PATCH, line_above
-from patchq.core.formats.marks.paths import Known, path_line
+from patchq.core.formats.marks.paths import Known
 from patchq.core.formats.marks.tags import (
     Tag,
     blank_channels,
@@ -43,7 +43,7 @@ _LISTED = re.compile(r"\s*(?:[-*+>•|]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s")
 
 @dataclass
 class Reading:
-    """What a text holds: edits without ids of their own have none yet."""
+    """Edits and prose of a text; edits without ids of their own have none yet."""
 
     edits: list[Edit] = field(default_factory=list)
     # What the edits, by their index, say of each other.
@@ -166,7 +166,6 @@ class _ResponseReader:
             if isinstance(edit.op, MAKING):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
-            doc.edited.add(edit.path)
         self.first = top if self.first is None else self.first
         self.left_out.append(range(top, piece.end))
         if piece.edits:
@@ -222,7 +221,7 @@ class _ResponseReader:
 
     def _is_heading(self, line: str) -> bool:
         """Return whether the line is a path and nothing else, and no item of a list."""
-        return not _LISTED.match(line) and path_line(line, self.doc.known) is not None
+        return not _LISTED.match(line) and self.doc.known.on_line(line) is not None
 
     # ------------------------------------------------------------ the prose
 
@@ -251,7 +250,6 @@ class _ResponseReader:
         return found
 
     def _prose(self) -> bytearray:
-        """Return for each line whether it is prose."""
         prose = bytearray(b"\1") * len(self.doc.lines)
         for lines in self.left_out:
             prose[lines.start : lines.stop] = bytes(len(lines))

@@ -5,21 +5,22 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from patchq.core.formats import find_replace, reader, search_replace, unified_diff, v4a, whole_file
 from patchq.core.formats.catalogue import Catalogue
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.answers import open_answer
 from patchq.core.formats.envelope.api_json import ApiAnswer, ApiPart, ApiText
-from patchq.core.formats.envelope.streams import WHOLE
+from patchq.core.formats.envelope.streams import WHOLE, open_answer
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.formats.json import JSON_FORMATS, read_call
-from patchq.core.formats.marks.paths import Known, KnownPaths
-from patchq.core.formats.names import settled
+from patchq.core.formats.marks.paths import PREFIXES, Known, KnownPaths
 from patchq.core.formats.reader import Reading
 from patchq.core.formats.relations import related
-from patchq.core.model.values import Header, Parsed, Problem
+from patchq.core.model.ops import DIFF, MAKING, Rename
+from patchq.core.model.values import Edit, Header, Parsed, Problem
 
 FORMATS = Catalogue(
     (
@@ -55,7 +56,6 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
 
 
 def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_line: int) -> Reading:
-    """The edits of an answer or a stream: those in its text, and its tool calls."""
     if answer.unreadable:
         flaw = answer.unreadable
         raise UnreadableEdit(flaw.line + first_line - 2, flaw.message, flaw.hint, flaw.code)
@@ -91,7 +91,7 @@ def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_lin
 def _part_read(
     part: ApiPart, doc: Document, header: Header, lines: tuple[int, int], *, first: bool
 ) -> Piece | Reading | None:
-    """What one part of an answer holds; `first` if no edit stands before it."""
+    """Return the edits of one part of an answer; `first` if no edit is before it."""
     if isinstance(part, ApiText):
         try:
             if first and not header.blank and (lost := front_matter.inside(part.text)):
@@ -107,3 +107,35 @@ def _part_read(
             WHOLE,
         )
     return found
+
+
+# ---------------------------------------------------------------- paths
+
+
+def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
+    """Return the edits with the paths that git has; raises `UnreadableEdit`.
+
+    The headers of a diff tell of prefixes themselves.  In other forms the path of a new file may
+    begin with a diff's prefix or with a directory of that name.
+    """
+    found = [edit if edit.format == DIFF else _renamed(edit, known) for edit in edits]
+    for edit in found:
+        path = edit.op.to if isinstance(edit.op, Rename) else edit.path
+        if edit.format == DIFF or not isinstance(edit.op, MAKING) or known.base.has(path):
+            continue
+        directory, there = path[2:].rpartition("/")[0], known.base.has_directory
+        if path[:2] in PREFIXES and directory and there(directory) and not there(path[0]):
+            message = (
+                f"line {edit.at[0]}, column 1: {path!r} may be {path[2:]!r} behind a diff's "
+                f"prefix, or a file in a new directory {path[0]!r}"
+            )
+            hint = f"name the new file without a prefix: {path[2:]}"
+            raise UnreadableEdit.of(Problem("path.invalid", message, hint, line=edit.at[0]))
+    return found
+
+
+def _renamed(edit: Edit, known: KnownPaths) -> Edit:
+    path, op = known.meant(edit.path), edit.op
+    if isinstance(op, Rename) and (to := known.meant(op.to)) != op.to:
+        op = Rename(to)
+    return edit if path == edit.path and op is edit.op else replace(edit, path=path, op=op)

@@ -20,8 +20,7 @@ What stands above names the path. It is read upwards from the opening marker, bl
     <<<<<<< SEARCH
 
 Each of them may be missing.  A sentence counts only where nothing else names one.  Two that name
-different paths, or a sentence and a heading further up, make the block unreadable, unless only one
-of the files has the lines that the block quotes.
+different paths make the block unreadable.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ from patchq.core.formats.marks.blocks import (
 from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import joined, line_above, next_line
 from patchq.core.formats.marks.paths import (
-    Known,
-    path_line,
+    KnownPaths,
     path_of_info,
     word_line,
 )
@@ -113,7 +111,6 @@ class Blocks:
         return Piece((edit,), self.end, heading.top, kept=heading.kept)
 
     def _check_between(self, start: int, heading: Heading) -> None:
-        """Refuse text but the path between two blocks of one fence."""
         for i in range(self.doc.low, start):
             line = self.doc.lines[i]
             if line.strip() and i not in heading.named_on and not self.doc.fences.at(i):
@@ -170,8 +167,7 @@ def _text_behind(index: int) -> UnreadableEdit:
 # ---------------------------------------------------------------- what a block says
 
 
-def _op(block: Block, known: Known, heading: Heading) -> Op:
-    """The operation of a block; raises `UnreadableEdit` if its halves say nothing certain."""
+def _op(block: Block, known: KnownPaths, heading: Heading) -> Op:
     if block.word == "RENAME":
         return Rename(_new_path(block, known))
     if block.word == "DELETE":
@@ -188,9 +184,9 @@ def _op(block: Block, known: Known, heading: Heading) -> Op:
     return Replace(old, joined(block.new))
 
 
-def _new_path(block: Block, known: Known) -> str:
+def _new_path(block: Block, known: KnownPaths) -> str:
     named = [line for line in block.old if line.strip()]
-    path = path_line(named[0], known) or word_line(named[0]) if len(named) == 1 else None
+    path = known.on_line(named[0]) or word_line(named[0]) if len(named) == 1 else None
     if path is None:
         raise UnreadableEdit(
             block.start,
@@ -245,16 +241,16 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     """
     lines, known = doc.lines, doc.known
     alone = above.inner if not above.fences else None
-    if alone is not None and (path := path_line(lines[alone], known)):
+    if alone is not None and (path := known.on_line(lines[alone])):
         return Heading(known.meant(path), alone, frozenset((alone,)))
     over = above.lines
-    whole = [(i, path_line(lines[i], known)) for i in over]
+    whole = [(i, known.on_line(lines[i])) for i in over]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
     named = [(i, known.meant(path)) for i, path in (*whole, *infos) if path]
     if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]
-    path = _one_path(doc, block, named)
+    path = _one_path(block, named)
     top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
     named_on = frozenset([i for i, _ in named])
     kept = tuple([i for i in over if i >= top and i not in named_on])
@@ -262,15 +258,12 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     return Heading(path, top, named_on, kept, stated)
 
 
-def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
-    """The path that the lines name, as indices and paths; raises `UnreadableEdit`."""
+def _one_path(block: Block, named: Sequence[tuple[int, str]]) -> str | None:
     if len(named) < 2:
         return named[0][1] if named else None
     paths = list(dict.fromkeys(path for _, path in named))
     if len(paths) == 1:
         return paths[0]
-    if path := doc.holder(paths, block.old):
-        return path
     (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])
     raise UnreadableEdit(
         block.start,

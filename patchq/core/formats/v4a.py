@@ -115,12 +115,12 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 def may_begin(line: str) -> bool:
-    """Whether the line is a patch's marker, or like one."""
+    """Return whether the line is a patch's marker, or like one."""
     return "**" in line[:_HEAD] and bool(_marker(line) or _SUSPECT.match(line))
 
 
 def opens(line: str) -> bool:
-    """Whether the line opens a patch."""
+    """Return whether the line opens a patch."""
     marker = _marker(line) if "***" in line[:_HEAD] else None
     return marker is not None and marker.word == "begin patch"
 
@@ -307,7 +307,10 @@ class Chunk:
         return any(sign in ("+", "-") for sign, _ in self.lines)
 
     def hunk(self, *, bare: bool) -> PatchHunk:
-        """What the chunk says; with `bare` also as read with context lines as they stand."""
+        """Return the change that the chunk makes;
+
+        with `bare` also as read with context lines as they are.
+        """
         lines = self._quoting()
         old, new = halves((s, x[1:] if s in ("+", "-", " ") else x) for s, x in lines)
         stand = halves((s, x[1:] if s in ("+", "-") else x) for s, x in lines)
@@ -329,7 +332,6 @@ class Chunk:
 
 
 def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
-    """Return the chunks of an update's lines; raises `UnreadableEdit`."""
     chunks: list[Chunk] = []
     chunk: Chunk | None = None
     for i, line, marker in body:

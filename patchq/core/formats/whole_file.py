@@ -51,12 +51,11 @@ from patchq.core.formats.marks.parts import (
 from patchq.core.formats.marks.paths import (
     KnownPaths,
     is_path,
-    path_line,
     path_of_info,
 )
 from patchq.core.model.ops import DeleteFile, Rename, Write
 from patchq.core.model.values import Edit, ShownPlace
-from patchq.core.text.fence_language import is_ending, language_of, may_hold, named_fence
+from patchq.core.text.languages import is_ending, language_of, may_hold, named_fence
 
 NAME = "whole_file"
 INSTRUCTIONS = """\
@@ -211,7 +210,6 @@ def _is_likely(one: FenceUnderPath, paths: Iterable[str]) -> bool:
 
 
 def _check_twice(edits: Sequence[Edit]) -> None:
-    """Refuse a file that is written whole, and edited otherwise as well."""
     written, whole = [edit for edit in edits if edit.format == NAME], DeleteFile | Rename
     if not written:
         return
@@ -337,7 +335,6 @@ def _file_in_fence(
 
 
 def _check_markers(text: Fenced, path: str) -> None:
-    """Raise `UnreadableEdit` if a marker of an edit stands in a fence that holds a file's text."""
     for i, line in enumerate(text.lines, text.start + 1):
         if is_marker(line):
             raise UnreadableEdit(
@@ -352,7 +349,7 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
     lines, below = doc.lines, next_line(doc.lines, i)
     line = lines[below] if below < len(lines) else ""
     if (doc.fences.at(below) and not is_document(path)) or (
-        path in line and path_line(line, doc.known) == path
+        path in line and doc.known.on_line(line) == path
     ):
         below = next_line(lines, below)
     if below == len(lines):
@@ -372,7 +369,6 @@ def is_marker(line: str) -> bool:
 
 
 def _says_diff(mark: Fence, path: str) -> bool:
-    """Return whether the fence's language is a diff's, and the file is none."""
     return language_of(mark.info) in DIFF_LANGUAGES and not path.endswith(DIFF_ENDINGS)
 
 

@@ -98,7 +98,7 @@ class Listing:
             at = text.find(end, at + 1)
 
     def has(self, path: str, most: int = MOST_LISTED) -> bool:
-        """Whether it is one of the first `most`."""
+        """Return whether it is one of the first `most`."""
         at = bisect_left(self.paths, path)
         return at < most and self.paths[at : at + 1] == [path]
 

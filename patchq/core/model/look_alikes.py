@@ -49,7 +49,7 @@ _NO_PLACE = (
 
 @lru_cache(maxsize=1 << 15)
 def look(name: str) -> tuple[str, str, str]:
-    """What a name, or a path, looks like: two of them are twins if any part is the same."""
+    """Return the shapes of a name or path: two of them are twins if any part is the same."""
     key = collision_key(name)
     plain = name if name.isascii() else _plain(name)
     return f"=:{key}", f"~:{collision_key(plain)}", f"-:{plain.translate(_WITHIN_ASCII)}"
@@ -77,8 +77,7 @@ def told_apart(one: str, other: str) -> tuple[str, str]:
 
 
 def _look_alike(one: str, other: str) -> bool:
-    """Whether two different texts may look the same: of one shape, composed otherwise, of letters
-    of different scripts, of signs of one kind, or of characters that take no place."""
+    """Return whether two different texts may look the same."""
     one, other = (
         "".join(c for c in unicodedata.normalize("NFC", text) if unicodedata.category(c) != "Cf")
         for text in (one, other)

@@ -42,7 +42,7 @@ _SHORT_NAMES = (
 
 
 class PathFlaw(Struct, frozen=True):
-    """Why a path cannot be used; `reason` is a clause that follows the path in a sentence."""
+    """Reason why a path cannot be used, a clause that follows the path in a sentence."""
 
     code: Literal["path.invalid", "path.outside"]
     reason: str
@@ -80,7 +80,7 @@ def _folded(component: str) -> str:
 
 
 def spells_git(path: str) -> bool:
-    """Whether a component of the path is `.git` somewhere; backslashes separate, too."""
+    """Return whether a component of the path is `.git` somewhere; backslashes separate, too."""
     if path.isascii() and "git" not in path.lower():  # ASCII folds to nothing else
         return False
     # A compatibility form may fold to a separator, so the split comes after the folding.
@@ -166,7 +166,7 @@ def _outside(path: str, exists: bool) -> str | None:
 
 
 def _malformed(path: str) -> str | None:
-    """What no path may be, whether it exists or not."""
+    """Return why no path may be so, whether it exists or not."""
     odd = next(filter(_NO_NAMES.__contains__, path.split("/")), None)
     return _first(
         {
@@ -182,7 +182,7 @@ def _malformed(path: str) -> str | None:
 
 
 def _unportable(path: str) -> str | None:
-    """What a path that a batch adds may not be besides."""
+    """Return why a path that a batch adds may not be so."""
     components = path.split("/")
     unseen = (c for c in path if unicodedata.category(c) in _FORBIDDEN_CATEGORIES)
     code = next((f"U+{ord(c):04X}" for c in unseen), "")

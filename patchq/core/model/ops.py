@@ -177,7 +177,7 @@ class WriteBytes(Struct, frozen=True):
 
     @property
     def from_link(self) -> bool:
-        """Whether what is there before is a symbolic link."""
+        """Return whether what is there before is a symbolic link."""
         return self.link != self.turned
 
 
@@ -216,7 +216,7 @@ _QUOTING = (Replace, ReplaceText, PatchHunk)
 
 
 def halves(op: Op) -> tuple[str, str]:
-    """What an edit says is there, and what shall be there instead; both may be empty."""
+    """Return the text that an edit says is there, and the text in its place; both may be empty."""
     if isinstance(op, _QUOTING):  # most are, and every edit is asked several times
         return op.old, op.new
     match op:

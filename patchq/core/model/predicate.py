@@ -23,7 +23,7 @@ _BINDS = {"!": 3, "&&": 2, "||": 1, "(": 0}
 
 
 class PredicateError(ValueError):
-    """What is wrong; `column` (from 1) is where in the predicate."""
+    """Error in a predicate; `column` (from 1) is where."""
 
     def __init__(self, column: int, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Predicate(Struct, frozen=True):
         return tuple(dict.fromkeys(step for step in self.steps if isinstance(step, Literal)))
 
     def matches(self, text: str) -> bool:
-        """Whether `text` satisfies the predicate; case counts."""
+        """Return whether `text` satisfies the predicate; case counts."""
         stack: list[bool] = []
         for step in self.steps:
             if isinstance(step, Literal):

@@ -39,7 +39,7 @@ class Source(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """What the front matter says; `None` and empty mean: not said."""
+    """Fields of the front matter; `None` and empty mean: not given."""
 
     id: str | None = None
     target: str | None = None
@@ -147,7 +147,7 @@ EntryKind = Literal["file", "link", "tree", "submodule"]
 
 
 class Entry(Struct, frozen=True):
-    """What stands at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
+    """Object at a path of a tree; `oid` is hex, `executable` is the file mode's bit."""
 
     kind: EntryKind
     oid: str
@@ -159,7 +159,7 @@ class Tree(Protocol):
     What cannot be read raises `Unreadable`."""
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at `path`, or None."""
+        """Return the object at `path`, or None."""
 
     def read(self, path: str) -> bytes:
         """The bytes of the file at `path`, which `entry` says is a file."""
@@ -191,7 +191,7 @@ class Candidate(Struct, frozen=True):
 
 
 class Collision(Struct, frozen=True):
-    """What an edit collides with; unknown parts are None."""
+    """Other change that an edit collides with; unknown parts are None."""
 
     batch: str | None = None
     edit: str | None = None
@@ -260,7 +260,7 @@ LineHunk = tuple[int, int, int, int]
 
 
 class EditOutcome(Struct, frozen=True):
-    """What became of one edit; `lines` are its lines on the base, `match` the match level."""
+    """Fate of one edit; `lines` are its lines on the base, `match` the match level."""
 
     id: str
     format: str | None
@@ -310,7 +310,7 @@ class FileChange(Struct, frozen=True, eq=False):
 
     @property
     def from_link(self) -> bool:
-        """Whether what was there before is a symbolic link."""
+        """Return whether what was there before is a symbolic link."""
         return self.link if self.was_link is None else self.was_link
 
 
@@ -318,7 +318,7 @@ _but_hunks = attrgetter(*(name for name in FileChange.__struct_fields__ if name 
 
 
 class Plan(Struct, frozen=True):
-    """What a batch does to the tree, decided and not yet done."""
+    """Changes that a batch makes to the tree, decided and not yet made."""
 
     changes: tuple[FileChange, ...] = ()
     edits: tuple[EditOutcome, ...] = ()
@@ -366,7 +366,7 @@ class HookRun(Struct, frozen=True):
 
 
 class Correction(Struct, frozen=True):
-    """What half of an edit was corrected so that the edit could be applied, and by what."""
+    """Half of an edit that was corrected so that it could be applied, and by what."""
 
     edit: str
     what: Literal["old", "new"]
@@ -412,8 +412,7 @@ class RulesOrigin(Struct, frozen=True):
 
 
 class ResponseVerdict(Struct, frozen=True):
-    """What is decided on one response, as the pipeline and the report both know it; `timings` are
-    milliseconds, by stage."""
+    """Decision on one response; `timings` are milliseconds, by stage."""
 
     id: str
     state: State

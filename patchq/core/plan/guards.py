@@ -45,7 +45,7 @@ from patchq.core.model.values import (  # fmt: skip
 from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.levels import is_escaped_line, unescape, unescape_text
-from patchq.core.text.fence_language import named_fence
+from patchq.core.text.languages import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 

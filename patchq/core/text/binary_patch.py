@@ -61,7 +61,7 @@ class BadDelta(ValueError):
 
 
 def patched(base: bytes, delta: bytes, most: int) -> bytes:
-    """What the delta makes of `base`, at most so many bytes; raises `BadDelta`."""
+    """Return the bytes that the delta makes of `base`, at most `most`; raises `BadDelta`."""
     at = _Instructions(delta)
     if at.size() != len(base):
         raise BadDelta("it is made for a file of another size")
@@ -83,7 +83,7 @@ def patched(base: bytes, delta: bytes, most: int) -> bytes:
 
 
 def _piece(at: _Instructions, base: bytes) -> bytes:
-    """What the next instruction adds; nothing for one that there is not."""
+    """Return the bytes that the next instruction adds, or nothing."""
     code = at.byte()
     if not code & 0x80:
         return at.take(code)

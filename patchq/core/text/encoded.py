@@ -49,7 +49,7 @@ def without_encoded(text: str) -> str:
 
 
 def _runs(text: str) -> list[tuple[int, int]]:
-    """Where encoded text begins and ends: the stretches of words with the highest sums."""
+    """Return the ranges of encoded text: the stretches of words with the highest sums."""
     found: list[tuple[int, int]] = []
     start = end = total = best = 0
     for word in _WORD.finditer(text):

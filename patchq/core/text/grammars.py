@@ -74,15 +74,8 @@ class Named(Struct, frozen=True):
     body: int
 
 
-def is_code(path: str) -> bool:
-    """Whether the file's language is one that is judged, here or by Python itself, where it can
-    be."""
-    suffix = path.rpartition(".")[2].lower()
-    return suffix in ("py", "pyi") or suffix in _LANGUAGES
-
-
 def knows(path: str) -> bool:
-    """Whether the grammar of the file's language is installed."""
+    """Return whether the grammar of the file's language is installed."""
     return _parser(path.rpartition(".")[2].lower()) is not None
 
 
@@ -100,7 +93,7 @@ def flaw(path: str, source: bytes) -> tuple[int, str] | None:
 
 
 def balanced(path: str, source: bytes) -> bool:
-    """Whether the brackets among the source's tokens close each other; so they do where the
+    """Return whether the brackets among the source's tokens close each other; so they do where the
     language is unknown."""
     tree = _tree(path, source)
     opened: list[str] = []
@@ -119,7 +112,10 @@ def balanced(path: str, source: bytes) -> bool:
 
 
 def named(path: str, source: bytes) -> list[Named] | None:
-    """What the source defines, imports and decorates; None if it does not parse or is unknown."""
+    """Return what the source defines, imports and decorates;
+
+    None if it does not parse or is unknown.
+    """
     tree = _tree(path, source)
     if tree is None or tree.root_node.has_error:
         return None
@@ -165,7 +161,6 @@ def _named(node: Any, kind: Kind) -> Named:
 
 
 def _name(node: Any) -> Any | None:
-    """The node that names a definition, which C keeps inside its declarator."""
     for field in ("name", "declarator", "type"):
         if found := node.child_by_field_name(field):
             return found if field == "type" else _name_inside(found)

@@ -28,7 +28,7 @@ _unescaped = json.JSONDecoder(strict=False).decode
 
 
 class JsonError(ValueError):
-    """What is wrong, with its 1-based line and column in the text; `cut` if the text ends there."""
+    """Flaw with its 1-based line and column in the text; `cut` if the text ends there."""
 
     def __init__(self, text: str, position: int, message: str) -> None:
         self.position = position
@@ -152,7 +152,6 @@ class _Reader:
         return items, position + 1
 
     def _next(self, end: int, closing: str) -> int:
-        """The next member's place, or that of the closing bracket; a comma before it is fine."""
         position = self.skip(end)
         head = self.text[position : position + 1]
         if head == ",":

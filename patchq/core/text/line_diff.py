@@ -72,7 +72,7 @@ class _Matcher:
         return self.pairs
 
     def _trim(self, a0: int, a1: int, b0: int, b1: int) -> LineHunk:
-        """What is left of a block without the lines that it shares at its front and its end."""
+        """Return a block without the lines that it shares at its front and its end."""
         a, b = self.a, self.b
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
             self.pairs.append((a0, b0))
@@ -143,7 +143,6 @@ def _myers(a: list[int], b: list[int], limit: int) -> tuple[Pairs | None, int]:
 
 
 def _walk_back(history: list[tuple[int, list[int]]], x: int, y: int) -> Pairs:
-    """The matched pairs on the way that `history` took to the corner (`x`, `y`), from its end."""
     pairs: Pairs = []
     for first, reach in reversed(history):
         k = x - y
@@ -157,7 +156,7 @@ def _walk_back(history: list[tuple[int, list[int]]], x: int, y: int) -> Pairs:
 
 
 def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
-    """Where each line that `lines[start:end]` has once stands, in their order."""
+    """Return the places of the lines that `lines[start:end]` has once, in their order."""
     counts = Counter(lines[start:end])
     return {lines[i]: i for i in range(start, end) if counts[lines[i]] == 1}
 
@@ -214,7 +213,7 @@ def whole_lines(before: bytes, after: bytes, hunks: Iterable[Hunk]) -> tuple[Lin
 
 
 def _ends_alike(one: bytes, start: int, other: bytes, other_start: int) -> bool:
-    """Whether the rest of a text, from an offset on, is that of another one."""
+    """Return whether the rest of a text, from an offset on, is that of another one."""
     return len(one) - start == len(other) - other_start and other.endswith(one[start:])
 
 
@@ -244,12 +243,11 @@ def _in_lines(
 
 
 def _count(text: bytes) -> int:
-    """The lines of a text, whose last one may lack its end."""
     return text.count(b"\n") + (not text.endswith(b"\n") and text != b"")
 
 
 def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:
-    """What `line_diff(a, b)` gives, where all that differs is in `hunks`.
+    """Return `line_diff(a, b)`, where all that differs is in `hunks`.
 
     Where no line that goes away or is new stands anywhere else, only the lines of the hunks are
     compared: all others are alike, and no diff could match more.

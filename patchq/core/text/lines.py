@@ -80,7 +80,7 @@ def content(line: bytes) -> bytes:
 
 
 def _count_pairs(data: bytes) -> int:
-    """How many `\r\n` there are; a single byte is looked for many times as fast as two."""
+    """Count `\\r\\n`; a single byte is looked for many times as fast as two."""
     return data.count(b"\r\n") if b"\r" in data else 0
 
 
@@ -105,13 +105,13 @@ class Text:
 
     @property
     def _final_end(self) -> bytes:
-        """What ends a last line that lacks its end, however a lone `\r` is read."""
+        """Return the end of a last line that lacks its own, however a lone `\\r` is read."""
         crlf, every = self.line_end_counts
         return b"\r\n" if crlf * 2 > every else b"\n"
 
     @cached_property
     def line_end_counts(self) -> tuple[int, int]:
-        """How many lines end with `\r\n`, and how many at all."""
+        """Count the lines that end with `\\r\\n`, and all that have an end."""
         return _count_pairs(self.data), self.data.count(b"\n")
 
     @property
@@ -125,13 +125,13 @@ class Text:
         return self.data + (b"\n" if self.data.endswith(b"\r") else self._final_end)
 
     def restored(self, whole: bytes) -> bytes:
-        """What became of `whole`, its final newline missing if it is missing from `data`."""
+        """Return a changed `whole`, its final newline missing if it is missing from `data`."""
         if not self.lacks_final_newline:
             return whole
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the lines `start:end` (0-based) begin and end, in bytes."""
+        """Return the bytes from and to of the lines `start:end` (0-based)."""
         return self.starts[start], self.starts[end]
 
     def part(self, start: int, end: int) -> bytes:
@@ -140,7 +140,7 @@ class Text:
 
     @property
     def size(self) -> int:
-        """How many bytes `whole` has."""
+        """Return the number of bytes of `whole`."""
         return len(self.whole)
 
     @cached_property
@@ -252,7 +252,6 @@ class View:
 
     @cached_property
     def _joined(self) -> bytes:
-        """The same with a `\n` in front."""
         return b"\n" + self._body
 
     def expect(self) -> None:
@@ -261,7 +260,7 @@ class View:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether it was searched so often that a search takes no longer in a large text."""
+        """Return whether it was searched so often that a search takes no longer in a large text."""
         return self._searches >= SCANS
 
     @cached_property
@@ -344,7 +343,7 @@ class Haystack:
         return next(self.find(needle), None) is not None
 
     def repeats(self, needle: bytes) -> bool:
-        """Whether it stands at two places that do not overlap, or more."""
+        """Return whether it stands at two places that do not overlap, or more."""
         places = self.find(needle) if needle else iter(())
         first = next(places, None)
         return first is not None and any(at >= first + len(needle) for at in places)

@@ -123,7 +123,6 @@ def _named(problem: Problem, descriptions: Mapping[str, str | None]) -> str:
 
 
 def _sentences(message: str) -> list[str]:
-    """Return a message's first line as a sentence, and the others as a quotation."""
     first, _, rest = message.partition("\n")
     return [sentence(first), *([fence(rest)] if rest.strip() else [])]
 
@@ -143,7 +142,6 @@ def _collision(other: Collision) -> list[str]:
 
 
 def _candidates(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """Yield the places that may be meant, and what to quote in addition to mean one of them."""
     if candidates:
         yield "The places that it may mean:"
     for candidate in candidates[:_MOST_CANDIDATES]:

@@ -66,7 +66,7 @@ def _file(change: FileChange, as_bytes: bool) -> str:
 
 
 def _literal(change: FileChange) -> Iterator[str]:
-    """What the file is to hold; nothing of one that keeps its bytes."""
+    """Yield the lines of the file's new bytes; none where it keeps them."""
     if change.before == change.after and change.was_link is None:
         return
     sides = (change.before, change.after)
@@ -114,7 +114,6 @@ def _hunks(a: list[bytes], b: list[bytes], known: Sequence[LineHunk] | None) -> 
 
 
 def _groups(blocks: list[LineHunk]) -> list[list[LineHunk]]:
-    """The blocks whose contexts touch, together."""
     groups: list[list[LineHunk]] = []
     for block in blocks:
         if groups and block[0] - groups[-1][-1][1] <= 2 * _CONTEXT:
@@ -132,7 +131,6 @@ def _range(start: int, end: int) -> str:
 
 
 def _lines(sign: bytes, lines: Sequence[bytes]) -> str:
-    """Lines of a file behind a sign; only its last one may lack its newline."""
     text = b"".join([sign + line for line in lines]).decode("utf-8", "surrogateescape")
     return text if not lines or lines[-1].endswith(b"\n") else text + _UNENDED
 

@@ -149,9 +149,9 @@ def describe(node: Node) -> str:
 
 
 def syntax_error(text: str) -> YamlError | None:
-    """What keeps the text from being a stream of YAML documents, or None.
+    """Return the error that keeps the text from being a stream of YAML documents, or None.
 
-    Tags, several documents and repeated keys are all right: whoever reads the file knows them.
+    Tags, several documents and repeated keys are all right: the readers of the file know them.
     """
     import yaml
 
@@ -167,7 +167,6 @@ def syntax_error(text: str) -> YamlError | None:
 
 
 def _events(text: str, first_line: int) -> Iterator[yaml.Event]:
-    """The parser's events; its errors come as `YamlError` with a place."""
     import yaml
 
     # libyaml when the wheel has it: an order of magnitude faster, with the same events.
@@ -280,7 +279,7 @@ class _Composer:
 
 
 def _value(text: str) -> str | int | float | bool | None:
-    """What a plain scalar means; anything but the clear cases is its text."""
+    """Return the value of a plain scalar; its text in all but the clear cases."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats.envelope.answers import open_answer
 from patchq.core.formats.envelope.api_json import (
     ApiAnswer,
     ApiText,
@@ -17,6 +16,7 @@ from patchq.core.formats.envelope.api_json import (
     call_of,
     calls_of,
 )
+from patchq.core.formats.envelope.streams import open_answer
 from patchq.core.text.jsonish import parse
 
 ARGUMENTS = {"path": "a.py", "old_str": "x", "new_str": "y"}

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from patchq.core.formats.marks.paths import (
-    as_meant,
+    KnownPaths,
     is_path,
     mentions_other,
-    path_line,
     path_of_info,
     undress,
     word_line,
 )
 
 BASE = {"src/a.py", "Makefile", "docs/my file.md", "docs/x (1).md", "python"}
-known = BASE.__contains__
+known = KnownPaths.of(BASE.__contains__)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_is_path(token: str, expected: bool) -> None:
     ],
 )
 def test_path_line(line: str) -> None:
-    assert path_line(line, known) == "src/a.py"
+    assert known.on_line(line) == "src/a.py"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_path_line(line: str) -> None:
     ],
 )
 def test_path_line_of_other_lines(line: str, expected: str | None) -> None:
-    assert path_line(line, known) == expected
+    assert known.on_line(line) == expected
 
 
 @pytest.mark.parametrize(
@@ -195,8 +194,8 @@ def test_path_of_info(info: str, expected: str | None) -> None:
         pytest.param("a/src/z.py", "a/src/z.py", id="unknown-stays"),
     ],
 )
-def test_as_meant(path: str, expected: str) -> None:
-    assert as_meant(path, known) == expected
+def test_meant(path: str, expected: str) -> None:
+    assert known.meant(path) == expected
 
 
 def test_undress_says_whether_there_were_backticks() -> None:

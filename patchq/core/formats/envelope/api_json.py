@@ -55,7 +55,7 @@ ApiPart = ApiText | ToolCall
 
 
 class Unopened(Struct, frozen=True):
-    """Why an answer cannot be read, in line `line` of its text, and what to send instead."""
+    """Reason why an answer cannot be read, its line, and what to send instead."""
 
     line: int
     message: str
@@ -64,7 +64,7 @@ class Unopened(Struct, frozen=True):
 
 
 class ApiAnswer(Struct, frozen=True):
-    """What an API's answer holds.  `cut` is the stop reason if it is no normal end."""
+    """Parts of an API's answer; `cut` is the stop reason if it is no normal end."""
 
     parts: tuple[ApiPart, ...]
     cut: str | None = None
@@ -110,7 +110,7 @@ def several(value: Node, what: str, count: str = "several") -> Unopened:
 
 
 def _alternatives(node: Node) -> tuple[str, str] | None:
-    """Where an API's object holds several answers, and how many."""
+    """Return the member that holds several answers, and how many."""
     for member in ("choices", "candidates"):
         items = items_of(node.get(member))
         if len(items) > 1 and all(item.get("message", "content") for item in items):
@@ -148,7 +148,6 @@ def calls_of(node: Node) -> list[ToolCall] | None:
 
 
 def _answer(node: Node) -> ApiAnswer | None:
-    """One API object, opened."""
     if choice := _only(node, "choices"):
         message = choice.get("message")
         reason = choice.get("finish_reason")
@@ -173,20 +172,17 @@ def _answer(node: Node) -> ApiAnswer | None:
 
 
 def _opened(message: Node | None, reason: Node | None, model: str | None) -> ApiAnswer:
-    """The answer that is one message, and why it ended."""
     return ApiAnswer(
         tuple(joined(parts_of_message(message))) if message else (), cut_of(reason), model
     )
 
 
 def _only(node: Node, member: str) -> Node | None:
-    """The only object of a list of alternatives."""
     items = items_of(node.get(member))
     return items[0] if len(items) == 1 and isinstance(items[0].value, dict) else None
 
 
 def _response(node: Node) -> ApiAnswer:
-    """A Responses object: its `output` mixes messages, calls and thoughts."""
     parts: list[ApiPart] = []
     details = node.get("incomplete_details")
     cut = cut_of(node.get("status"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patchq.core.formats.envelope import front_matter
-from patchq.core.formats.envelope.header import read_header
+from patchq.core.formats.envelope.front_matter import read_header
 from patchq.core.model.values import Envelope, Header, Problem
 
 _BOM = b"\xef\xbb\xbf"
@@ -33,7 +33,7 @@ def open_response(data: bytes) -> Envelope | tuple[Problem, ...]:
 
 
 def _not_text(data: bytes) -> Problem | None:
-    """Why the bytes are not strict UTF-8 text, with line and offset."""
+    """Return why the bytes are not strict UTF-8 text, with line and offset."""
     hint = "Send the response as UTF-8 text."
     if not data:
         again = "Write the whole file under another name and rename it into the inbox."

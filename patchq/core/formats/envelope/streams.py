@@ -15,8 +15,9 @@ What an event of another kind says is passed over, unless it holds a call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -30,9 +31,11 @@ from patchq.core.formats.envelope.api_json import (
     cut_of,
     items_of,
     joined,
+    open_api,
     parts_of_message,
 )
-from patchq.core.text.jsonish import Node
+from patchq.core.text import jsonish
+from patchq.core.text.jsonish import JsonError, Node
 
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
 _FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
@@ -55,8 +58,45 @@ _FAILED_WORDS = "<tool_use_error>"
 WHOLE = "send the whole stream, with the results of its calls, or the edits alone"
 
 
+def open_answer(text: str) -> ApiAnswer | None:
+    """Return the opened answer of an API or agent that `text` as a whole is, or None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        first, values, listed = _values(text)
+    except JsonError:
+        return None
+    if first is None:
+        return None
+    if not is_event(first):
+        try:
+            return open_api(values, listed=listed)
+        except JsonError:
+            return None
+    try:
+        return open_stream(values)
+    except JsonError as error:
+        if error.cut:
+            return ApiAnswer((), unreadable=cut(error.line, "within an event"))
+        message = f"the stream cannot be read, column {error.column}: {error}"
+        return ApiAnswer((), unreadable=Unopened(error.line, message, WHOLE))
+
+
+def _values(text: str) -> tuple[Node | None, Iterator[Node], bool]:
+    """The first value, and all of them as they are read, which one list may hold: a text of other
+    JSON costs no more than its first value.  Raises `JsonError`."""
+    values = jsonish.parse_each(text)
+    first = next(values)
+    if not isinstance(first.value, list):
+        return first, chain((first,), values), False
+    if next(values, None) is not None:
+        return None, values, False
+    items: list[Node] = first.value
+    return (items[0] if items else None), iter(items), True
+
+
 def is_event(node: Node) -> bool:
-    """Whether a value is an event of an agent, or a hook's object."""
+    """Return whether a value is an event of an agent, or a hook's object."""
     kind = node.text("type") or ""
     if node.text("hook_event_name") or _NAMES_FILES.fullmatch(kind):
         return True
@@ -69,7 +109,7 @@ def is_event(node: Node) -> bool:
 
 
 def open_stream(events: Iterable[Node]) -> ApiAnswer:
-    """What the events say that was done.  Raises `JsonError`."""
+    """Return the answer that the events add up to; raises `JsonError`."""
     stream = _Stream()
     for event in events:
         if flaw := stream.read(event):
@@ -79,7 +119,7 @@ def open_stream(events: Iterable[Node]) -> ApiAnswer:
 
 @dataclass
 class _Stream:
-    """What the events told so far."""
+    """Events read so far."""
 
     parts: list[ApiPart] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
@@ -140,8 +180,10 @@ class _Stream:
         return self._call(replace(call, arguments=_below(given, event.text("cwd"))), key, event)
 
     def _message(self, message: Node, *, of_another: bool) -> Unopened | None:
-        """What the model said and called; a message may come in pieces, and again with the next.
-        What another agent says that it has work is told to it, and is no part of the answer."""
+        """Take in a message, which may come in pieces, and again with the next.
+
+        The text of another agent is no part of the answer.
+        """
         self.ended, self.failed = False, None
         self.model = self.model or message.text("model")
         self.cut = cut_of(message.get("stop_reason")) or self.cut
@@ -160,7 +202,6 @@ class _Stream:
         return None
 
     def _call(self, call: ToolCall, key: str | None, node: Node) -> Unopened | None:
-        """Take in a call, once."""
         if key is None:
             if self.session:
                 return _unreadable(node, "a call in this stream has no id", WHOLE)
@@ -174,7 +215,6 @@ class _Stream:
         return None
 
     def _results(self, message: Node) -> None:
-        """Take in what became of calls."""
         items = [
             (key, item)
             for item in items_of(message.get("content"))
@@ -230,7 +270,7 @@ class _Stream:
         return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
 
     def _told(self, part: ApiPart) -> ApiPart | None:
-        """The part, with what became of a call; None for one that was not made."""
+        """Return the part, with the fate of its call; None for a call that was not made."""
         if isinstance(part, ApiText) or part.id is None:
             return part
         made = self.made.get(part.id)
@@ -242,7 +282,6 @@ def _is_talk(part: ApiPart) -> bool:
 
 
 def _says_error(result: Node) -> bool:
-    """Whether the words of a result are those by which a tool says that it failed."""
     content = result.get("content")
     words = result.text("content") or next((i.text("text") for i in items_of(content)), None)
     return (words or "").startswith(_FAILED_WORDS)
@@ -263,7 +302,6 @@ def _plain(key: str) -> str:
 
 
 def _holds_call(node: Node) -> bool:
-    """Whether a call stands anywhere in a value."""
     if isinstance(node.value, list):
         return any(map(_holds_call, node.value))
     if not isinstance(node.value, dict):

@@ -60,7 +60,7 @@ from patchq.core.formats.json.values import (
     speaks_of_edits,
 )
 from patchq.core.formats.marks.lines import line_above, next_line
-from patchq.core.formats.marks.paths import is_path, path_line, path_of_info
+from patchq.core.formats.marks.paths import is_path, path_of_info
 from patchq.core.model.ops import Create, DeleteFile, Write
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import JsonError, Node
@@ -145,7 +145,7 @@ def read_call(doc: Document, call: ToolCall) -> Piece | None:
 def _check_heading(doc: Document, i: int, piece: Piece) -> None:
     """Refuse a fence under the path of another file than it edits: it may be that file's text."""
     above = line_above(doc.lines, i, doc.low)
-    named = path_line(doc.lines[above], doc.known) if above >= doc.low else None
+    named = doc.known.on_line(doc.lines[above]) if above >= doc.low else None
     path = doc.known.meant(named) if named else ""
     edited = [f"/{edit.path}" for edit in piece.edits]
     if path and edited and not any(e.endswith(f"/{path}") or path.endswith(e) for e in edited):
@@ -216,7 +216,6 @@ class _JsonReader:
         self.edits[first:] = [edit.but(called=True) for edit in self.edits[first:]]
 
     def _object(self, node: Node, place: JsonPlace) -> None:
-        """Read an object that is no named call."""
         holds = holds_edit(node)
         keys = {plain_key(key) for key in node.value}
         if not holds and (len(keys) < len(node.value) or keys.isdisjoint(_MEANT)):
@@ -267,7 +266,6 @@ class _JsonReader:
         return True
 
     def _patch(self, node: Node, place: JsonPlace) -> bool:
-        """Read the patch that a call's arguments hold; False if they hold none."""
         edits = patch_of(node, place)
         self.edits += edits
         return bool(edits)
@@ -287,7 +285,6 @@ _MEANT = frozenset(
 
 
 def _called(members: Members, name: str, tool: Tool) -> Edit | None:
-    """Return the edit of a named call that holds no list and no patch; None if it is none."""
     command = members.get("command")
     views = command is not None and command.value == "view"
     if is_call(members):

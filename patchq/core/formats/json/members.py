@@ -16,7 +16,7 @@ from msgspec import Struct
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.json.values import speaks_of_edits
 from patchq.core.formats.marks.lines import BEGIN_PATCH
-from patchq.core.formats.marks.paths import Known, as_meant, is_path, undress
+from patchq.core.formats.marks.paths import KnownPaths, is_path, undress
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit
 from patchq.core.text import jsonish
@@ -41,12 +41,15 @@ SEND_LIST = "send `edits` as a list of objects, one for every edit"
 
 
 class JsonPlace(Struct, frozen=True):
-    """Where a value stands, for edits and errors: `first` is the line of the response that the
-    value's line 1 is; `fixed` are its lines where it has none of its own (an API's call)."""
+    """Place of a value, for edits and errors.
 
-    first: int = 1
-    fixed: tuple[int, int] | None = None
-    known: Known = frozenset[str]().__contains__
+    `first` is the line of the response that the value's line 1 is; `fixed` are its lines where it
+    has none of its own (an API's call).
+    """
+
+    first: int
+    fixed: tuple[int, int] | None
+    known: KnownPaths
     default_path: str | None = None
 
     def at(self, node: Node) -> tuple[int, int]:
@@ -148,12 +151,12 @@ class Members(dict[str, Node]):
         return (value,) if isinstance(value, str) else tuple(item.value for item in value or ())
 
     def reason(self) -> str | None:
-        """What the response says that the edit is for."""
+        """Return the response's reason for the edit."""
         found = (self[key].value for key in REASON if key in self)
         return next((value for value in found if isinstance(value, str) and value.strip()), None)
 
     def confidence(self) -> float | None:
-        """How sure the response says to be, from 0 to 1; None if it does not say."""
+        """Return the confidence that the response states, from 0 to 1, or None."""
         value = self._value(
             ("confidence",),
             "a number from 0 to 1",
@@ -180,7 +183,7 @@ class Members(dict[str, Node]):
         return (self.text("id") or "").strip() if number is None else str(number)
 
     def names_path(self) -> bool:
-        """Whether one of the members is a path, by its key."""
+        """Return whether one of the members is a path, by its key."""
         return any(key in PATH or key.endswith("path") for key in self)
 
     def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
@@ -236,7 +239,7 @@ _recent = lru_cache(256)(_plain)  # calls have few different keys, and many of e
 
 
 def holds_edit(node: Node) -> bool:
-    """Whether a value holds an edit's key, or a text with a block's marker, however deep."""
+    """Return whether a value holds an edit's key, or a text with a block's marker, however deep."""
     nodes = [node]
     while nodes:
         value = nodes.pop().value
@@ -254,19 +257,19 @@ def holds_edit(node: Node) -> bool:
 
 
 def _is_edits(node: Node) -> bool:
-    """Whether a value is a list of objects that can only be edits."""
+    """Return whether a value is a list of objects that can only be edits."""
     return isinstance(node.value, list) and any(
         isinstance(item.value, dict) and not _ITEM_KEYS.isdisjoint(map(plain_key, item.value))
         for item in node.value
     )
 
 
-def _undressed(written: str, known: Known) -> str | None:
+def _undressed(written: str, known: KnownPaths) -> str | None:
     """A path as it is meant; None if it cannot be one.  Blanks round it are data in JSON."""
     path = written
     if not known(path) and path == path.strip():
         plain = undress(path)[0]
-        if known(as_meant(plain, known)) or (path[:1] in "`*\"'" and is_path(plain, known)):
+        if known(known.meant(plain)) or (path[:1] in "`*\"'" and is_path(plain, known)):
             path = plain
-        path = as_meant(path, known)
+        path = known.meant(path)
     return path if path and not path.endswith("/") and "\n" not in path else None

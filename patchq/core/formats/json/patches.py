@@ -20,7 +20,6 @@ from patchq.core.formats import account, v4a
 from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.json.members import JsonPlace, plain_key
 from patchq.core.formats.marks.lines import BEGIN_PATCH
-from patchq.core.formats.marks.paths import KnownPaths
 from patchq.core.model.values import Edit, ShownPlace
 from patchq.core.text.jsonish import Node
 
@@ -58,7 +57,7 @@ def commands(arguments: Node, place: JsonPlace) -> Iterator[ShownPlace]:
         if isinstance(words, list) and all(isinstance(word, str) for word in words):
             words = words[-1] if words[0] in _SHELLS else shlex.join(words)
         if isinstance(words, str):
-            yield from account.commands(words, place.at(node)[0], KnownPaths.of(place.known))
+            yield from account.commands(words, place.at(node)[0], place.known)
 
 
 def _texts(arguments: Node) -> list[str]:

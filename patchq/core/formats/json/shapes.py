@@ -54,7 +54,7 @@ _SERVER = re.compile(r".*(?:__|[.:/])")
 
 
 class Tool(Struct, frozen=True):
-    """What a call's name tells of it."""
+    """Meaning of a call's name."""
 
     words: frozenset[str] = frozenset()
     takes_line_end: bool = False
@@ -271,7 +271,6 @@ def _in_context(members: Members, _: Tool) -> Op:
 
 
 def _kind(members: Members, hint: str) -> str:
-    """Return the type of an edit; where it is missing, what it holds tells."""
     kind = members.text("type")
     if kind is None:
         kinds = {"insertion": "addition", "replacement": "modification"}
@@ -283,7 +282,6 @@ def _kind(members: Members, hint: str) -> str:
 
 
 def _new_text(members: Members, kind: str) -> str:
-    """Return the text that comes in: the replacement, nothing in a deletion, the insertion."""
     adds = kind == "addition"
     key, other = ("insertion", "replacement") if adds else ("replacement", "insertion")
     text = members.text(key)

@@ -52,7 +52,7 @@ def begins(line: str) -> bool:
 
 
 class JsonNotes:
-    """What is known of the JSON in a document; `end` is the line (index) behind what was read."""
+    """Notes on the JSON in a document; `end` is the line (index) behind what was read."""
 
     def __init__(self, doc: Document) -> None:
         self.doc = doc
@@ -60,7 +60,7 @@ class JsonNotes:
 
     @cached_property
     def speak_of_edits(self) -> bool:
-        """Whether an edit's key in JSON stands anywhere in the text."""
+        """Return whether an edit's key in JSON stands anywhere in the text."""
         return speaks_of_edits("\n".join(self.doc.lines))
 
 
@@ -150,5 +150,4 @@ def check_broken(notes: JsonNotes, i: int, start: int, broken: JsonError) -> Non
 
 
 def _opens_object(text: str) -> bool:
-    """Return whether a text begins as an object or a list of objects does, as far as it goes."""
     return text[1:].lstrip()[:1] in (("", '"') if text[:1] == "{" else ("", "{"))

@@ -18,7 +18,7 @@ from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.marks.blocks import opening
 from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import BEGIN_PATCH, GIT, joined, next_line
-from patchq.core.formats.marks.paths import Known, as_meant, path_line, path_of_info, undress
+from patchq.core.formats.marks.paths import KnownPaths, path_of_info, undress
 
 _FILE = re.compile(
     r" {0,3}(?P<dress>(?:#{1,6}[ \t]+)?(?P<bold>\*\*|__)?)FILE"
@@ -54,7 +54,7 @@ _MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
 
 def is_file_end(line: str) -> bool:
-    """Whether a line is `END FILE`."""
+    """Return whether a line is `END FILE`."""
     return _FILE_END.fullmatch(line) is not None
 
 
@@ -78,12 +78,12 @@ def file_line(line: str) -> FileLine | None:
     return match and FileLine(_rest(match), dressed=bool(match["dress"]))
 
 
-def path_behind(label: FileLine, known: Known) -> str | None:
+def path_behind(label: FileLine, known: KnownPaths) -> str | None:
     """The one path that the rest of a `FILE:` line is; None if there is none, or more than it."""
     rest = label.rest if known(label.rest) else undress(label.rest)[0]
     if rest.endswith(")") and not known(rest):  # a note is no part of the path
         return None
-    return as_meant(rest, known) or None
+    return known.meant(rest) or None
 
 
 def change_line(line: str) -> ChangeLine | None:
@@ -93,7 +93,7 @@ def change_line(line: str) -> ChangeLine | None:
 
 
 def _rest(match: re.Match[str]) -> str:
-    """What stands behind a label, without the emphasis that ends there."""
+    """Return the text behind a label, without the emphasis that ends there."""
     bold = match["bold"] or ""
     return match["rest"].strip().removeprefix(bold).removesuffix(bold).strip()
 
@@ -154,13 +154,13 @@ class Fenced(Struct, frozen=True):
 
 
 def is_markdown(path: str, info: str) -> bool:
-    """Whether the text is Markdown, by its path or by its fence's info."""
+    """Return whether the text is Markdown, by its path or by its fence's info."""
     language = info.partition(":")[0].split(" ")[0].lower()
     return path.lower().endswith(_MARKDOWN_ENDINGS) or language in _MARKDOWN_LANGUAGES
 
 
 def is_document(path: str) -> bool:
-    """Whether the file is Markdown or plain text, which may show edits."""
+    """Return whether the file is Markdown or plain text, which may show edits."""
     name = path.rpartition("/")[2]
     return name.lower().endswith(_PLAIN_ENDINGS) or ("." not in name and name.isupper())
 
@@ -226,5 +226,5 @@ def _begins_edit(doc: Document, i: int) -> bool:
         return True
     if half_at(doc, i) or file_line(line):
         return True
-    below = next_line(doc.lines, i) if path_line(line, doc.known) else len(doc.lines)
+    below = next_line(doc.lines, i) if doc.known.on_line(line) else len(doc.lines)
     return below < len(doc.lines) and bool(doc.fences.at(below) or opening(doc.lines[below]))

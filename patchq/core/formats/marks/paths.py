@@ -1,11 +1,11 @@
-"""How models write the path of an edit: bare, dressed, or as the info of a fence.
+"""Paths of edits as models write them: bare, dressed, or as the info of a fence.
 
 A **path** token is one that the base has, that holds `/`, or that ends in `.` and 1-10 letters or
 digits.  A line is read only as far as a path can be long, and dressings are taken off only so many
 times, so that no text costs more than its length.
 
-`as_meant` is the path under which git knows what a token names: without `./` and a diff's prefix,
-with `/` for `\\`, and for an absolute path what stands below the work tree's root.
+`KnownPaths.meant` is the path that git has: without `./` and a diff's prefix, with `/` for `\\`,
+and for an absolute path the rest below the work tree's root.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from patchq.core.formats.marks.languages import is_language
+from patchq.core.model.values import Tree
+from patchq.core.text.languages import is_language
+from patchq.core.text.quote import decode
 
 Known = Callable[[str], bool]  # true if the base has a file of that path
 
@@ -27,7 +29,6 @@ _LAYERS = 8
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 # Not `e.g`, `i.e` or `3.11`, which prose is full of.
 _NO_ABBREVIATION = re.compile(r".*(?:[^.]\.[A-Za-z][A-Za-z0-9]+|[^.]{2}\.[A-Za-z])\Z", re.DOTALL)
-_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _FILE = r"(?:file ?path|file ?name|file|path)"
 _LABEL = re.compile(
     rf"{_FILE}\s*:(?!//)\s*|(?P<bold>\*\*|__|\*|_){_FILE}(?:\s*:\s*(?P=bold)|(?P=bold)\s*:)\s*",
@@ -56,7 +57,7 @@ _BETWEEN_WORDS = re.compile(r"[\s`*\"'()\[\]{}<>|,;]+")
 
 
 class BasePaths(Struct, frozen=True):
-    """What can be asked of the base, and of the work trees, while a response is read."""
+    """Questions that can be asked of the base and of the work trees."""
 
     has: Known
     has_directory: Known = lambda path: False
@@ -72,19 +73,17 @@ class BasePaths(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPaths:
-    """Whether the base, or an earlier edit, has a file, however the response spells its path."""
+    """Paths that the base, or an earlier edit, has, however a response spells them."""
 
     base: BasePaths
     made: set[str] = field(default_factory=set)  # paths that edits make
-    # The prefixes of a diff that were met before paths of the base.
-    prefixes: set[str] = field(default_factory=set)
     _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Known) -> KnownPaths:
         """The paths for a further text of a response."""
         if isinstance(known, KnownPaths):
-            return cls(known.base, set(known.made), known.prefixes)
+            return cls(known.base, set(known.made))
         return cls(known if isinstance(known, BasePaths) else BasePaths(known))
 
     def __call__(self, path: str) -> bool:
@@ -96,17 +95,19 @@ class KnownPaths:
         if ":" in path and not self._has(path):
             plain = _AT_LINE.sub("", path)
             path = plain if self._has(plain) else path
-        if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
-            self.prefixes.add(path[:2])
-            return path[2:]
-        return path
+        prefixed = path[:2] in PREFIXES and not self._has(path) and self._has(path[2:])
+        return path[2:] if prefixed else path
 
     def on_line(self, line: str) -> str | None:
-        """See `path_line`.  Many edits stand under the same line, and what is made tells more paths
-        from words."""
+        """Return the path that is the whole of a line but for its dressing, or None."""
+        # Many edits have the same line above, and a path that is made may be a word before.
         key = line, len(self.made)
         if key not in self._on_lines:
-            self._on_lines[key] = _path_on(line, self)
+            text = undress(line)[0]
+            rooted = f"/{text}"  # the sign of a comment may also begin an absolute path
+            if is_path(text, self) and f"/{rooted}" in line and self.meant(rooted) != rooted:
+                text = rooted
+            self._on_lines[key] = text if is_path(text, self) else None
         return self._on_lines[key]
 
     def _has(self, path: str) -> bool:
@@ -131,7 +132,7 @@ class KnownPaths:
 
 
 def is_path(token: str, known: Known) -> bool:
-    """Whether a token can only be meant as a path."""
+    """Return whether a token can only be meant as a path."""
     if not token or token.endswith("/") or len(token) > _LONGEST:
         return False
     if known(token):
@@ -183,19 +184,6 @@ def _without(leader: re.Pattern[str], text: str) -> str:
     return text[match.end() :] or text if match else text
 
 
-def path_line(line: str, known: Known) -> str | None:
-    """The path that is the whole of a line but for its dressing, or None."""
-    return known.on_line(line) if isinstance(known, KnownPaths) else _path_on(line, known)
-
-
-def _path_on(line: str, known: Known) -> str | None:
-    text = undress(line)[0]
-    if not is_path(text, known):
-        return None
-    rooted = f"/{text}"  # what leads a comment may also lead an absolute path
-    return rooted if f"/{rooted}" in line and as_meant(rooted, known) != rooted else text
-
-
 def word_line(line: str) -> str | None:
     """The single word, bare or in backticks, that a line consists of (`Makefile`), or None."""
     text, ticked = undress(line)
@@ -203,23 +191,12 @@ def word_line(line: str) -> str | None:
     return text if single and (ticked or text == line.strip()) else None
 
 
-def paths_named(line: str, known: Known) -> list[str]:
-    """The distinct paths in backticks on a line of prose."""
-    if "`" not in line:
-        return []
-    named = (token.strip() for token in _TICKED.findall(line))
-    return list(dict.fromkeys(token for token in named if is_path(token, known)))
-
-
-def mentions_other(line: str, path: str, known: Known) -> bool:
-    """Whether a line of prose names a file other than `path`."""
-    path = as_meant(path, known)
-    if any(as_meant(named, known) != path for named in paths_named(line, known)):
-        return True
+def mentions_other(line: str, path: str, known: KnownPaths) -> bool:
+    """Return whether a line of prose names a file other than `path`."""
     for word in (undress(line)[0], *_BETWEEN_WORDS.split(line)):
-        token = as_meant(word if "://" in word else word.partition(":")[0].rstrip(".!?"), known)
+        token = known.meant(word if "://" in word else word.partition(":")[0].rstrip(".!?"))
         named = token != path and is_path(token, known)
-        if named and (known(token) or _NO_ABBREVIATION.match(token)):
+        if named and (known(token) or f"`{token}`" in line or _NO_ABBREVIATION.match(token)):
             return True
     return False
 
@@ -229,12 +206,6 @@ def undotted(path: str) -> str:
     while path.startswith("./"):
         path = path[2:]
     return path
-
-
-def as_meant(path: str, known: Known) -> str:
-    """The path as git has it; one that names nothing stays as it is, but for `./`.  A diff's `a/`
-    or `b/` is taken off if only so the base has it."""
-    return (known if isinstance(known, KnownPaths) else KnownPaths.of(known)).meant(path)
 
 
 def path_of_info(info: str, known: Known) -> str | None:
@@ -253,3 +224,26 @@ def path_of_info(info: str, known: Known) -> str | None:
         return None
     token = undress(words[-1])[0]
     return token if is_path(token, known) and ("=" not in token or known(token)) else None
+
+
+def base_paths(
+    tree: Tree,
+    below: Callable[[str], str | None] = lambda path: None,
+    ignores: Known = lambda path: False,
+) -> BasePaths:
+    """Return what a response may call the files of `tree`.
+
+    `below` gives the path that an absolute one names; `ignores` tells the paths that git ignores.
+    """
+
+    def kind(path: str) -> str | None:
+        entry = tree.entry(path) if path and "\0" not in path else None
+        return entry.kind if entry else None
+
+    def has(path: str) -> bool:
+        return kind(path) not in (None, "tree")
+
+    def text(path: str) -> str | None:
+        return decode(tree.read(path)) if kind(path) == "file" else None
+
+    return BasePaths(has, lambda path: kind(path) == "tree", below, text, ignores, tree.paths)

@@ -1,4 +1,4 @@
-"""Tags that models put round parts of an answer: what they think, and what they name otherwise.
+"""Tags round a model's thinking, and the channels of its raw output.
 
     <think>…</think>   <Seed:Thinking>…   [THINK]…[/THINK]   ◁think▷…◁/think▷
     <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
@@ -7,39 +7,30 @@ What a model says to itself before it answers is no part of the answer.  Drafts 
 there, so it is taken off, and only outside of edits: a file's own text may hold such tags.  So the
 reader of the edits, who knows where those stand, does it.  Lines are blanked, never removed; their
 numbers stay those of the response.
-
-Tags of other names tell nothing where all edits stand in them, or none.  Where some do, nobody
-knows which edits are the draft, unless the tag is known to hold what an answer consists of.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from patchq.core.formats.format import Document, UnreadableEdit
 
-_THOUGHTS = (
-    "think", "thinking", "thought", "reasoning", "reflection", "scratchpad", "analysis",
-)  # fmt: skip
-_NAME = r"[^\W\d_][\w.:-]{0,60}"
-_TAG = re.compile(
-    rf"<(?P<a>/?)(?P<angle>{_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
-    rf"|\[(?P<b>/?)(?P<square>{_NAME})\](?![(\[:])"
-    rf"|◁(?P<c>/?)(?P<triangle>{_NAME})▷"
-    rf"|<\|(?P<d>/?)(?P<bar>{_NAME})\|>"
-    r"|(?P<comment><!--|-->)"
+_NAME = (
+    r"(?:[^\W\d_](?:[\w.:-]{0,60}[:-])?)?"
+    r"(?:think|thinking|thought|reasoning|reflection|scratchpad|analysis)"
 )
-_THOUGHT = re.compile(
-    rf"\s*[<\[◁][|/]*[\w.:-]*(?:{'|'.join(_THOUGHTS)})",
+_TAG = re.compile(
+    rf"<(/?)({_NAME})(?:\s[^<>]{{0,200}}(?<!/))?>"
+    rf"|\[(/?)({_NAME})\](?![(\[:])"
+    rf"|◁(/?)({_NAME})▷"
+    # The names of tags in bars may tell their side: `<|begin_of_thought|>`.
+    rf"|<\|(/|(?:begin|start|end)_(?:of_)?)?({_NAME})\|>",
     re.IGNORECASE,
 )
-_SHAPES = {"angle": "a", "square": "b", "triangle": "c", "bar": "d"}
-# How the names of tags in bars tell where they stand: `<|begin_of_thought|>`.
-_SIDE = re.compile(r"(begin|start|end)_(?:of_)?")
-_THINKS = re.compile(rf"(?:.*[:-])?(?:{'|'.join(_THOUGHTS)})")
 _SPAN = re.compile(r"`[^`]*`")
 _CHANNEL = re.compile(
     r"\s*(?:<\|(?:end|return|call)\|>\s*)?(?:<\|start\|>\s*assistant[^<\n]*)?"
@@ -55,40 +46,25 @@ _ALONE = "send the answer alone, without the thinking before it"
 
 
 class Tag(Struct, frozen=True):
-    """A tag on a line: its shape and name, where it ends, and whether it closes."""
+    """A tag of thinking: its shape and name, which its pair shares, and its place on the line."""
 
-    shape: str
-    name: str
+    pair: tuple[int, str]
     closes: bool
     start: int
     end: int
 
-    @property
-    def thinks(self) -> bool:
-        return _THINKS.fullmatch(self.name) is not None
-
-    @property
-    def pairs_as(self) -> tuple[str, str]:
-        """What its other half has in common with it."""
-        return self.shape, self.name
-
 
 def tags_on(line: str) -> Iterator[Tag]:
-    """The tags on a line, but for those that are quoted in backticks."""
-    if not ("<" in line or "]" in line or "▷" in line or "-->" in line):
-        return
+    """Yield the tags of thinking on a line, but for those that are quoted in backticks."""
     if "`" in line:
         line = _SPAN.sub(lambda span: " " * len(span[0]), line)
-    for match in _TAG.finditer(line):
-        shape = match.lastgroup or ""
-        name, closes = match[shape].lower(), match[shape] == "-->"
-        if shape == "comment":
-            name = "comment"
-        else:
-            closes = bool(match[_SHAPES[shape]])
-            if shape == "bar" and (side := _SIDE.match(name)):
-                name, closes = name[side.end() :], side[1] == "end"
-        yield Tag(shape, name, closes, match.start(), match.end())
+    return map(_tag, _TAG.finditer(line))
+
+
+def _tag(match: re.Match[str]) -> Tag:
+    shape = match.lastindex or 0
+    closes = (match[shape - 1] or "").lower().startswith(("/", "end"))
+    return Tag((shape, match[shape].lower()), closes, match.start(), match.end())
 
 
 def may_tag(text: str) -> bool:
@@ -98,16 +74,13 @@ def may_tag(text: str) -> bool:
 
 
 def thought_on(line: str) -> Tag | None:
-    """The tag of a thinking block that the line begins with, blanks aside."""
-    if not _THOUGHT.match(line):
-        return None
-    tag = next(tags_on(line), None)
-    first = tag is not None and tag.thinks and not line[: tag.start].strip()
-    return tag if first else None
+    """Return the tag of a thinking block that the line begins with, blanks aside."""
+    match = _TAG.match(line, len(line) - len(line.lstrip()))
+    return match and _tag(match)
 
 
 def opens_channel(line: str) -> bool:
-    """Whether a message of a model's raw output begins on the line."""
+    """Return whether a message of a model's raw output begins on the line."""
     return "<|channel|>" in line and _CHANNEL.match(line) is not None
 
 
@@ -120,7 +93,7 @@ def blank_thought(doc: Document, start: int, opened: Tag) -> int | None:
     lines, depth, at = doc.lines, 1, opened.end
     for i in range(start, len(lines)):
         for tag in tags_on(lines[i]):
-            if tag.start < at or tag.pairs_as != opened.pairs_as:
+            if tag.start < at or tag.pair != opened.pair:
                 continue
             if tag.closes:
                 depth -= 1
@@ -166,20 +139,17 @@ def blank_channels(doc: Document, start: int) -> int:
 
 def stray_end(prose: Iterable[tuple[int, str]]) -> int | None:
     """Return the line (index) on which thinking ends that begins nowhere in the prose."""
-    opened: dict[tuple[str, str], int] = {}
+    opened = Counter[tuple[int, str]]()
     for number, line in prose:
         for tag in tags_on(line):
-            if not tag.thinks:
-                continue
-            count = opened.get(tag.pairs_as, 0) + (-1 if tag.closes else 1)
-            if count < 0:
+            opened[tag.pair] += -1 if tag.closes else 1
+            if opened[tag.pair] < 0:
                 return number
-            opened[tag.pairs_as] = count
     return None
 
 
 def stray(i: int) -> UnreadableEdit:
-    """What refuses a closing tag on line `i` (an index) to which none opens."""
+    """Return the refusal of a closing tag on line `i` (an index) to which none opens."""
     return UnreadableEdit(
         i,
         "a thinking block ends here that begins nowhere, so what stands before it may be a draft",

@@ -88,13 +88,13 @@ class FileHeaders:
 
     @property
     def complete(self) -> bool:
-        """Whether the headers say all, without a hunk."""
+        """Return whether the headers say all, without a hunk."""
         changes = {"rename to", "new mode", "new file mode"} & self.extended.keys()
         return self.deletes or bool(changes)
 
     @property
     def promises(self) -> bool:
-        """Whether the headers tell of lines that change, so that hunks should follow."""
+        """Return whether the headers tell of lines that change, so that hunks should follow."""
         blob = self.extended.get("index", "").partition("..")[2][: len(_EMPTY_BLOB)]
         new = "new file mode" in self.extended and not _EMPTY_BLOB.startswith(blob)
         both = "new mode" in self.extended and "index" in self.extended
@@ -135,7 +135,6 @@ def headers_at(region: DiffRegion, start: int) -> FileHeaders:
 
 
 def _files(region: DiffRegion, headers: FileHeaders, git: Sides | None, sides: Sides) -> Sides:
-    """Return the paths of the file before and after."""
     known, extended = region.doc.known, headers.extended
     old, new = named(git, *sides, known)
     if headers.creates or headers.deletes:
@@ -159,7 +158,6 @@ def _files(region: DiffRegion, headers: FileHeaders, git: Sides | None, sides: S
 
 
 def _check(region: DiffRegion, headers: FileHeaders) -> None:
-    """Refuse what is no change of text."""
     extended, end, what = headers.extended, headers.end, None
     hint = "send a text file's whole text in another form; see `patchq formats`"
     below = region.lines[end] if end < len(region.lines) else ""
@@ -193,12 +191,12 @@ class FileReader:
 
     @property
     def exact(self) -> bool:
-        """Whether the last hunk's counts hold, so that nothing of it is missing."""
+        """Return whether the last hunk's counts hold, so that nothing of it is missing."""
         return all(hunk.exact for hunk in self.hunks[-1:])
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last hunk, at the very end of the response, is not all there."""
+        """Return whether the last hunk, at the very end of the response, is not all there."""
         last, others = self.hunks[-1], self.hunks[:-1]
         open_end = last.numbers is None and last.lines[-1][0] == " "
         in_line = self.region.lines[-1] != "" and not open_end
@@ -226,7 +224,6 @@ class FileReader:
         return end
 
     def _hunks(self, headers: FileHeaders) -> tuple[list[DiffHunk], int]:
-        """Read the hunks below the headers, and return them with the index behind them."""
         region, lines, end = self.region, self.region.lines, headers.end
         hunks: list[DiffHunk] = []
         while (i := filled(lines, end)) < len(lines):
@@ -272,7 +269,6 @@ class FileReader:
         return stated and all(sign == "+" for sign, _ in hunks[0].lines)
 
     def _whole(self, headers: FileHeaders, hunks: Sequence[DiffHunk]) -> Op:
-        """Return the creation or deletion of a file."""
         sign, what = ("-", "deleted") if headers.deletes else ("+", "new")
         for i in (i for hunk in hunks for i in range(hunk.start, hunk.end)):
             line = self.region.lines[i]
@@ -297,7 +293,6 @@ class FileReader:
         self.edits.append(Edit("", DIFF, at, headers.old, op, section=section))
 
     def _set_mode(self, headers: FileHeaders) -> None:
-        """Add the change of a file's mode, if it is one of the two that a file may have."""
         if headers.mode in _MODES:
             op = SetMode(headers.mode == _EXECUTABLE)
             self._edit(headers, headers.start, headers.end, op)
@@ -345,7 +340,6 @@ class FileReader:
     def _add_bytes(
         self, headers: FileHeaders, data: bytes | Delta, ids: re.Match[str], end: int
     ) -> None:
-        """Add the edits of a file that is told by its bytes."""
         mode, extended = headers.mode or ids[3], headers.extended
         link, was_link = (one == _LINK for one in (mode, extended.get("old mode") or ids[3]))
         if headers.deletes:
@@ -362,5 +356,4 @@ class FileReader:
 
 
 def _to_blank(lines: Sequence[str], i: int) -> int:
-    """Return the index of the first blank line from line `i` on, or behind the last."""
     return next((k for k in range(i, len(lines)) if is_blank(lines[k])), len(lines))

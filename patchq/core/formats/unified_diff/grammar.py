@@ -35,7 +35,7 @@ from patchq.core.formats.format import (
 from patchq.core.formats.marks.blocks import opening
 from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import DIFF_ENDINGS, DIFF_LANGUAGES, GIT, line_above, next_line
-from patchq.core.formats.marks.paths import path_line, path_of_info
+from patchq.core.formats.marks.paths import path_of_info
 from patchq.core.formats.unified_diff.files import FileReader
 from patchq.core.formats.unified_diff.hunks import (
     HINT,
@@ -223,7 +223,7 @@ def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int
     above = line_above(doc.lines, i, doc.low)
     if mark is None and above >= doc.low and doc.fences.at(above):
         above = line_above(doc.lines, above, doc.low)
-    if above >= doc.low and (path := path_line(doc.lines[above], doc.known)):
+    if above >= doc.low and (path := doc.known.on_line(doc.lines[above])):
         return doc.known.meant(path), above
     return doc.default_path, None
 

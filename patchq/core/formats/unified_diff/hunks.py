@@ -103,7 +103,6 @@ def is_signature(lines: Sequence[str], i: int) -> bool:
 
 
 def _next_begins(lines: Sequence[str], i: int, known: KnownPaths) -> bool:
-    """Return whether the next file's header, or a mail's end, begins on line `i`."""
     pair = is_pair(lines, i) and (is_hunk(lines, i + 2) or names_one_file(lines, i, known))
     return pair or is_signature(lines, i)
 
@@ -268,7 +267,6 @@ def named(git: Sides | None, old: str, new: str, known: KnownPaths) -> Sides:
 
 
 def _prefixed(old: str, new: str) -> bool:
-    """Return whether both sides have a diff's prefixes."""
     return bool(_PREFIX.match(old) and _PREFIX.match(new)) and old[0] != new[0]
 
 
