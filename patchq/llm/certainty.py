@@ -20,8 +20,8 @@ Similarity thus vetoes what the model chose; it never chooses.
 
 The response changed `old` to `new`, and where it says `old` the file says `there`.  A merge makes
 the response's change to the file's text.  It is certain only where the two differences keep apart:
-on different lines, or on one line where the file differs by blanks, by the kind of its quotes or by
-a last `;` or `,` alone.  A response that changes what it has misread is not corrected.
+on different lines, or on one line where the file differs by blanks alone.  A response that changes
+what it has misread is not corrected.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from patchq.core.text.line_diff import line_diff
 
 _LEAST_WORDS = 3
 _ALIKE = 0.8
+# A name that a line defines: by a word for it, as C and its kin do, or by giving it a value.
 _DEFINED = re.compile(
     r"\bimpl\b[^\n{]*\bfor[ \t]+(\w+)"
     r"|\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module|const|let|var|impl|"
@@ -45,16 +46,11 @@ _DEFINED = re.compile(
     r"|^[ \t]*(\w+)[ \t]*(?::[^=\n]*)?=(?!=)",
     re.MULTILINE,
 )
-"""A name that a line defines: by a word for it, as C and its kin do, or by giving it a value."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
-_QUOTES = frozenset("'\"`")
-_TAILS = frozenset(";,")
-_LIVE = frozenset("\\${}#%@!")
-"""Signs that one kind of quotes reads and another does not, in one language or another."""
 
+# The lines from and to (0-based) of the old text, and what stands in their place.
 Block = tuple[int, int, Sequence[str]]
-"""The lines from and to (0-based) of the old text, and what stands in their place."""
 
 
 def words(text: str) -> list[str]:
@@ -106,7 +102,10 @@ def selected(text: str, missed: MissedQuote, snippet: str) -> str | None:
 
 
 def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
-    """Where the snippet stands, also over itself; at the start of a line if that is asked for."""
+    """Yield the places of the snippet, also over itself;
+
+    at the starts of lines if that is asked for.
+    """
     at = text.find(snippet) if snippet.strip() else -1
     while at >= 0:
         if not whole_lines or at == 0 or text[at - 1] == "\n":
@@ -145,7 +144,7 @@ def _nearest(
 
 
 def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator[int]:
-    """How many of the wanted words are missing from each run of `count` lines."""
+    """Yield for each run of `count` lines how many of the wanted words it lacks."""
     there: Counter[str] = Counter()
     missing = wanted.total()
     known = [[word for word in words(line) if word in wanted] for line in lines]
@@ -170,7 +169,6 @@ def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
 
 
 def _defined(text: str) -> list[str]:
-    """The names that a text defines, in its order."""
     return [name for found in _DEFINED.findall(text) for name in found if name]
 
 
@@ -230,7 +228,6 @@ def _joined(olds: Sequence[str], drift: Sequence[Block], changes: Sequence[Block
 
 
 def _single_lines(blocks: Sequence[Block], olds: Sequence[str]) -> list[Block]:
-    """The blocks, those that keep the number of lines cut into single ones."""
     cut: list[Block] = []
     for start, end, new_lines in blocks:
         if end - start == len(new_lines):
@@ -294,66 +291,16 @@ class _Read(Struct, frozen=True):
         rest = text[found[-1].end() :] if found else text
         return cls([match[1] for match in found], [match[2] for match in found], rest)
 
-    def quoted(self, ours: str, theirs: str) -> _Read:
-        """With one kind of quotes for another."""
-        tokens = [theirs if token == ours else token for token in self.tokens]
-        return _Read(self.gaps, tokens, self.rest)
-
-    def shorter(self) -> _Read:
-        """Without the last sign."""
-        return _Read(self.gaps[:-1], self.tokens[:-1], self.rest)
-
-    def longer(self, gap: str, sign: str) -> _Read:
-        return _Read([*self.gaps, gap], [*self.tokens, sign], self.rest)
-
 
 def _redone(old: Sequence[str], there: Sequence[str], new: Sequence[str]) -> str | None:
-    """The change made to a text that differs in its quotes, its last sign and its blanks only."""
+    """Return the change made to a text that differs in its blanks only, or None."""
     o, t, n = (_Read.of("".join(lines)) for lines in (old, there, new))
-    if not o.tokens:
-        return None  # blank lines are alike everywhere
-    if not new:
-        return "" if _alike(o.tokens) == _alike(t.tokens) else None
-    kinds = {
-        (ours, theirs)
-        for ours, theirs in zip(o.tokens, t.tokens, strict=False)
-        if {ours, theirs} <= _QUOTES
-    }
-    for ours, theirs in kinds:
-        if ours != theirs:
-            if len(kinds) > 1 or not _may_change_quotes(o, n, ours, theirs):
-                return None
-            o, n = o.quoted(ours, theirs), n.quoted(ours, theirs)
-    if o.tokens != t.tokens and len(old) == len(new):
-        if o.shorter().tokens == t.tokens and o.tokens[-1] in _TAILS & {*n.tokens[-1:]}:
-            o, n = o.shorter(), n.shorter()
-        elif o.tokens == t.shorter().tokens and t.tokens[-1] in _TAILS - {*n.tokens[-1:]}:
-            o, n = (read.longer(t.gaps[-1], t.tokens[-1]) for read in (o, n))
-    return _with_gaps(o, t, n) if o.tokens == t.tokens else None
-
-
-def _alike(tokens: Sequence[str]) -> list[str]:
-    """The tokens with all kinds of quotes as one."""
-    return ["'" if token in _QUOTES else token for token in tokens]
-
-
-def _may_change_quotes(o: _Read, n: _Read, ours: str, theirs: str) -> bool:
-    """Return whether the other kind of quotes means the same in the new text.
-
-    It is in neither, the quoted text ends, and no new sign is read in one kind of quotes only.
-    """
-    known = {*o.tokens}
-    return (
-        theirs not in known
-        and theirs not in n.tokens
-        and n.tokens.count(ours) % 2 == 0
-        and not any(token in _LIVE and token not in known for token in n.tokens)
-        and "\\" not in known
-    )
+    if not o.tokens or o.tokens != t.tokens:  # blank lines are alike everywhere
+        return None
+    return _with_gaps(o, t, n) if new else ""
 
 
 def _with_gaps(o: _Read, t: _Read, n: _Read) -> str | None:
-    """The new text with the file's blanks wherever it keeps the old text's."""
     kept = _kept(o.tokens, n.tokens)
     shifted = any(
         ours != theirs

@@ -22,8 +22,7 @@ from patchq.gate.config.schema import Llm
 from patchq.gate.queue.cache import Shelf
 from patchq.llm.client import Answer, Message, Stop
 
-AT_ONCE = 4
-"""Calls that may run at the same time."""
+AT_ONCE = 4  # calls that may run at the same time
 _NO_KEY = "none"
 
 

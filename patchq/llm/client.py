@@ -1,4 +1,4 @@
-"""One question to a model, whatever serves it: the protocol, and its twin in memory.
+"""One question to a model, whatever serves it.
 
 What goes wrong is a value, a `Problem` with one of the `llm.*` codes: a model may be slow, wrong or
 away at any time, and no verdict depends on its being there.
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
 from patchq.core.model.values import Problem
 
+# The stop reasons of an answer that is whole.
 NORMAL_ENDS = frozenset({"stop", "end_turn", "stop_sequence"})
-"""The stop reasons of an answer that is whole."""
 
 
 class Message(Struct, frozen=True):
@@ -27,7 +26,7 @@ class Message(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What the model said, why it stopped (as the server names it), and which model it was."""
+    """Text of the model, the reason why it stopped (as the server names it), and its name."""
 
     text: str
     stop: str
@@ -43,35 +42,17 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """Return the name that the configuration has for it."""
 
     def complete(self, messages: Sequence[Message]) -> Answer | Problem:
-        """The answer, or why there is none (`llm.*`); returns within a bounded time."""
-
-
-@dataclass
-class Scripted:
-    """The twin in memory: answers what its script says, in order or as a function of the question,
-    and keeps the questions."""
-
-    script: Sequence[str | Answer | Problem] | Callable[[str], str | Answer | Problem]
-    name: str = "scripted"
-    questions: list[tuple[Message, ...]] = field(default_factory=list)
-
-    def complete(self, messages: Sequence[Message]) -> Answer | Problem:
-        self.questions.append(tuple(messages))
-        if callable(self.script):
-            answer = self.script(messages[-1].text)
-        elif len(self.questions) <= len(self.script):
-            answer = self.script[len(self.questions) - 1]
-        else:
-            answer = Problem("llm.server", "the script has no further answer")
-        return Answer(answer, "stop", self.name) if isinstance(answer, str) else answer
+        """Return the answer, or why there is none (`llm.*`), within a bounded time."""
 
 
 class Stop:
-    """Whether to ask no more.  `set` may be called from a signal handler, so it takes no lock; it
-    calls whoever listens at that moment."""
+    """Signal to ask no more.
+
+    `set` may be called from a signal handler, so it takes no lock; it calls all listeners.
+    """
 
     def __init__(self) -> None:
         self.is_set = False

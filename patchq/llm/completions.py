@@ -94,7 +94,7 @@ async def _ask(
 
 
 def _pause(headers: Mapping[str, str]) -> float:
-    """The seconds that a server asks to wait, a number or a date; one, where it names none."""
+    """Return the seconds that a server asks to wait, a number or a date; one by default."""
     wanted = headers.get("retry-after", "").strip()
     try:
         return float(wanted)
@@ -107,7 +107,6 @@ def _pause(headers: Mapping[str, str]) -> float:
 
 
 def _refusal(error: openai.APIStatusError, key: str) -> Problem:
-    """What the server's status says."""
     text = visible(clip(str(error.message), 300).replace(key, "…"))
     if error.status_code == 429:
         return Problem(
@@ -123,7 +122,6 @@ def _refusal(error: openai.APIStatusError, key: str) -> Problem:
 
 
 def _read(body: bytes, name: str) -> Answer | Problem:
-    """The answer in the body of a response; `name` is the model's, where that does not say."""
     if len(body) > _MOST_BYTES:
         return _no_answer(f"it has {len(body)} bytes")
     try:

@@ -61,14 +61,10 @@ _PULSE_SECONDS = 1.0
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 OLD, NEW = "corrected_target_snippet", "corrected_new_string"
-ESCAPING = "corrected_string_escaping"
-"""The keys of the answers."""
-BUDGET = 24_000
-"""Characters of a file that a question shows at most."""
-_MOST_ASKED = 10
-"""With more quotes missed than these, the response was made for another text."""
-_MOST_QUOTED = 8_000
-"""Characters of a quote, or of a replacement, that are still worth a question."""
+ESCAPING = "corrected_string_escaping"  # the keys of the answers
+BUDGET = 24_000  # characters of a file that a question shows at most
+_MOST_ASKED = 10  # with more quotes missed than these, the response was made for another text
+_MOST_QUOTED = 8_000  # characters of a quote, or of a replacement, that are still worth a question
 _FENCED = re.compile(r"(`{3,})(?:json)?[ \t]*\n(.*)\n\1", re.DOTALL)
 _ESCAPE = re.compile(r"\\([ntr\"'`\\])")
 _MEANS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -116,11 +112,11 @@ class Questioner:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What went wrong, each kind once, as warnings: the verdict without the model stands."""
+        """Return the flaws, each kind once, as warnings: the verdict without the model stays."""
         return tuple(self._problems.values())
 
     def each(self, ask: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """What `ask` gives for each item; several are asked about at once."""
+        """Return `ask(item)` for each item; several are asked about at once."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             futures = [pool.submit(ask, item) for item in items]
             while wait(futures, timeout=_PULSE_SECONDS).not_done:
@@ -217,9 +213,11 @@ def _misses(batch: PlannedBatch) -> list[Miss]:
 
 
 def _miss(edit: Edit, problem: Problem, tree: Tree) -> Miss | None:
-    """What to ask about a refused edit; None if it is refused for another reason than its quote, or
-    quotes nothing, or means more than one place, or holds a secret, which no model is to see, or
-    its file is no text of the base."""
+    """Return the question about a refused edit.
+
+    None if it is refused for another reason than its quote, quotes nothing, means more than one
+    place, holds a secret (no model is to see one), or its file is no text of the base.
+    """
     entry = tree.entry(edit.path)
     old, new = halves(edit.op)
     if (
@@ -258,7 +256,6 @@ def _quotes_once(op: Op) -> bool:
 
 
 def _requoted(op: Op, old: str, new: str) -> Op:
-    """The operation with another quote, which stands once, and another replacement."""
     match op:
         case Replace() | ReplaceText():
             return replace(op, old=old, new=new)
@@ -294,7 +291,6 @@ def _corrections(miss: Miss, corrected: Mapping[str, Edit]) -> list[Correction]:
 
 
 def _corrected(questioner: Questioner, miss: Miss) -> Edit | None:
-    """The edit with a quote that the file has, and the replacement for it."""
     old = _old(questioner, miss)
     new = None if old is None else _new(questioner, miss, old)
     if old is None or new is None:
@@ -336,7 +332,6 @@ def _new(questioner: Questioner, miss: Miss, old: str) -> str | None:
 
 
 def for_old(path: str, shown: str, cut: bool, quote: str, whole_lines: bool) -> str:
-    """Ask which snippet of a file a quote means that stands nowhere in it."""
     part = "the part of it round the likeliest place" if cut else "all of it"
     unit = "whole lines, each from its first character to its last" if whole_lines else "text"
     return (
@@ -352,7 +347,6 @@ def for_old(path: str, shown: str, cut: bool, quote: str, whole_lines: bool) -> 
 
 
 def for_new(old: str, there: str, new: str) -> str:
-    """Ask for the replacement, when the quoted text was corrected."""
     return (
         "An edit was to replace the first text by the second. The file has the third in place "
         "of the first. Make the same change to the third text: keep what the edit means, keep "
@@ -401,7 +395,6 @@ def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | Non
 
 
 def for_escaping(path: str, new: str, flaw: str) -> str:
-    """Ask for a replacement with the right escapes, when the file does not parse with it."""
     return (
         f"With this text written into the file {json.dumps(path)}, the file does not parse "
         f"({json.dumps(flaw)}). The text may be escaped wrongly, as `\\n` for a line break or "
@@ -425,7 +418,6 @@ def _kinds(new: str) -> list[str]:
 
 
 def _variants(new: str, kinds: Sequence[str]) -> list[str]:
-    """The new text with some kinds of escapes undone, at least one."""
     return [
         _ESCAPE.sub(partial(_meaning, undone=undone), new)
         for count in range(1, len(kinds) + 1)

@@ -24,12 +24,11 @@ from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
 FORMS = ("auto", "diff", "edit-script", "indexed", "contextual", "whole")
-BUDGET = 60_000
-"""Characters of files that a prompt shows, unless it is told otherwise."""
+BUDGET = 60_000  # characters of files that a prompt shows, unless it is told otherwise
 MOST_CANDIDATES = 60
-MOST_REFERENCE = 8_000
-"""Characters of a reference patch that are shown."""
+MOST_REFERENCE = 8_000  # characters of a reference patch that are shown
 _LARGE_LINES, _LARGE_BYTES = 500, 15_000
+# The format that tells how to answer; of several, a prompt's form is the first.
 _MODULES: Mapping[Form, str] = {
     "diff": "find_replace",
     "edit-script": "edit_script",
@@ -37,13 +36,12 @@ _MODULES: Mapping[Form, str] = {
     "contextual": "contextual",
     "whole": "whole_file",
 }
-"""The format that tells how to answer; of several, a prompt's form is the first."""
+# Forms that a file is asked for in whatever its size.
 _OF_ANY_SIZE: Mapping[str, Form] = {
     "edit-script": "edit-script",
     "indexed": "indexed",
     "contextual": "contextual",
 }
-"""Forms that a file is asked for in whatever its size."""
 
 
 class ShownFile(Struct, frozen=True):
@@ -58,8 +56,11 @@ class ShownFile(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """What a model is asked to do; `tests` are shown and not to be changed, and `reference` is a
-    patch that shows what is meant, made for another state of the files."""
+    """Task for a model.
+
+    `tests` are shown and not to be changed; `reference` is a patch that shows the intention, made
+    for another state of the files.
+    """
 
     text: str
     files: tuple[ShownFile, ...]
@@ -131,7 +132,7 @@ def build(task: Task, *, form: str | None = None, budget: int = BUDGET, flaw: st
 
 
 def _shares(task: Task, form: str, budget: int) -> dict[str, int]:
-    """How many characters of each file are shown: all, or an equal part of what is left."""
+    """Return the characters of each file that are shown: all, or an equal part of the rest."""
     shares, left = {}, budget
     by_size = sorted(task.files, key=lambda file: len(file.text or ""))
     for number, file in enumerate(by_size):
@@ -199,10 +200,8 @@ def _shown(file: ShownFile, share: int) -> str:
 
 
 def _part(file: ShownFile, share: int) -> tuple[str, int, int, int]:
-    """What is shown of a file: the text, its lines from and to (0-based), and how many there are.
-
-    `share` characters bound it, and the reach.
-    """
+    """Return the part of a file that is shown, its lines from and to (0-based), and their number in
+    all. `share` characters bound it, and the reach."""
     text = file.text or ""
     lines = text.removesuffix("\n").split("\n") if text else []
     near = min((file.line or 1) - 1, len(lines))

@@ -59,7 +59,7 @@ class RequestedFile(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """What is asked for."""
+    """Content of a request file."""
 
     files: tuple[RequestedFile, ...] = ()
     task: str = ""
@@ -83,7 +83,7 @@ def write(request: Request) -> bytes:
 
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
-    """What a request says, or everything that is wrong with it."""
+    """Return the request in a file, or everything that is wrong with it."""
     try:
         root = yamlio.parse(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -177,7 +177,6 @@ def _file(node: yamlio.Node) -> RequestedFile:
 
 
 def _number(node: yamlio.Node) -> int | None:
-    """The whole number from 1 that a value is, None if it is anything else."""
     value = node.value if isinstance(node, yamlio.Scalar) else None
     is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
     return value if is_number and isinstance(value, int) else None
@@ -200,8 +199,11 @@ _LEAST_BUDGET = 4_000
 
 
 class Query(Struct, frozen=True):
-    """What to ask for: a task, or a prompt that is sent as it stands; and what patchq says of the
-    response.  `max_attempts` is how often it is asked again in diff mode."""
+    """Question to a model:
+
+    a task, or a prompt that is sent as it is; and the header of the response. `max_attempts` is how
+    often it is asked again in diff mode.
+    """
 
     task: Task | None
     prompt: str = ""
@@ -249,7 +251,6 @@ def by_hand(query: Query) -> str:
 
 
 def _forms(query: Query) -> Iterator[tuple[str | None, int]]:
-    """The form (None: the task's own) and the budget of each attempt."""
     yield None, BUDGET
     budget = BUDGET
     for _ in range(query.max_attempts):
@@ -277,7 +278,10 @@ def _cut(answer: Answer) -> Problem:
 
 
 def unreadable(data: bytes, known: frozenset[str] = frozenset()) -> tuple[Problem, ...]:
-    """Why a response cannot be read; empty if it holds edits.  `known` are paths that exist."""
+    """Return why a response cannot be read;
+
+    empty if it holds edits. `known` are paths that exist.
+    """
     envelope = open_response(data)
     if not isinstance(envelope, Envelope):
         return envelope
@@ -313,7 +317,7 @@ def enveloped(answer: Answer, query: Query) -> bytes:
 
 
 def _own_header(text: str) -> tuple[Header, str]:
-    """What the model put before its edits, and the rest."""
+    """Return the header that the model put before its edits, and the rest."""
     found = front_matter.split(text)
     if not isinstance(found, Split):
         return Header(), text

@@ -19,8 +19,8 @@ from patchq.core.plan import batch
 from patchq.llm import certainty
 from patchq.llm.certainty import merged, words
 from patchq.llm.chat import Cache
-from patchq.llm.client import Scripted
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, correct_quotes
+from tests.helpers.scripted import Scripted
 from tests.helpers.trees import RULES, DictTree
 
 SOURCES = [

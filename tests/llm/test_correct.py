@@ -27,9 +27,10 @@ from patchq.gate.config.schema import Llm
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
 from patchq.llm.chat import Cache, Chat
-from patchq.llm.client import Answer, Model, Scripted
+from patchq.llm.client import Answer, Model
 from patchq.llm.corrections import NEW, OLD, PlannedBatch, Questioner, Repair, correct_quotes
 from tests.helpers.chat_server import Reply, serving
+from tests.helpers.scripted import Scripted
 from tests.helpers.trees import RULES, DictTree
 
 PATH = "config.js"

@@ -11,8 +11,8 @@ from patchq.core.model.ops import Replace
 from patchq.core.model.values import Correction, Edit, Problem
 from patchq.core.plan import batch
 from patchq.llm.chat import Cache
-from patchq.llm.client import Scripted
 from patchq.llm.corrections import ESCAPING, PlannedBatch, Questioner, Repair, correct_escapes
+from tests.helpers.scripted import Scripted
 from tests.helpers.trees import RULES, DictTree
 
 FILE = 'import os\nprint("a")\n'

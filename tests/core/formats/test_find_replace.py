@@ -11,7 +11,7 @@ from patchq.core.formats.find_replace import read
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.model.ops import Create, Op, Replace
 from patchq.core.model.values import Problem
-from tests.helpers.line_by_line import edits_of, effort_of, read_or_refused, refusal
+from tests.helpers.line_by_line import edits_of, read_or_refused, refusal
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 OLD_NEW = Replace("old\n", "new\n")
@@ -321,15 +321,3 @@ def test_what_is_written_in_longer_fences_is_read_again(old: str, new: str) -> N
     fence = "`" * (max(len(old), len(new), 2) + 1)
     text = f"FILE: src/a.py\nFIND:\n{fence}\n{old}{fence}\nREPLACE WITH:\n{fence}\n{new}{fence}\n"
     assert said(text) == [("src/a.py", Replace(old, new))]
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "Find:\n\n", "FILE: src/a.py\n", "### CHANGE 1: x\nprose\n", "### Change 1: x\n",
-        "```\nsrc/b.py\n```\n", HALVES, "FIND: x\n\n", "`` `` ``\n", "\n",
-    ],
-)  # fmt: skip
-def test_time_is_linear(unit: str) -> None:
-    few, many = (f"FILE: src/a.py\n{unit * count}\n{HALVES}" for count in (250, 1000))
-    assert effort_of(many, read) < 5 * effort_of(few, read) + 2_000

@@ -15,7 +15,7 @@ from patchq.core.formats.json import read_call
 from patchq.core.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.core.model.values import Problem
 from patchq.core.text import jsonish
-from tests.helpers.json_reading import BASE, effort_of, outcome, read, refusal, refused, said
+from tests.helpers.json_reading import BASE, outcome, read, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 TRUNCATED = "response.truncated"
@@ -252,37 +252,3 @@ values = st.recursive(
 def test_every_value_is_read_or_refused(value: Any) -> None:
     found = outcome(json.dumps(value))
     assert found.line == 1 if isinstance(found, Problem) else isinstance(found, list)
-
-
-HEAVY = {
-    "braces": "{\n",
-    "brackets": "[\n",
-    "objects in each other": '{"a":\n',
-    "open comments": "{/*\n",
-    "quotes": '["\n',
-    "escaped quotes": '["a\\"\n',
-    "cut fences": "```json\n{\n",
-    "empty fences": "```\n{}\n",
-    "open fences": f"```json\n{EDIT}\ntext\n",
-    "edits": f"{EDIT}\n",
-    "edits in prose": f"{EDIT}\ntext\n",
-    "other values": '{"b": 1},\n',
-    "broken values": '{"a": 1,\n{"b": x,\n',
-    "blank lines": " \n",
-    "members": '{"edits": [',
-}
-
-
-@pytest.mark.parametrize("unit", HEAVY.values(), ids=HEAVY)
-def test_cost_is_that_of_the_length(unit: str) -> None:
-    count = 6_000 // len(unit)
-    assert effort_of(unit * count * 4) < 5 * effort_of(unit * count) + 2_000
-
-
-def test_failing_deep_inside_costs_no_more() -> None:
-    """Ninety lines that each begin the same long value, which cannot be read at its end."""
-    for opening in ('{"a":\n', "[\n"):
-        few, many = (
-            opening * 90 + '{"b": [\n' + "1,\n" * count + "x y\n" for count in (500, 2_000)
-        )
-        assert effort_of(many) < 5 * effort_of(few)

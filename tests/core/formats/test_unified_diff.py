@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.core.formats import unified_diff
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.core.text.binary_patch import HEADER, blob_id, encode
-from tests.helpers.effort import effort
 
 BASE = {"a.py", "src/b.py", "a/own.py", "my file.md", "q.sql", "ä.txt"}
 HEADS = "--- a/a.py\n+++ b/a.py\n"
@@ -434,68 +429,3 @@ def test_a_mode_that_no_file_has_is_told() -> None:
     assert [edit.path for edit in piece.edits] == ["a.py"]
     assert (warning.severity, warning.line) == ("warning", 1)
     assert "100664" in warning.message
-
-
-LINES = st.sampled_from(
-    [
-        "--- a/a.py", "+++ b/a.py", "--- /dev/null", "+++ /dev/null", "+++ b/n",
-        "@@ -1,2 +1,2 @@", "@@", "@@ -0,0 +1 @@", "diff --git a/a.py b/a.py",
-        "diff --git a/x y b/z", "new file mode 100644", "deleted file mode 100644",
-        "rename from a.py", "rename to b", "old mode 100644", "+a", "-b", " c", "", "\r", "x",
-        "```diff", "```", "````patch", "-- ", "2.43.0", "\\ No newline at end of file", "--- x",
-        "+++ y", f"From {SHA} Mon Sep 17 00:00:00 2001", "From: a", "Subject: b", "---", '--- "a',
-    ]
-)  # fmt: skip
-
-
-@given(st.lists(LINES | st.text(max_size=12), max_size=30))
-def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
-    try:
-        pieces, _ = read(document("\n".join(lines)))
-    except UnreadableEdit:
-        return
-    for piece in pieces:
-        assert all(first <= last <= piece.end for first, last in (e.at for e in piece.edits))
-
-
-SIGNED = st.lists(
-    st.tuples(
-        st.sampled_from(" -+"), st.sampled_from(["", "a", "-- x", "++ y", "```", "@@", "-- "])
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(SIGNED, st.booleans())
-def test_right_counts_are_believed(lines: list[tuple[str, str]], fenced: bool) -> None:
-    old = [text for sign, text in lines if sign != "+"]
-    new = [text for sign, text in lines if sign != "-"]
-    body = "".join(f"{sign}{text}\n" for sign, text in lines)
-    text = f"{HEADS}@@ -1,{len(old)} +1,{len(new)} @@\n{body}{HEADS}{HUNK}"
-    op = edits(fence(text) if fenced else text)[0][1]
-    assert isinstance(op, PatchHunk)
-    assert (op.old.split("\n")[:-1], op.new.split("\n")[:-1]) == (old, new)
-
-
-LONG = {
-    "one hunk": HEADS + "@@ -1,15000 +1,15000 @@\n" + "-a\n+b\n" * 15_000,
-    "wrong counts": HEADS + "@@ -1,9 +1,9 @@\n" + "-a\n+b\n\n" * 10_000,
-    "many hunks": HEADS + "@@ -1 +1 @@\n-a\n+b\n" * 7_500,
-    "many files": fence((HEADS + "@@\n-a\n+b\n\n") * 5_000),
-    "many fences": fence(HEADS + HUNK) * 2_500,
-    "fences without a diff": "```diff\n" * 15_000,
-    "open fences": "````diff\n```\n" * 7_500,
-    "many diffs": (HEADS + "@@ -1 +1 @@\n-a\n+b\n\nx\n") * 2_500,
-    "a long line": "--- " + "a " * 300_000 + " 2024\n+++ " + " " * 600_000 + "b\n@@\n-a\n",
-    "headers of mails": "From: a\n" * 5_000,
-}
-
-
-@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
-def test_reading_is_linear(text: str) -> None:
-    def reading() -> None:
-        with suppress(UnreadableEdit):
-            read(document(text))
-
-    assert effort(reading) < 500 * (text.count("\n") + 100)

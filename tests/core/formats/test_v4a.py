@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from patchq.core.formats import v4a
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename
-from tests.helpers.effort import effort
 
 BASE = {"a.py", "src/b.py", "a/own.py"}
 
@@ -258,31 +257,7 @@ LINES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.lists(LINES | st.text(max_size=12), max_size=30))
-def test_reading_ends_and_only_refuses(lines: list[str]) -> None:
-    try:
-        pieces = read("\n".join(lines))
-    except UnreadableEdit:
-        return
-    for piece in pieces:
-        assert piece.edits
-        assert all(first <= last <= piece.end for first, last in (e.at for e in piece.edits))
-
-
 @given(st.lists(LINES, max_size=12))
 def test_no_line_of_an_added_file_is_lost(lines: list[str]) -> None:
     (piece,) = read(patch("*** Add File: x", *("+" + line for line in lines)))
     assert piece.edits[0].op == Create("".join(line + "\n" for line in lines))
-
-
-LONG = {
-    "one chunk": update(*["-a", "+b", " *** End Patch"] * 7_500),
-    "many patches": update("-a", "+b") * 5_000,
-    "blank lines": "\n" * 25_000 + update("-a") * 2,
-    "a long line": " " * 1_000_000 + "*** x" + " *" * 300_000,
-}
-
-
-@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
-def test_reading_is_linear(text: str) -> None:
-    assert effort(lambda: read(text)) < 100 * (text.count("\n") + 100)

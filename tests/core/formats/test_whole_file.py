@@ -11,7 +11,7 @@ from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
 from patchq.core.model.values import Problem
-from tests.helpers.line_by_line import BASE, Read, edits_of, effort_of, read_or_refused, refusal
+from tests.helpers.line_by_line import BASE, Read, edits_of, read_or_refused, refusal
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
@@ -283,16 +283,3 @@ def test_what_is_written_in_a_longer_fence_is_read_again(text: str) -> None:
     fence = "`" * (max(len(text), 2) + 1)
     assert said(f"{fence}md:README.md\n{text}{fence}\n\nBye.") == [("README.md", text)]
     assert said(f"FILE: README.md\n{fence}\n{text}{fence}\n") == [("README.md", text)]
-
-
-@pytest.mark.parametrize("form", [read, read_under_path])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "```\nsrc/b.py\n```\n", "src/b.py\n```\n", "src/b.py\n\n", "```\n# src/n.py\n",
-        "FILE: src/a.py\n```x\n", "## FILE: src/a.py\n", "```md:README.md\nx\n```\n\nsrc/b.py\n",
-        "In `src/b.py`:\n", "FILE: src/a.py\n\nx\n", "FILE: a\n```diff\n",
-    ],
-)  # fmt: skip
-def test_time_is_linear(unit: str, form: Read) -> None:
-    assert effort_of(unit * 1000, form) < 5 * effort_of(unit * 250, form) + 2_000
