@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ from patchq.core.formats.marks.fences import Fence, Fences
 from patchq.core.formats.marks.paths import Known, KnownPaths, mentions_other
 from patchq.core.model.values import Edit, Problem, ShownPlace
 
+N = TypeVar("N")
 SEND_AGAIN = "send the whole response again; if it was cut, send fewer changes at once"
 
 
@@ -56,14 +57,20 @@ class Document:
     low: int = 0  # the first line (index) behind the last edit: headings are not sought before it
     # True if the base has a path, or an earlier edit makes it.
     known: KnownPaths = field(init=False)
-    memory: Memory = field(init=False)
+    _notes: dict[object, Any] = field(default_factory=dict)
     # All fence lines, and which are open outside of edits, as far as the reader has come.
     fences: Fences = field(init=False)
 
     def __post_init__(self, base: Known) -> None:
         self.fences = Fences(self.lines)
         self.known = KnownPaths.of(base)
-        self.memory = Memory(self)
+
+    def notes(self, kind: Callable[[Document], N]) -> N:
+        """Return the notes of one kind on this document, made when they are first asked for."""
+        if kind not in self._notes:
+            self._notes[kind] = kind(self)
+        notes: N = self._notes[kind]
+        return notes
 
     def carried_path(self, between: Iterable[str]) -> str | None:
         """The path of the edit before, or the front matter's, for one that names none; None if the
@@ -71,18 +78,6 @@ class Document:
         path = self.path or self.default_path
         others = path and any(mentions_other(line, path, self.known) for line in between)
         return None if others else path
-
-
-class Memory(dict[type, Any]):
-    """Notes of each format on one document: `memory[Kind]` is the one `Kind(doc)`."""
-
-    def __init__(self, doc: Document) -> None:
-        super().__init__()
-        self._doc = doc
-
-    def __missing__(self, kind: type) -> Any:
-        self[kind] = kind(self._doc)
-        return self[kind]
 
 
 # ---------------------------------------------------------------- what it returns, or raises

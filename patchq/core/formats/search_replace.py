@@ -70,7 +70,7 @@ def read(doc: Document, i: int) -> Piece | None:
     """The block that opens on line `i` (an index); see `formats.format`."""
     line = doc.lines[i]
     if marker := opening(line):
-        blocks: Blocks = doc.memory[Blocks]
+        blocks = doc.notes(Blocks)
         return blocks.read(i, marker)
     if is_suspect(line):
         raise UnreadableEdit(

@@ -15,8 +15,7 @@ from patchq.core.model.errors import Unreadable
 from patchq.core.model.names import collision_key
 
 MOST_LISTED = 200_000
-_END = "\0"
-"""What no path holds."""
+_END = "\0"  # what no path holds
 
 
 class PathIndex:
@@ -50,8 +49,8 @@ class Listing:
         self.names = names
         self.whole = whole
         self.damaged = damaged
+        # Files of it that somebody has read to look for lines; of how many, the reader decides.
         self.contents = contents or {}
-        """Files of it that somebody has read to look for lines; of how many, the reader decides."""
 
     @classmethod
     def of(cls, paths: Iterator[str], most: int = MOST_LISTED) -> Listing:

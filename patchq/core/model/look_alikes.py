@@ -38,13 +38,13 @@ _SHAPES = (
 )  # fmt: skip
 _LIKE = {ord(a): b for those, these in _SHAPES for a, b in zip(those, these, strict=True)}
 _WITHIN_ASCII = str.maketrans("I0", "lO")
+# What takes no place in a line, beside the category Cf.
 _NO_PLACE = (
     frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
     | {*map(chr, range(0x180B, 0x1810))}
     | {*map(chr, range(0xFE00, 0xFE10))}
     | {*map(chr, range(0xE0100, 0xE01F0))}
 )
-"""What takes no place in a line, beside the category Cf."""
 
 
 @lru_cache(maxsize=1 << 15)

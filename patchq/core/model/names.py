@@ -16,8 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-REQUEST = ".request.yaml"
-"""How the names of requests end."""
+REQUEST = ".request.yaml"  # how the names of requests end
 MAX_PATH_BYTES = 1024
 MAX_COMPONENT_BYTES = 255
 MAX_DEPTH = 40

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+# Patterns for one name of a path; the last that matches decides, and `!` takes a name out.
 SECRET_NAMES = (
     ".env", ".env.*", "!.env.example", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".pypirc", "credentials*.json",
 )  # fmt: skip
-"""Patterns for one name of a path; the last that matches decides, and `!` takes a name out."""
 
 
 def deny_secrets(path: str) -> str | None:

@@ -8,8 +8,8 @@ from patchq.core.model.errors import Unreadable
 from patchq.core.model.listing import Listing
 from patchq.core.model.values import Entry
 
+# Contents by path: relative to one root, with `/` between directories.
 Files = Mapping[str, str | bytes]
-"""Contents by path: relative to one root, with `/` between directories."""
 
 _FILE, _DIRECTORY = Entry("file", ""), Entry("tree", "")
 
@@ -22,8 +22,7 @@ class MappedTree:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._names: dict[str, dict[str, None]] = {"": {}}
-        """The names in each directory."""
+        self._names: dict[str, dict[str, None]] = {"": {}}  # the names in each directory
         self._contents: dict[str, bytes] = {}
         self._paths = dict.fromkeys(files)
         for path in self._paths:

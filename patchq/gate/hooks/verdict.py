@@ -12,12 +12,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from patchq.core.model.values import HookRun, Problem
-from patchq.core.text.encoded import without_encoded
 from patchq.core.text.quote import clip
 from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
 from patchq.gate.hooks import builtin
 from patchq.gate.hooks.configured import MESSAGE, Step
+from patchq.gate.hooks.encoded import without_encoded
 from patchq.gate.hooks.sandbox import HookExit
 from patchq.gate.hooks.warm import WarmTree
 

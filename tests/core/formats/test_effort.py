@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from patchq.core import formats
-from patchq.core.formats import find_replace, unified_diff, v4a, whole_file
+from patchq.core.formats import find_replace, v4a, whole_file
 from patchq.core.formats.catalogue import NOTHING
 from patchq.core.formats.format import Document
 from patchq.core.formats.registry import FORMATS
+from patchq.core.formats.unified_diff import grammar as unified_diff
 from tests.helpers.effort import effort
 
 FORMS = (v4a.read, unified_diff.read, find_replace.read, whole_file.read)

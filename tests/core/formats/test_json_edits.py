@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from patchq.core.formats.envelope.api_json import ToolCall
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.json import read_call
+from patchq.core.formats.json.grammar import read_call
 from patchq.core.model.ops import Anchored, Occurrences, ReplaceText, Write
 from patchq.core.model.values import Problem
 from patchq.core.text import jsonish

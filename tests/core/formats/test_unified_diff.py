@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats import unified_diff
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
+from patchq.core.formats.unified_diff import grammar as unified_diff
 from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, SetMode, WriteBytes
 from patchq.core.text.binary_patch import HEADER, blob_id, encode
 

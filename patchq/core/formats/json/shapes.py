@@ -15,7 +15,6 @@ from typing import Any, NoReturn, get_args, get_type_hints
 from msgspec import Struct
 
 from patchq.core.formats.format import written_as
-from patchq.core.formats.json.forms import CALLS, SCRIPT
 from patchq.core.formats.json.members import NEW, OLD, Members, holds_edit, whole
 from patchq.core.model.ops import (
     CONTEXTUAL,
@@ -32,6 +31,8 @@ from patchq.core.model.ops import (
 from patchq.core.model.predicate import PredicateError
 from patchq.core.model.predicate import parse as parse_predicate
 from patchq.core.model.values import Edit
+
+CALLS, SCRIPT = "edit_calls", "edit_script"
 
 # ---------------------------------------------------------------- the names of tools
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from patchq.core.text.encoded import without_encoded
+from patchq.gate.hooks.encoded import without_encoded
 
 _BODY = base64.b64encode(random.Random(1).randbytes(300)).decode()
 SECRET = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{_BODY}\n".encode()
