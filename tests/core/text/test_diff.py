@@ -201,19 +201,6 @@ def test_binary_files_are_named_only() -> None:
     )
 
 
-@given(TEXTS, TEXTS)
-def test_the_size_of_a_diff_is_the_number_of_its_lines(before: bytes, after: bytes) -> None:
-    old, new = (text.split(b"\n") for text in (before, after))
-    old, new = (lines[:-1] if lines[-1] == b"" else lines for lines in (old, new))
-    counted = size(unified([FileChange("a", before, after)]))
-    if before == after:
-        assert counted is None
-    else:
-        assert counted is not None
-        assert counted.files == 1
-        assert counted.added - counted.deleted == len(new) - len(old)
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

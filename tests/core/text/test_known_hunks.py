@@ -11,7 +11,6 @@ from patchq.core.model.values import FileChange, Hunk
 from patchq.core.text.line_diff import known_diff, line_diff, whole_lines
 from patchq.core.text.lines import split_lines
 from patchq.core.text.unified import unified
-from tests.helpers.line_hunks import assert_lead
 
 PIECES = st.sampled_from([b"a\n", b"b\n", b"\n", b"\r\n", b"cd", b"e", b"long line\n", b"\xff\n"])
 TEXTS = st.lists(PIECES, max_size=20).map(b"".join)
@@ -32,28 +31,6 @@ def edited(draw: st.DrawFn) -> tuple[bytes, bytes, list[Hunk]]:
         after += before[position : hunk.start] + hunk.new
         position = hunk.end
     return before, after + before[position:], hunks
-
-
-@given(edited())
-def test_bytes_become_whole_lines_that_make_the_new_text_and_the_old_again(
-    change: tuple[bytes, bytes, list[Hunk]],
-) -> None:
-    before, after, hunks = change
-    lines = whole_lines(before, after, hunks)
-    assert_lead(before, lines, after)
-    a, b = split_lines(before), split_lines(after)
-    assert all(a[a0:a1] != b[b0:b1] for a0, a1, b0, b1 in lines)
-
-
-@given(edited())
-def test_a_final_newline_that_comes_or_goes_is_a_hunk(
-    change: tuple[bytes, bytes, list[Hunk]],
-) -> None:
-    before, after, hunks = change
-    if before[-1:] not in (b"", b"\n"):
-        hunks = [*hunks, Hunk(len(before), len(before), b"")]
-    for ended in (after.removesuffix(b"\n"), after + b"\n"):
-        assert_lead(before, whole_lines(before, ended, hunks), ended)
 
 
 @given(edited())
