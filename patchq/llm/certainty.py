@@ -20,8 +20,8 @@ Similarity thus vetoes what the model chose; it never chooses.
 
 The response changed `old` to `new`, and where it says `old` the file says `there`.  A merge makes
 the response's change to the file's text.  It is certain only where the two differences keep apart:
-on different lines, or on one line where the file differs by blanks alone.  A response that changes
-what it has misread is not corrected.
+on different lines, or on one line where the file differs by blanks, by the kind of its quotes or by
+a last `;` or `,` alone.  A response that changes what it has misread is not corrected.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ _DEFINED = re.compile(
 )
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
+_QUOTES = frozenset("'\"`")
+_TAILS = frozenset(";,")
+# Signs that one kind of quotes reads and another does not, in one language or another.
+_LIVE = frozenset("\\${}#%@!")
 
 # The lines from and to (0-based) of the old text, and what stands in their place.
 Block = tuple[int, int, Sequence[str]]
@@ -291,13 +295,59 @@ class _Read(Struct, frozen=True):
         rest = text[found[-1].end() :] if found else text
         return cls([match[1] for match in found], [match[2] for match in found], rest)
 
+    def quoted(self, ours: str, theirs: str) -> _Read:
+        tokens = [theirs if token == ours else token for token in self.tokens]
+        return _Read(self.gaps, tokens, self.rest)
+
+    def shorter(self) -> _Read:
+        return _Read(self.gaps[:-1], self.tokens[:-1], self.rest)
+
+    def longer(self, gap: str, sign: str) -> _Read:
+        return _Read([*self.gaps, gap], [*self.tokens, sign], self.rest)
+
 
 def _redone(old: Sequence[str], there: Sequence[str], new: Sequence[str]) -> str | None:
-    """Return the change made to a text that differs in its blanks only, or None."""
+    """The change made to a text that differs in its quotes, its last sign and its blanks only."""
     o, t, n = (_Read.of("".join(lines)) for lines in (old, there, new))
-    if not o.tokens or o.tokens != t.tokens:  # blank lines are alike everywhere
-        return None
-    return _with_gaps(o, t, n) if new else ""
+    if not o.tokens:
+        return None  # blank lines are alike everywhere
+    if not new:
+        return "" if _alike(o.tokens) == _alike(t.tokens) else None
+    kinds = {
+        (ours, theirs)
+        for ours, theirs in zip(o.tokens, t.tokens, strict=False)
+        if {ours, theirs} <= _QUOTES
+    }
+    for ours, theirs in kinds:
+        if ours != theirs:
+            if len(kinds) > 1 or not _may_change_quotes(o, n, ours, theirs):
+                return None
+            o, n = o.quoted(ours, theirs), n.quoted(ours, theirs)
+    if o.tokens != t.tokens and len(old) == len(new):
+        if o.shorter().tokens == t.tokens and o.tokens[-1] in _TAILS & {*n.tokens[-1:]}:
+            o, n = o.shorter(), n.shorter()
+        elif o.tokens == t.shorter().tokens and t.tokens[-1] in _TAILS - {*n.tokens[-1:]}:
+            o, n = (read.longer(t.gaps[-1], t.tokens[-1]) for read in (o, n))
+    return _with_gaps(o, t, n) if o.tokens == t.tokens else None
+
+
+def _alike(tokens: Sequence[str]) -> list[str]:
+    return ["'" if token in _QUOTES else token for token in tokens]
+
+
+def _may_change_quotes(o: _Read, n: _Read, ours: str, theirs: str) -> bool:
+    """Return whether the other kind of quotes means the same in the new text.
+
+    It is in neither, the quoted text ends, and no new sign is read in one kind of quotes only.
+    """
+    known = {*o.tokens}
+    return (
+        theirs not in known
+        and theirs not in n.tokens
+        and n.tokens.count(ours) % 2 == 0
+        and not any(token in _LIVE and token not in known for token in n.tokens)
+        and "\\" not in known
+    )
 
 
 def _with_gaps(o: _Read, t: _Read, n: _Read) -> str | None:
