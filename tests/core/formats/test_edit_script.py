@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from patchq.core.formats.json.forms import SCRIPT_INSTRUCTIONS
 
+from patchq.core.formats.json.shapes import SCRIPT_INSTRUCTIONS
 from patchq.core.model.ops import Anchored
 from tests.helpers.json_reading import edits, refusal, refused, said
 
