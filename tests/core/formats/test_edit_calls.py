@@ -9,8 +9,7 @@ import pytest
 
 from patchq.core.formats.envelope.api_json import ToolCall
 from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.json.grammar import read_call
-from patchq.core.formats.json.shapes import CALL_INSTRUCTIONS
+from patchq.core.formats.json.grammar import CALL_INSTRUCTIONS, read_call
 from patchq.core.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.core.text import jsonish
 from tests.helpers.json_reading import edits, refusal, refused, said

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.json.shapes import SCRIPT_INSTRUCTIONS
+from patchq.core.formats.json.grammar import SCRIPT_INSTRUCTIONS
 from patchq.core.model.ops import Anchored
 from tests.helpers.json_reading import edits, refusal, refused, said
 
