@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from patchq.core.text import yamlio
 from patchq.gate.errors import UsageError
@@ -28,7 +28,13 @@ _LINE = re.compile(
     r"(?:edit[ \t]+(?P<edit>[^\s:]+)|(?P<path>\S(?:.*?\S)?):(?P<old>-?)(?P<line>[0-9]{1,9}))"
     r":[ \t]*(?P<text>.*)"
 )
-_KEYS = ("path", "line", "side", "edit", "text")
+_KINDS: dict[str, Any] = {
+    "path": str | None,
+    "line": int | None,
+    "side": Literal["base", "new"] | None,
+    "edit": str | int | None,
+    "text": str,
+}
 _KNOWN = frozenset(CommentEntry.__annotations__)
 """What a report's own comments have may be there, too: they can be handed in as they are."""
 
@@ -86,7 +92,7 @@ def _draft(said: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
 def _value(text: str) -> Any:
     """Return the JSON or YAML as plain values."""
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_unique)
     except ValueError:
         pass
     try:
@@ -96,10 +102,6 @@ def _value(text: str) -> Any:
             f"the comments are neither JSON nor YAML: line {error.line}: {error.message}",
             "write a list, or lines like `path:line: text`",
         ) from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return _unique(pairs)
 
 
 def _plain(node: yamlio.Node | None) -> Any:
@@ -138,7 +140,7 @@ def _listed(value: Any) -> list[DraftComment]:
         flaws += [f"comment {number}: {flaw}" for flaw in wrong]
         if not wrong:
             edit = entry.get("edit")
-            known = {key: entry.get(key) for key in _KEYS}
+            known = {key: entry.get(key) for key in _KINDS}
             drafts.append(DraftComment(**known | {"edit": None if edit is None else str(edit)}))
     refuse(flaws)
     return drafts
@@ -150,19 +152,12 @@ def _flaws(entry: Any) -> Iterator[str]:
         yield "expected an object with `text`"
         return
     for key in entry.keys() - _KNOWN:
-        yield f"nobody knows the key {key!r}; known: {', '.join(_KEYS)}"
-    if not isinstance(entry.get("text"), str):
-        yield "`text` has to be a text"
-    if not isinstance(entry.get("path"), str | None):
-        yield "`path` has to be a text"
-    line = entry.get("line")
-    if line is not None and (not isinstance(line, int) or isinstance(line, bool)):
-        yield f"`line` has to be a whole number from 1, not {line!r}"
-    if entry.get("side") not in (None, "base", "new"):
-        yield f"`side` has to be `base` or `new`, not {entry['side']!r}"
-    edit = entry.get("edit")
-    if edit is not None and (not isinstance(edit, str | int) or isinstance(edit, bool)):
-        yield f"`edit` has to be the id of an edit, not {edit!r}"
+        yield f"unknown key {key!r}; known: {', '.join(_KINDS)}"
+    for key, kind in _KINDS.items():
+        try:
+            convert(entry.get(key), kind)
+        except ValidationError as error:
+            yield f"`{key}`: {error}"
 
 
 def refuse(flaws: list[str]) -> None:
