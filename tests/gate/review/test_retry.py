@@ -211,7 +211,7 @@ def test_what_stands_is_not_tried_again(repo: Path) -> None:
     assert "patchq revert x" in said["x"]
     assert "is a duplicate" in said["again"]
     assert "goes on by itself" in said["waits"]
-    assert "no batch no" in said["no"]
+    assert "no change no" in said["no"]
     patchq("revert", "x", cwd=repo)
     assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")
 

@@ -204,7 +204,7 @@ def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
     assert "x has not landed: it is proposed; patchq discard x" in said["x"]
     assert "y has not landed: it is rejected" in said["y"]
     assert "patchq revert x" in said["z"]
-    assert "no batch nobody" in said["nobody"]
+    assert "no change nobody" in said["nobody"]
 
 
 def test_dirty_files_are_not_touched(repo: Path) -> None:

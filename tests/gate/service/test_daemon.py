@@ -127,7 +127,7 @@ def test_g17_signal_ends_it_after_the_batch_in_hand(
     done = len(verdicts(repo))
     assert done + len(waiting) == 300
     assert len(git("branch", "--list", "patchq/*", cwd=repo).split("\n")) == done
-    assert "does not run" in patchq("status", cwd=repo).out
+    assert "no daemon runs" in patchq("status", cwd=repo).out
 
 
 def test_g08_detached_head_is_told_at_the_start(repo: Path) -> None:
