@@ -59,7 +59,7 @@ _SYNC, _PUBLISH, _RECOVER = (
 )
 POINTS = [
     Point("before claim", _CLAIM, "before"),
-    Point("after claim", "select id from responses where token", "before"),
+    Point("after claim", _ID, "before"),
     Point("after id", _ID, "behind"),
     Point("before intend", _INTEND, "before"),
     Point("after intend", _INTEND, "behind"),
