@@ -62,6 +62,7 @@ class Entries(KnownBatches):
         entered = [(self._token(claim), claim, lane) for claim, lane in claims]
         lanes = [{"lane": lane} for lane in sorted({lane for *_, lane in entered})]
         with self._store.transaction():
+            self._store.run("set local synchronous_commit = on")
             self._store.each(
                 "insert into lanes (name) values (:lane) on conflict do nothing", lanes
             )
@@ -100,7 +101,6 @@ class Entries(KnownBatches):
                 ],
             )
             self._store.each("select tell('came', :lane)", lanes)
-        self._store.flush()
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
