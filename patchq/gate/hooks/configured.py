@@ -89,22 +89,22 @@ class Steps(Struct, frozen=True):
 
     @property
     def each(self) -> tuple[Step, ...]:
-        """Those that check every commit by itself."""
+        """The hooks that check every commit by itself."""
         return tuple(step for step in self.checking if step.each)
 
     @property
     def joined(self) -> tuple[Step, ...]:
-        """Those that check the joined tree of a train."""
+        """The hooks that check the joined tree of a train."""
         return tuple(step for step in self.checking if not step.each)
 
     @property
     def alone(self) -> Steps:
-        """Those that judge each member of a train by itself."""
+        """The hooks that judge each member of a train by itself."""
         return replace(self, checking=self.each)
 
     @property
     def judges(self) -> Steps:
-        """Those that are functions of this process, and cost nothing."""
+        """The hooks that are functions of this process, and cost nothing."""
         return Steps(plan=tuple(step for step in self.plan if step.judge is not None))
 
     @property

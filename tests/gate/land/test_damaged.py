@@ -279,7 +279,7 @@ def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     configure(repo)
     told = run(repo, r=GOOD, s=block("lib/d.txt", "d\n", "D\n"))
     assert [one["state"] for one in told] == ["applied", "applied"]
-    assert "patchq/p" in patchq("status", cwd=repo).out
+    assert "  p  " in patchq("status", cwd=repo).out
     patchq("accept", "q", cwd=repo)
 
 
