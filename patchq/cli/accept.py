@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import deciding, opening, output, several
-from patchq.cli.arguments import Argument, edit_ids
+from patchq.cli.arguments import Argument, edit_ids, seconds
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
-from patchq.gate.errors import Fault, UsageError
+from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.land.train import Trial
 from patchq.gate.pipeline import history
+from patchq.gate.pipeline.session import Session
+from patchq.gate.review import accept
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.errands import Accept
+from patchq.gate.review.errands import Accept, TakeBack
 
 ARGUMENTS = (
     *BATCHES,
     (
         Argument("--only", metavar="E,…", type=edit_ids, help="these edits and what they need"),
         Argument("--without", metavar="E,…", type=edit_ids, help="all but these edits"),
-        Argument("--stack", action="store_true", help="and the proposals that it stands on"),
+        Argument("--stack", action="store_true", help="and the proposals that it is on top of"),
+        Argument("--no-wait", action="store_true", help="return once they wait for their train"),
+        Argument("--undo", action="store_true", help="take an acceptance back"),
     ),
+    (Argument("--timeout", metavar="S", type=seconds, help="wait so long, then exit 124"),),
 )
 
 
@@ -32,6 +38,10 @@ def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
     session = opening.gate(args).session(targeted=False)
     ids = several.chosen(args, session, history.waiting)
+    if args.undo:
+        return several.decide(
+            args, ids, lambda id: report(args, deciding.decide(session, TakeBack(id)), len(ids))
+        )
     only = None if args.only is None else tuple(sorted(args.only))
     without = tuple(sorted(args.without or ()))
     by_target: dict[str | None, list[str]] = {}
@@ -39,12 +49,15 @@ def run(args: Namespace) -> int:
         known = session.queue.load(id)
         by_target.setdefault(known.target if known else None, []).append(id)
 
+    leaves = args.no_wait or args.timeout is not None
     trains = {train[-1]: tuple(train) for train in by_target.values()}
 
     def land(last: str) -> int:
-        errand = Accept(trains[last], only, without, args.stack, fail_fast=args.fail_fast)
+        errand = Accept(
+            trains[last], only, without, args.stack, fail_fast=args.fail_fast, wait=not leaves
+        )
         progress = Progress(args)
-        if session.config.has_cluster:
+        if session.config.has_cluster or leaves:
             decided = deciding.decide(session, errand)
         else:
             decided = errand.carry_out(session, watch=progress.say)
@@ -56,7 +69,42 @@ def run(args: Namespace) -> int:
         progress.end()
         return code
 
-    return several.decide(args, list(trains), land)
+    code = several.decide(args, list(trains), land)
+    if not leaves or session.config.has_cluster:
+        return code
+    # Ends at once where the daemon's train runs.
+    null = subprocess.DEVNULL
+    subprocess.Popen(
+        [*opening.command(args), "train"],
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        start_new_session=True,
+    )
+    return code if args.no_wait else max(code, _wait(args, session, ids))
+
+
+_LOOK_SECONDS = 0.1
+
+
+def _wait(args: Namespace, session: Session, ids: list[str]) -> int:
+    """Wait until nothing of these waits for its train; return the exit code."""
+    until, waiting = time.monotonic() + args.timeout, list(ids)
+    code = 0
+    while True:
+        for id in list(waiting):
+            decided = accept.elsewhere(session, id)
+            if decided is not None:
+                waiting.remove(id)
+                code = max(code, report(args, decided, len(ids)))
+        if not waiting:
+            return code
+        if time.monotonic() >= until:
+            raise TimeIsUp(
+                f"{', '.join(waiting)}: not landed after {args.timeout:g} s",
+                "the train goes on; `patchq status` shows it",
+            )
+        time.sleep(_LOOK_SECONDS)
 
 
 class Progress:
@@ -94,7 +142,9 @@ def _clock(seconds: float) -> str:
 
 def report(args: Namespace, decided: Decided, of: int = 1) -> int:
     """Print what was decided, one of so many, or why nothing was; the exit code."""
-    if not decided.problems:
+    if not decided.problems and decided.report.boarded and not args.json and not args.quiet:
+        print(visible(f"{decided.report.id} is accepted, and waits for its train"))
+    elif not decided.problems:
         output.say(args, decided.report)
         if not args.json and not args.quiet:
             for line in _beside(decided):

@@ -15,6 +15,7 @@ from patchq.core.text.quote import visible
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows, seconds
 from patchq.gate.api.status import Status
 from patchq.gate.report.schema import Moment, Report
+from patchq.gate.review.risk import earlier
 
 _SHORTEST = 12
 """Characters that a cut id or subject keeps at least."""
@@ -130,7 +131,8 @@ def checks_of(row: ChangeRow) -> str:
         return "not run"
     failed = [run.id for run in runs if run.exit != 0]
     names = failed or [run.id for run in runs]
-    return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}"
+    where = "" if failed else earlier(row.report, row.checked_before)
+    return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}{where}"
 
 
 def heading(row: ChangeRow) -> Iterator[str]:

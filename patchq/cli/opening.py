@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from functools import partial
 
@@ -28,3 +29,11 @@ def gate(args: Namespace) -> Gate:
         args.gate = args.opened.enter_context(Gate(options(args)))
     found: Gate = args.gate
     return found
+
+
+def command(args: Namespace) -> list[str]:
+    """Return the words that start patchq again, for the same repository and configuration."""
+    words = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
+    if args.config is not None:
+        words += ["--config", str(args.config.resolve())]
+    return words + ["-q"] * args.quiet + ["-v"] * args.verbose

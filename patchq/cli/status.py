@@ -34,7 +34,7 @@ ARGUMENTS = (
     listing.limits(None, f"of each kind (a screen; {MOST} in JSON)"),
     arguments.Argument(
         "--state",
-        choices=("proposed", "changes_requested", "held"),
+        choices=("proposed", "boarded", "changes_requested", "held"),
         help="only those in this state",
     ),
     arguments.Argument(

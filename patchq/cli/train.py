@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
 
@@ -30,11 +29,3 @@ def run(args: Namespace) -> int:
     codes = [report(args, one, 2) for one in decided]
     progress.end()
     return max(codes, default=0)
-
-
-def command(args: Namespace) -> list[str]:
-    """Return the words that start patchq again, for the same repository and configuration."""
-    words = [sys.executable, "-m", "patchq", "-C", str(args.directory.resolve())]
-    if args.config is not None:
-        words += ["--config", str(args.config.resolve())]
-    return words + ["-q"] * args.quiet + ["-v"] * args.verbose

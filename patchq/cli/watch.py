@@ -12,7 +12,6 @@ from pathlib import Path
 
 from patchq.cli import arguments, confirm, opening, output
 from patchq.cli.tenure import Tenure
-from patchq.cli.train import command
 from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
@@ -58,7 +57,7 @@ def run(args: Namespace) -> int:
                     tenure.tell,
                     reload,
                     tenure.upkeep,
-                    [*command(args), "train", "--child", *log],
+                    [*opening.command(args), "train", "--child", *log],
                     tenure.refresh,
                 )
     except Fault as fault:
@@ -77,7 +76,7 @@ def _detach(args: Namespace, session: Session) -> int:
     log = session.queue_root / "daemon.log"
     with log.open("ab") as out:
         child = subprocess.Popen(
-            [*command(args), "watch", "--log", str(log.resolve())],
+            [*opening.command(args), "watch", "--log", str(log.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -40,6 +40,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     ended: float | None = None
     """The time of its verdict, in seconds since the epoch."""
     risk: Risk | None = None
+    checked_before: int = 0
+    """Landings on its target since its checks."""
     collides: tuple[ProblemEntry, ...] = ()
     binaries: Mapping[str, tuple[int, int]] = {}
     """The binary files that it changes, with their bytes before and after."""
@@ -75,7 +77,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     def waits_for(self) -> Literal["person", "agent", "other"] | None:
         if self.report.state == "held":
             return "other"
-        if self.report.state != "proposed":
+        if self.report.state != "proposed" or self.report.boarded:
             return None
         return "agent" if waits_for_its_agent(self.report) else "person"
 
@@ -151,8 +153,8 @@ class Filter(Struct, frozen=True):
         return wanted == "." or any(_is_at(path, wanted) for path in ChangeRow(report=report).paths)
 
     def has_state(self, row: ChangeRow) -> bool:
-        asked = row.waits_for == "agent"
-        return self.state in (None, row.report.state, "changes_requested" if asked else None)
+        states = {row.report.state, "changes_requested" if row.waits_for == "agent" else None}
+        return self.state in (None, *states, "boarded" if row.report.boarded else None)
 
     def ordered(self, rows: Iterable[ChangeRow], by: str) -> list[ChangeRow]:
         """Return the rows in the order of `self.by`, or else `by`."""
@@ -230,7 +232,8 @@ def collect(
 
 def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with its risk, as its target is now."""
-    return replace(row, risk=comparison.risk_of(context, row.report))
+    landings = comparison.landings_since_checks(context, row.report)
+    return replace(row, risk=comparison.risk_of(context, row.report), checked_before=landings)
 
 
 def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
 from patchq.core.text import unified
-from patchq.gate.errors import Fault
+from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.branches.worktree import results
@@ -183,6 +183,16 @@ def _with_edits(session: Session, report: CommittedReport, branch: str, edits: E
     return Decided(made, back=back, along=tuple(selection.taken_along(before, made.edits)))
 
 
+def take_back(session: Session, id: str) -> Decided:
+    """Take the acceptance of a proposal back; `UsageError` where it waits for no train."""
+    decide.refresh(session)
+    decide.proposal(session, id)
+    updated = reports.unboard(session, id)
+    if updated is None:
+        raise UsageError(f"{id} was not accepted", f"see `patchq show {id}`")
+    return Decided(updated)
+
+
 def _boarded(session: Session) -> list[str]:
     """Return the ids of all proposals that have boarded."""
     return [name.removeprefix(records.BOARDED) for name in session.repo.refs(records.BOARDED)]
@@ -243,11 +253,11 @@ def _landed(
         session.pulse()
         sleep(_LOOK_SECONDS)
     for id, before in boarded.items():
-        if decided := ended.get(id) or _elsewhere(session, id, len(boarded) == 1):
+        if decided := ended.get(id) or elsewhere(session, id, alone=len(boarded) == 1):
             done[id] = replace(decided, back=before.back, along=before.along)
 
 
-def _elsewhere(session: Session, id: str, alone: bool) -> Decided | None:
+def elsewhere(session: Session, id: str, *, alone: bool = False) -> Decided | None:
     """Return what another process made of a proposal that had boarded; None if it waits."""
     report = session.queue.load(id)
     if report is None or report.boarded:

@@ -22,7 +22,22 @@ _MOST_COMMITS = 200
 
 def risk_of(context: RepoContext, report: Report) -> Risk:
     """Return the risk of a batch beside its target as it is now."""
-    return risk.risk(report, _behind(context, report))
+    return risk.risk(report, _behind(context, report), landings_since_checks(context, report))
+
+
+def landings_since_checks(context: RepoContext, report: Report) -> int:
+    """Return how many commits its target gained between its checks and where it is now."""
+    repo = context.repo
+    checked = [run.tip for run in report.hooks if run.tip and run.stage == "pre-commit"]
+    if report.state != "proposed" or report.commit is None or not checked:
+        return 0
+    try:
+        tip = next(iter(repo.parents(report.commit)), None)
+        if tip in (None, checked[-1]) or not repo.exists(checked[-1]):
+            return 0
+        return sum(1 for _ in repo.commits(tip or "", checked[-1], _MOST_COMMITS))
+    except Fault:
+        return 0
 
 
 def _behind(context: RepoContext, report: Report) -> int | None:

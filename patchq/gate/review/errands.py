@@ -65,6 +65,17 @@ class Accept(Struct, frozen=True):
         )
 
 
+class TakeBack(Struct, frozen=True):
+    """Take the acceptance of a proposal back that waits for its train."""
+
+    verb: ClassVar = "take-back"
+    ends: ClassVar = None
+    id: str
+
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        return accept.take_back(session, self.id)
+
+
 class Discard(Struct, frozen=True):
     """Take a proposal or a held batch away, and say `why`."""
 
@@ -136,8 +147,16 @@ def _known(session: Session, id: str) -> Report:
     return report
 
 
-Errand = Accept | Discard | SendBack | Revert | Supersede | KeepTold
-_ERRANDS: tuple[type[Errand], ...] = (Accept, Discard, SendBack, Revert, Supersede, KeepTold)
+Errand = Accept | TakeBack | Discard | SendBack | Revert | Supersede | KeepTold
+_ERRANDS: tuple[type[Errand], ...] = (
+    Accept,
+    TakeBack,
+    Discard,
+    SendBack,
+    Revert,
+    Supersede,
+    KeepTold,
+)
 
 
 class ErrandDone(NamedTuple):

@@ -61,9 +61,17 @@ from patchq.gate.review import stuck
 
 _LOG = logging.getLogger("patchq")
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
-_KEPT = (PENDING_CONFLICT, CHANGES, "base.unknown", *_LEFT_BEHIND)
-"""Warnings that stay when a batch is made again: the first two are written anew, the third says how
-little the response had said, and the others, in auto mode, why it waits at all."""
+_KEPT = (
+    PENDING_CONFLICT,
+    CHANGES,
+    "base.unknown",
+    "hook.refused",
+    "hook.timeout",
+    *_LEFT_BEHIND,
+)
+"""Warnings that stay when a proposal is rebuilt: the first two are written anew, the third says how
+little the response had said, the next two why it left its train, and the others, in auto mode, why
+it waits at all."""
 
 _PIECE = 16
 """Proposals that are looked at, and made again, at once: they share their flushes."""

@@ -49,10 +49,11 @@ class Risk(Struct, frozen=True):
         return {"level": self.level, "reasons": [asdict(reason) for reason in self.reasons]}
 
 
-def risk(report: Report, behind: int | None = None) -> Risk:
+def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
     """Return the risk of a batch.
 
-    `behind` is the number of commits of its target since its base, None if unknown.
+    `behind` is the number of commits of its target since its base, None if unknown; `landings`,
+    those since its checks.
     """
     found = [
         *_warnings(report),
@@ -61,7 +62,7 @@ def risk(report: Report, behind: int | None = None) -> Risk:
         *_links(report),
         *_size(report),
         *_base(report, behind),
-        *_checks(report),
+        *_checks(report, landings),
     ]
     found.sort(key=lambda reason: -LEVELS.index(reason.level))
     levels = [reason.level for reason in found]
@@ -212,13 +213,19 @@ def _base(report: Report, behind: int | None) -> Iterator[Reason]:
         yield Reason("age", level, f"its target has {behind} commits that its base has not")
 
 
-def _checks(report: Report) -> Iterator[Reason]:
+def earlier(report: Report, landings: int) -> str:
+    """Return where checks passed that were made before the target moved."""
+    ago = "1 landing ago" if landings == 1 else f"{landings} landings ago"
+    return f" on an earlier {report.target} ({ago})" if landings else ""
+
+
+def _checks(report: Report, landings: int) -> Iterator[Reason]:
     passed = [hook.id for hook in report.hooks if hook.exit == 0]
     failed = [h.id for h in report.hooks if h.exit != 0 and h.stage.startswith("pre-")]
     if failed:
         yield Reason("checks", "high", f"the check {_some(failed)} did not pass")
     if passed:
-        yield Reason("checks", "low", f"passed: {_some(passed)}")
+        yield Reason("checks", "low", f"passed: {_some(passed)}{earlier(report, landings)}")
     elif not failed:
         yield Reason("checks", "low", "no check has run")
 

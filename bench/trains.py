@@ -1,0 +1,125 @@
+"""What it costs to accept many proposals: runs of the hooks, and seconds.
+
+    python -m bench.trains [--old DIR] [--count N]
+
+`--old` is another checkout of patchq, which does the same beside this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from patchq.gate.hooks.sandbox import NO_SANDBOX
+
+ROOT = Path(__file__).parent.parent
+PAIR = "! { grep -q new f07.txt && grep -q new f23.txt; }"
+
+
+class Case(Struct, frozen=True):
+    """A train: how many proposals, and what the hook does, if there is one."""
+
+    name: str
+    count: int
+    line: str | None
+
+
+class Cost(Struct, frozen=True):
+    """What one train cost, and what came of it."""
+
+    seconds: float
+    runs: int
+    landed: int
+
+
+CASES = (
+    Case("40, a bad pair, hook of 2 s", 40, f"sleep 2; {PAIR}"),
+    Case("40 good ones, hook of 2 s", 40, "sleep 2"),
+    Case("200 without a hook", 200, None),
+    Case("1 with a hook of 2 s", 1, "sleep 2"),
+)
+
+
+def patchq(code: Path, repo: Path, *words: str) -> None:
+    """Run patchq of the checkout `code`; a refusal is no failure here."""
+    env = {**os.environ, "PYTHONPATH": str(code), NO_SANDBOX: "1"}
+    command = [sys.executable, "-m", "patchq", *words]
+    done = subprocess.run(command, cwd=repo, env=env, check=False, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stdout + done.stderr)
+
+
+def git(repo: Path, *words: str) -> str:
+    return subprocess.check_output(["git", *words], cwd=repo, text=True)
+
+
+def made(code: Path, repo: Path, count: int) -> None:
+    """Make a repository with so many proposals by one agent."""
+    repo.mkdir()
+    git(repo, "init", "-q", "-b", "main")
+    git(repo, "config", "user.name", "bench")
+    git(repo, "config", "user.email", "bench@example.org")
+    for number in range(count):
+        (repo / f"f{number:02}.txt").write_text("old\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "Base")
+    patchq(code, repo, "init")
+    (repo / ".patchq.yaml").unlink(missing_ok=True)
+    own = repo / ".git/patchq.yaml"
+    own.write_text("version: 1\nmode: review\n")
+    for number in range(count):
+        text = f"f{number:02}.txt\n```\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n```\n"
+        (repo / f".patchq/inbox/p{number:03}.md").write_text(f"---\nagent: codex\n---\n{text}")
+    patchq(code, repo, "run")
+
+
+def cost(code: Path, case: Case, place: Path) -> Cost:
+    """Return what the train costs by the code of that checkout."""
+    repo, runs = place / "repo", place / "runs"
+    made(code, repo, case.count)
+    runs.touch()
+    if case.line:
+        hook = f"id: tests, stage: pre-commit, unconfined: true, run: 'printf x >> {runs}"
+        text = f"version: 1\nmode: review\nhooks: [{{{hook}; {case.line}'}}]\n"
+        (repo / ".git/patchq.yaml").write_text(text)
+    began = time.monotonic()
+    patchq(code, repo, "accept", "--all-from", "codex", "--yes")
+    seconds = time.monotonic() - began
+    landed = len(git(repo, "log", "--format=%h").split()) - 1
+    return Cost(seconds, runs.stat().st_size, landed)
+
+
+def rows(cases: tuple[Case, ...], old: Path | None) -> Iterator[str]:
+    for case in cases:
+        found = []
+        for code in filter(None, (ROOT, old)):
+            place = Path(tempfile.mkdtemp(prefix="trains-", dir="/dev/shm"))
+            try:
+                found.append(cost(code, case, place))
+            finally:
+                shutil.rmtree(place)
+        cells = [f"{one.landed} landed, {one.runs} runs, {one.seconds:.1f} s" for one in found]
+        share = f"{found[0].seconds / found[1].seconds:.3f} x" if len(found) > 1 else ""
+        yield " | ".join((case.name, *cells, share))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--old", type=Path, help="another checkout, to compare with")
+    parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has the word")
+    args = parser.parse_args()
+    for row in rows(tuple(case for case in CASES if args.only in case.name), args.old):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

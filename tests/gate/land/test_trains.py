@@ -1,0 +1,205 @@
+"""Trains: what is accepted lands by few runs of the hooks, and what is to blame is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.hooks.sandbox import NO_SANDBOX
+from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+
+IDS = [f"p{number}" for number in range(8)]
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a proposal for each of eight files."""
+    monkeypatch.setenv(NO_SANDBOX, "1")
+    repo = make_repo(tmp_path / "repo", {f"{id}.txt": "old\n" for id in IDS})
+    (repo / ".git/info/exclude").write_text("/.patchq/\n/.patchq.yaml\n")
+    patchq("init", cwd=repo)
+    write_config(repo, "version: 1\nmode: review\n")
+    drop(repo / ".patchq", {f"{id}.md": block(f"{id}.txt", "old\n", "new\n") for id in IDS})
+    patchq("run", cwd=repo)
+    return repo
+
+
+def judged_by(repo: Path, line: str, more: str = "") -> Path:
+    """Have a hook run the line; return the file that gets a byte for each run."""
+    runs = repo.parent / "runs"
+    command = f"printf x >> {runs}; {line}"
+    hook = f"id: tests, stage: pre-commit, unconfined: true, run: '{command}'"
+    write_config(repo, f"version: 1\nmode: review\nhooks: [{{{hook}{more}}}]\n")
+    runs.touch()
+    return runs
+
+
+def states(repo: Path) -> dict[str, str]:
+    return {id: report(repo / ".patchq", id)["state"] for id in IDS}
+
+
+def marks(repo: Path) -> list[str]:
+    return git(
+        "for-each-ref", "--format=%(refname:lstrip=3)", "refs/patchq/boarded", cwd=repo
+    ).split()
+
+
+PAIR = "! { grep -q new p2.txt && grep -q new p5.txt && echo the pair; }"
+
+
+@pytest.mark.parametrize(
+    ("line", "left", "most"),
+    [("true", [], 1), (PAIR, ["p5"], 6), ("! grep -q new p0.txt", ["p0"], 9)],
+    ids=["all are good", "two that break each other", "the first"],
+)
+def test_the_one_to_blame_is_named(repo: Path, line: str, left: list[str], most: int) -> None:
+    runs = judged_by(repo, line)
+    done = patchq("accept", *IDS, cwd=repo, code=int(bool(left)))
+    assert states(repo) == {id: "proposed" if id in left else "accepted" for id in IDS}
+    assert len(runs.read_text()) <= most
+    assert len(git("log", "--format=%h", cwd=repo).split()) == 9 - len(left)
+    assert marks(repo) == []
+    for id in left:
+        assert f"{id}: hook.refused" in done.err
+        assert [one["code"] for one in report(repo / ".patchq", id)["problems"]] == ["hook.refused"]
+    assert [run["exit"] for run in report(repo / ".patchq", "p7")["hooks"]] == [0]
+    patchq("fsck", cwd=repo)
+
+
+def test_a_target_that_fails_by_itself_names_nobody(repo: Path) -> None:
+    judged_by(repo, "test -e mended.txt")
+    done = patchq("accept", *IDS, cwd=repo, code=3)
+    assert "main fails by itself" in done.err
+    assert (set(states(repo).values()), sorted(marks(repo))) == ({"proposed"}, IDS)
+    commit_files(repo, {"mended.txt": "x\n"})
+    patchq("run", cwd=repo)
+    assert (set(states(repo).values()), marks(repo)) == ({"accepted"}, [])
+
+
+def test_a_flaky_hook_names_nobody(repo: Path) -> None:
+    once = repo.parent / "once"
+    judged_by(repo, f"test -e {once} || {{ touch {once}; exit 1; }}")
+    patchq("accept", *IDS, cwd=repo)
+    assert set(states(repo).values()) == {"accepted"}
+    (run,) = report(repo / ".patchq", "p7")["hooks"]
+    assert (run["flaky"], run["with"]) == (True, IDS[:-1])
+
+
+def test_each_commit_is_judged_where_a_hook_asks_for_that(repo: Path) -> None:
+    runs = judged_by(repo, "! grep -q new p2.txt || grep -q new p3.txt", ", each: true")
+    patchq("accept", *IDS[:4], cwd=repo, code=1)
+    assert states(repo)["p2"] == "proposed"
+    assert len(runs.read_text()) == 4
+
+
+def test_in_auto_mode_a_group_is_a_train(repo: Path) -> None:
+    runs = judged_by(repo, "true")
+    hook = f"id: tests, stage: pre-commit, unconfined: true, run: 'printf x >> {runs}; true'"
+    write_config(repo, f"version: 1\nmode: auto\nhooks: [{{{hook}}}]\n")
+    drop(repo / ".patchq", {f"n{n}.md": block(f"n{n}.txt", "", "x\n") for n in range(8)})
+    patchq("run", cwd=repo)
+    assert len(runs.read_text()) == 1
+    assert report(repo / ".patchq", "n3")["state"] == "applied"
+
+
+# ---------------------------------------------------------------- what is in the way
+
+
+def boarded(repo: Path) -> None:
+    """All are accepted, and no process lands them."""
+    script = (
+        "import sys; from patchq.cli import main; from patchq.gate.review import accept;"
+        "accept.run = lambda *a, **k: sys.exit(9); sys.exit(main(['accept', *sys.argv[1:]]))"
+    )
+    words = [sys.executable, "-c", script, *IDS]
+    assert subprocess.run(words, cwd=repo, check=False).returncode == 9
+    assert sorted(marks(repo)) == IDS
+
+
+def pushed(repo: Path) -> None:
+    git("checkout", "-q", "patchq/p3", cwd=repo)
+    commit_files(repo, {"mine.txt": "mine\n"})
+    git("checkout", "-q", "main", cwd=repo)
+
+
+def discarded(repo: Path) -> None:
+    patchq("discard", "p3", cwd=repo)
+
+
+def sent_back(repo: Path) -> None:
+    patchq("send-back", "p3", "-m", "otherwise", cwd=repo)
+
+
+def taken_back(repo: Path) -> None:
+    patchq("accept", "--undo", "p3", cwd=repo)
+
+
+def moved(repo: Path) -> None:
+    commit_files(repo, {"other.txt": "x\n"})
+
+
+@pytest.mark.parametrize(
+    ("deed", "state"),
+    [(pushed, "proposed"), (discarded, "discarded"), (sent_back, "proposed"),
+     (taken_back, "proposed"), (moved, "accepted")],
+)  # fmt: skip
+def test_an_acceptance_is_of_what_was_seen(
+    repo: Path, deed: Callable[[Path], None], state: str
+) -> None:
+    boarded(repo)
+    deed(repo)
+    patchq("run", cwd=repo)
+    assert states(repo) == {id: state if id == "p3" else "accepted" for id in IDS}
+    assert marks(repo) == []
+
+
+def test_what_has_boarded_is_listed_and_not_rebuilt(repo: Path) -> None:
+    boarded(repo)
+    before = tip(repo, "patchq/p1")
+    assert "Accepted (8)" in patchq("status", cwd=repo).out
+    listed = patchq("--json", "status", "--state", "boarded", cwd=repo).json()
+    assert listed["counts"]["accepted"] == 8
+    assert report(repo / ".patchq", "p1")["boarded"]["commit"] == before
+
+
+DIES = """
+import os, sys
+from patchq.gate.git import files, refs; from patchq.gate.land import reports
+from patchq.cli import main
+left = int(sys.argv.pop(1))
+
+def counted(step):
+    def call(*args, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os._exit(9)
+        return step(*args, **more)
+    return call
+
+for room, name in ((refs, "move"), (refs, "delete"), (reports, "put"), (files, "barrier")):
+    setattr(room, name, counted(getattr(room, name)))
+sys.exit(main(["accept", *sys.argv[1:]]))
+"""
+
+
+def test_death_at_any_step_is_put_right(repo: Path) -> None:
+    judged_by(repo, "true")
+    for step in (2, 9, 16, 20, 24, 31):
+        at = repo.with_name(f"at-{step}")
+        subprocess.run(["cp", "-a", str(repo), str(at)], check=True)
+        words = [sys.executable, "-c", DIES, str(step), *IDS]
+        assert subprocess.run(words, cwd=at, check=False, capture_output=True).returncode == 9
+        patchq("run", cwd=at)
+        patchq("accept", *[id for id, state in states(at).items() if state == "proposed"], cwd=at,
+               code=None)  # fmt: skip
+        assert set(states(at).values()) == {"accepted"}, step
+        trailers = "--format=%(trailers:key=Patchq-Batch,valueonly,separator=)"
+        assert sorted(git("log", trailers, cwd=at).split()) == IDS, step
+        assert marks(at) == []
+        patchq("fsck", cwd=at)
