@@ -163,7 +163,17 @@ def _look(session: Session) -> _Looked:
     looked.marks, looked.below = marks, below
     if waits:
         _look_at_targets(looked, there, session)
+    for id in [id for id in looked.now if id in there and _is_settled(looked, there, id, repo)]:
+        del looked.now[id]
     return looked
+
+
+def _is_settled(looked: _Looked, there: Board, id: str, repo: Repository) -> bool:
+    """Return True if report, mark and branch of a proposal agree, and it is on its target's tip."""
+    own, (mark, branch, *_) = there[id], looked.marks[id]
+    if own.on is not None or id not in there.agreed or mark is None or mark != branch:
+        return False
+    return repo.parents(mark) == (looked.tips[own.target],)
 
 
 def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict[str, _Mark]:

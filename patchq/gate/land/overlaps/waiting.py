@@ -20,7 +20,12 @@ from patchq.gate.land.overlaps import (
     reported,
 )
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.report.schema import PENDING_CONFLICT, ProblemEntry, Report
+from patchq.gate.report.schema import (
+    PENDING_CONFLICT,
+    ProblemEntry,
+    Report,
+    waits_for_its_agent,
+)
 
 Named = dict[str, str | None]
 """The commits of batches by their ids."""
@@ -35,6 +40,8 @@ class Board(Index):
         self.names: dict[str, Named] = {}
         self.at = 0.0
         """When it was brought up to date."""
+        self.agreed: set[str] = set()
+        """Those whose report says the same as their mark, and which wait for a person."""
         self.new: set[str] = set()
         """Those that were not compared yet."""
         self.stale: set[str] = set()
@@ -47,6 +54,8 @@ class Board(Index):
             self.add(change)
             self.names[report.id] = named(report.problems)
             self.new.add(report.id)
+        if report.commit == commit and not waits_for_its_agent(report):
+            self.agreed.add(report.id)
 
     def renew(self, context: RepoContext, marks: Mapping[str, str] | None = None) -> None:
         """Bring it up to date; `marks` are the commits by their ids, if they are known."""
@@ -64,6 +73,7 @@ class Board(Index):
         if id in self:
             self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
             self.remove(id)
+            self.agreed.discard(id)
             del self.names[id]
             self.new.discard(id)
             self.stale.discard(id)
