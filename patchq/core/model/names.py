@@ -48,7 +48,7 @@ class PathFlaw(Struct, frozen=True):
 
 
 def check_path(path: str, *, exists: bool = False) -> PathFlaw | None:
-    """What keeps the path from naming a file of the repository, or None.
+    """Return why the path can name no file of the repository, or None.
 
     A path that a batch adds must be safe on every system.  One that `exists` in the tree needs
     only to be inside of it and outside of every spelling of `.git`.
@@ -60,7 +60,7 @@ def check_path(path: str, *, exists: bool = False) -> PathFlaw | None:
 
 
 def name_key(component: str) -> str:
-    """What a component is to a file system that folds case, forms and invisible characters.
+    """Return a component as a file system has it that folds case, forms and invisible characters.
 
     Git's own files come out under their real names, short names included.
     """

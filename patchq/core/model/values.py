@@ -382,7 +382,7 @@ class Attempt(Struct, frozen=True):
 
 
 class Generation(Struct, frozen=True):
-    """What came of asking a model for a response, as it is kept beside the claim until the verdict.
+    """Questions to a model for a response, as they are kept until the verdict.
 
     The attempts; what refuses the request, if anything does; the prompt to send by hand where
     there was no answer; the mode that was asked for; and the anchors to choose from, by path.
