@@ -460,7 +460,7 @@ def test_a_proposal_with_links_follows_its_target_and_lands_in_part(repo: Path, 
     split = patchq("show", "work", "--split", cwd=repo).out
     assert "symbolic link" in split
     assert "dir/c.txt" in split
-    assert "symbolic links: new, old, tool.sh" in patchq("status", "--by", "risk", cwd=repo).out
+    assert "symbolic links: new, old, tool.sh" in patchq("--json", "status", cwd=repo).out
     patchq("accept", "work", "--without", by_path["old"], cwd=repo)
     assert os.readlink(repo / "old") == "a.txt"
     assert (os.readlink(repo / "new"), os.readlink(repo / "tool.sh")) == ("dir/c.txt", "a.txt")
