@@ -137,7 +137,7 @@ def test_landing_by_hand_is_noticed(repo: Path, land: Any) -> None:
     assert refs(repo) == []
     assert refs(repo, "refs/heads/patchq") == []
     assert "accepted" in (repo / ".patchq/done/x.report.md").read_text()
-    assert patchq("status", cwd=repo).out.count("\n") == 3, "nothing waits"
+    assert patchq("status", cwd=repo).out.count("\n") == 2, "nothing waits"
 
 
 def test_the_same_change_by_another_batch_is_not_this_one(repo: Path) -> None:
