@@ -10,13 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, DeleteFile, Op, PatchHunk, Rename, Replace, ReplaceText
+from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import FileChange, Plan
 from patchq.core.plan import batch as apply
 from patchq.core.text.lines import Text
-from patchq.core.text.unified import unified
-from tests.helpers.line_hunks import assert_lead
-from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
+from tests.helpers.trees import RULES, DictTree, edits, planned, told, written
 
 
 def states(plan: Plan) -> list[str]:
@@ -26,12 +24,6 @@ def states(plan: Plan) -> list[str]:
 # ------------------------------------------------------------ order and dependence
 
 
-def test_disjoint_edits_of_the_base_commute() -> None:
-    ops = [("a\n", "A\n"), ("c\n", ""), ("d\n", "d\nx\n"), ("b\n", "y\nb\n")]
-    results = {written("a\nb\nc\nd\n", *order) for order in permutations(ops)}
-    assert results == {b"A\ny\nb\nd\nx\n"}
-
-
 def test_an_edit_that_needs_an_earlier_one_says_so() -> None:
     plan = planned("a\nb\n", edits(("b\n", "b\nnew\n"), ("new\n", "newer\n")))
     assert plan.changes[0].after == b"a\nb\nnewer\n"
@@ -39,35 +31,11 @@ def test_an_edit_that_needs_an_earlier_one_says_so() -> None:
     assert [edit.lines for edit in plan.edits] == [(2, 2), None]
 
 
-def test_an_edit_cannot_need_a_later_one() -> None:
-    assert told(planned("a\n", edits(("new\n", "newer\n"), ("a\n", "new\n")))) == ["match.none"]
-
-
 def test_what_is_ambiguous_on_the_base_stays_so() -> None:
     plan = planned("a\nx\na\ny\n", edits(("a\ny\n", "b\ny\n"), ("a\n", "c\n")))
     assert told(plan) == ["match.ambiguous"]
     assert states(plan) == ["ready", "failed"]
     assert plan.changes == ()
-
-
-def test_ambiguity_on_what_earlier_edits_wrote_shows_their_lines() -> None:
-    plan = planned("a\n", edits(("a\n", "a\nn\nb\nn\n"), ("n\n", "m\n")))
-    (problem,) = plan.problems
-    assert [candidate.line for candidate in problem.candidates] == [2, 4]
-    assert "as earlier edits leave it" in problem.message
-
-
-def test_an_edit_there_already_still_follows_what_an_earlier_one_writes() -> None:
-    # Its new text stands elsewhere, but its old one comes from the first edit.
-    before = "k\nnew\n\nend\n"
-    plan = planned(before, edits(("end\n", "k\nold\nend\n"), ("k\nold\n", "k\nnew\n")))
-    assert plan.changes[0].after == b"k\nnew\n\nk\nnew\nend\n"
-    assert states(plan) == ["applied", "applied"]
-
-
-def test_what_an_earlier_edit_writes_does_not_show_that_another_is_there() -> None:
-    plan = planned("a\n", edits(("a\n", "a\nk\nnew\n"), ("k\nold\n", "k\nnew\n")))
-    assert told(plan) == ["match.none"]
 
 
 @pytest.mark.parametrize(
@@ -136,17 +104,6 @@ def test_identical_edits_count_once(
     assert plan.changes[0].after == after.encode()
 
 
-def test_identical_edits_of_what_an_earlier_one_wrote_count_once() -> None:
-    plan = planned("a\n", edits(("a\n", "b\n"), ("b\n", "c\n"), ("b\n", "c\n")))
-    assert plan.changes[0].after == b"c\n"
-    assert [edit.needs for edit in plan.edits] == [(), ("1",), ("1",)]
-
-
-def test_the_same_line_from_two_quotes_may_be_meant_once_or_twice() -> None:
-    ops = [("a\n", "a\nx\n"), ("b\n", "x\nb\n")]
-    assert told(planned("a\nb\n", edits(*ops))) == ["conflict.overlap"]
-
-
 def test_a_batch_that_changes_nothing_is_refused_unless_it_was_delivered() -> None:
     assert told(planned("a\n", edits(("a\n", "a\n")))) == ["match.identical"]
     delivered = planned("a\nx\n", edits(("a\n", "a\nx\n")))
@@ -209,12 +166,6 @@ def test_a_renamed_file_is_edited_under_either_name(order: tuple[int, int, int])
     assert plan.changes == (FileChange("b", b"1\n2\n", b"I\nII\n", renamed_from="a"),)
 
 
-def test_the_same_edit_under_both_names_counts_once() -> None:
-    insertion = Replace("1\n", "1\nx\n")
-    plan = planned({"a": "1\n"}, edits(("a", Rename("b")), ("a", insertion), ("b", insertion)))
-    assert plan.changes[0].after == b"1\nx\n"
-
-
 @pytest.mark.parametrize(
     ("ops", "codes"),
     [
@@ -268,13 +219,6 @@ def test_files_that_do_not_collide(ops: list[tuple[str, Op]], changed: list[str]
     assert [change.path for change in plan.changes] == changed
 
 
-def test_a_collision_names_the_other_edit() -> None:
-    batch = edits(("a", Replace("1\n", "2\n")), ("a", DeleteFile()))
-    (problem,) = planned({"a": "1\n"}, batch).problems
-    assert problem.conflicts_with is not None
-    assert (problem.edit, problem.conflicts_with.edit) == ("2", "1")
-
-
 def test_every_problem_is_told() -> None:
     plan = planned("a\n", edits(("q\n", "r\n"), ("zzz", DeleteFile()), ("a\n", "b\n")))
     assert told(plan) == ["match.none", "path.not_found"]
@@ -294,13 +238,6 @@ def test_a_created_file_is_unescaped_if_an_edit_had_to_be() -> None:
             "n.py": b'import os\n\nprint("a")\n',
         }
     assert told(planned({}, edits(create))) == ["response.unreadable_edit"]
-
-
-def test_a_created_file_of_several_lines_is_as_it_stands() -> None:
-    text = 'print("a\\n")\nprint("b")\n'
-    escaped = ("a.py", Replace('say(\\"a\\")\n', 'say(\\"b\\")\n'))
-    plan = planned({"a.py": 'say("a")\n'}, edits(escaped, ("n.py", Create(text))))
-    assert plan.changes[1].after == text.encode()
 
 
 def test_a_file_that_is_not_utf8_takes_ascii_and_its_own_lines() -> None:
@@ -430,28 +367,6 @@ def damaged(old: list[str], new: list[str], slip: str, rng: Random) -> tuple[lis
             return [x + "\r" for x in old], [x + "\r" for x in new]
 
 
-@given(files(), st.booleans(), st.data())
-def test_a_plan_has_the_hunks_that_it_is_made_of(
-    lines: list[str], final: bool, data: st.DataObject
-) -> None:
-    before = "".join(line + "\n" for line in lines).removesuffix("" if final else "\n")
-    ops: list[Op] = []
-    for at in sorted(data.draw(st.sets(st.integers(0, len(lines) - 2), max_size=5))):
-        old = "".join(line + "\n" for line in lines[at : at + 2])
-        new = data.draw(st.sampled_from(["", "new\n", f"{old}new\n", f"\n{old}", "}\nnew\n"]))
-        letters = ReplaceText(lines[at].strip()[:5], data.draw(st.sampled_from(["", "x", "y\n"])))
-        ended = PatchHunk(old, new, final_newline=data.draw(st.booleans()))
-        forms: list[Op] = [Replace(old, new), ended, letters]
-        ops.append(data.draw(st.sampled_from(forms)))
-    made = [plan for op in ops if not (plan := planned(before, edits(op))).refused]
-    for plan in (planned(before, edits(*ops)), *made):
-        for change in plan.changes:
-            assert change.before is not None
-            assert change.after is not None
-            assert_lead(change.before, change.hunks, change.after)
-            assert unified([change]) == unified([replace(change, hunks=None)])
-
-
 @given(
     cases(),
     st.lists(st.sampled_from(SLIPS), min_size=1, max_size=3, unique=True),
@@ -469,19 +384,3 @@ def test_a_damaged_quote_gives_the_exact_result_or_a_refusal(
     quote = tuple("".join(line + "\n" for line in half) for half in halves)
     result = written(before, (quote[0], quote[1]))
     assert result in (undamaged, None)
-
-
-@pytest.mark.parametrize("slip", SLIPS)
-def test_each_slip_alone_is_read_as_meant(slip: str) -> None:
-    old = ['    say("a")', "    b = 'x'", "    c", "    d"]
-    new = [*old[:3], "    e", "    f"]
-    lines = ["def f():", *old, "    return"]
-    halves = damaged(old, new, slip, Random(1))
-    quote = ["".join(line + "\n" for line in half) for half in halves]
-    after = ["def f():", *new, "    return"]
-    before = "".join(line + "\n" for line in lines)
-    assert written(before, (quote[0], quote[1])) == "".join(x + "\n" for x in after).encode()
-
-
-def test_the_path_of_an_outcome_is_the_one_that_the_edit_names() -> None:
-    assert [edit.path for edit in planned("a\n", edits(("a\n", "b\n"))).edits] == [PATH]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import InContext, Occurrences, Replace, ReplaceText
+from patchq.core.model.ops import InContext, Occurrences, ReplaceText
 from patchq.core.model.values import Edit, Plan
 from tests.helpers.ops import edit, plan, stating
 from tests.helpers.trees import RULES, told
@@ -53,12 +53,6 @@ def test_a_dependent_edit_counts_where_the_other_is_left_out() -> None:
     assert states(done) == ["skipped", "applied"]
 
 
-def test_a_cancelled_edit_cancels_nothing() -> None:
-    chain = [says("a", "x", "1"), says("b", "y", "2", depends_on=("1",))]
-    done = plan("a b c\n", [*chain, says("c", "z", "3", depends_on=("2",))])
-    assert states(done) == ["applied", "cancelled", "applied"]
-
-
 def test_a_chain_of_thousands_is_decided() -> None:
     text = "".join(f"line {i}\n" for i in range(3000))
     edits = [says(f"line {i}\n", f"l {i}\n", str(i), depends_on=(str(i + 1),)) for i in range(3000)]
@@ -86,12 +80,6 @@ def test_a_backup_of_the_same_id(indexed: Edit, expected: list[str], written: by
     assert after(done) == written
 
 
-def test_a_backup_that_has_no_place_either_is_refused() -> None:
-    done = plan("a b\n", [says("z", "x", "1"), backup("q", "y", "1", "1")])
-    assert states(done)[1] == "failed"
-    assert told(done) == ["match.none"]
-
-
 def test_what_depends_on_an_edit_depends_on_its_backup() -> None:
     edits = [
         says("z", "x", "1"),
@@ -99,14 +87,6 @@ def test_what_depends_on_an_edit_depends_on_its_backup() -> None:
         says("b", "z", "2", depends_on=("1",)),
     ]
     assert states(plan("a b\n", edits)) == ["skipped", "applied", "cancelled"]
-
-
-def test_the_backup_of_a_cancelled_edit_is_left_out() -> None:
-    first = says("a", "x", "1")
-    done = plan(
-        "a b\n", [first, says("b", "y", "2", depends_on=("1",)), backup("b", "z", "2", "2")]
-    )
-    assert states(done) == ["applied", "cancelled", "skipped"]
 
 
 BOTH_ORDERS = pytest.mark.parametrize("order", [1, -1], ids=["behind it", "before it"])
@@ -145,18 +125,3 @@ def test_another_intent_that_overlaps_is_a_conflict(order: int, other: InContext
     assert told(plan("a b\n", [twin, edit(other, "2", "contextual")][::order])) == [
         "conflict.overlap"
     ]
-
-
-def test_an_insertion_has_its_backup_too() -> None:
-    twin = edit(Occurrences("a\n", "n\n", None, insert=True), "1", "indexed")
-    backed = edit(InContext("a\n", "", "b\n", "n\n"), "2", "contextual")
-    done = plan("a\nb\n", [twin, backed])
-    assert states(done) == ["applied", "skipped"]
-    assert after(done) == b"a\nn\nb\n"
-
-
-@pytest.mark.parametrize("formats", [("edit_calls", "v4a"), ("indexed", "edit_calls")])
-def test_two_forms_at_one_point_conflict(formats: tuple[str, str]) -> None:
-    first = edit(Replace("a\n", "a\nx\n"), "1", formats[0])
-    second = edit(Replace("a\n", "a\ny\n"), "2", formats[1])
-    assert told(plan("a\nb\n", [first, second])) == ["conflict.overlap"]

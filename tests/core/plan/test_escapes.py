@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, Occurrences, Op, Replace, ReplaceText
+from patchq.core.model.ops import Occurrences, Op, Replace, ReplaceText
 from patchq.core.model.values import Edit
 from patchq.core.plan import batch
 from tests.helpers.trees import RULES, DictTree
@@ -61,30 +61,8 @@ def test_only_the_edit_that_breaks_the_file_is_unescaped() -> None:
     assert planned(LOST, kept) == planned(kept, LOST) == result
 
 
-def test_edits_that_break_the_file_together_are_unescaped_together() -> None:
-    other = ReplaceText("    return 2\n", '    y = \\"two\\"\\n    return y\\n')
-    assert planned(LOST, other) == MADE.replace("    return 2", '    y = "two"\n    return y')
-
-
 @pytest.mark.parametrize(
     ("path", "judged"), [("f.txt", True), ("f.py", False)], ids=["no language", "not to be judged"]
 )
 def test_nothing_is_unescaped_where_nobody_judges(path: str, judged: bool) -> None:
     assert planned(LOST, path=path, judged=judged) == BASE.replace(ONE, LOST.new)
-
-
-def test_nothing_is_unescaped_in_a_file_that_did_not_parse_before() -> None:
-    base = BASE + "(\n"
-    assert planned(LOST, base=base) == base.replace(ONE, LOST.new)
-
-
-def test_report_names_the_rung() -> None:
-    tree = DictTree({"f.py": BASE})
-    plan = batch.plan([Edit("1", "edit_calls", (1, 1), "f.py", LOST)], tree, RULES)
-    assert [outcome.match for outcome in plan.edits] == ["unescaped"]
-
-
-def test_created_file_is_not_unescaped_for_its_syntax() -> None:
-    edit = Edit("1", "edit_calls", (1, 1), "n.py", Create('x = \\"a\\"\n'))
-    (change,) = batch.plan([edit], DictTree({}), RULES).changes
-    assert change.after == b'x = \\"a\\"\n'

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from patchq.core.model.ops import DeleteFile, Op, Replace, Write
 from tests.helpers.ops import batch, plan, result
-from tests.helpers.trees import RULES, told
+from tests.helpers.trees import told
 
 TEN = "".join(f"{i}\n" for i in range(10))
 
@@ -59,16 +58,6 @@ def test_write(before: str, text: str, after: str) -> None:
 def test_what_may_be_an_excerpt_has_to_keep_most(text: str, written: bool) -> None:
     done = result(TEN, Write(text, quoting=True))
     assert done == (text if written else "response.unreadable_edit")
-
-
-def test_the_share_to_keep_is_configured() -> None:
-    assert told(plan(TEN, batch(Write("0\n")), replace(RULES, shrink=0.1))) == []
-
-
-def test_a_new_file_is_created() -> None:
-    done = plan(None, batch(Write("a\n", quoting=True)))
-    assert [change.after for change in done.changes] == [b"a\n"]
-    assert done.blind == ()
 
 
 @pytest.mark.parametrize(

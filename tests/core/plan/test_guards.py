@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from patchq.core.model.ops import Create, DeleteFile, Replace, Write
+from patchq.core.model.ops import Create, Replace, Write
 from patchq.core.model.values import Plan
 from patchq.core.plan.targets import PlanRules
 from tests.helpers.trees import RULES, edits, planned, told
@@ -65,18 +65,6 @@ def test_other_dots_pass(line: str) -> None:
     assert change.after == f"a\n{line}\nb\n".encode()
 
 
-@pytest.mark.parametrize(
-    ("before", "old", "new"),
-    [
-        ("# ... the rest\na\n", "a\n", "b\n# ... the rest\n"),
-        ("    # ... the rest\na\n", "    # ... the rest\na\n", "# ... the rest\nb\n"),
-    ],
-    ids=["the file has it", "the quote has it"],
-)
-def test_a_line_that_is_known_passes(before: str, old: str, new: str) -> None:
-    assert told(code(before, old, new)) == []
-
-
 def test_the_configuration_may_let_them_pass() -> None:
     rules = replace(RULES, elision=False)
     (change,) = code("a\n", "a\n", "# ... rest\n", rules).changes
@@ -97,10 +85,6 @@ def test_the_configuration_may_let_them_pass() -> None:
 def test_a_new_file_of_escapes_is_refused(text: str, refused: bool) -> None:
     codes = told(planned({}, edits(("n", Create(text)))))
     assert codes == (["response.unreadable_edit"] if refused else [])
-
-
-def test_a_deletion_has_no_new_text() -> None:
-    assert told(planned({"a": "x\n"}, edits(("a", DeleteFile())))) == []
 
 
 @pytest.mark.parametrize(

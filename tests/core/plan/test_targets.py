@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.plan import batch
-from patchq.core.plan.targets import EditRefused, NewPaths, likely_path
+from patchq.core.plan.targets import EditRefused, NewPaths
 from tests.helpers.trees import RULES, DictTree, edits, told
 
 TREE = DictTree(
@@ -85,25 +85,6 @@ def test_new_directories_may_be_forbidden(path: str, refused: bool) -> None:
     assert told(plan) == (["path.new_directory"] if refused else [])
 
 
-@pytest.mark.parametrize(
-    ("path", "likely"),
-    [
-        ("app.py", "src/app.py"),
-        ("project/src/app.py", "src/app.py"),
-        ("lib/app.py", "src/app.py"),
-        ("src/ap.py", "src/app.py"),
-        ("zzzzzzzz", None),
-    ],
-)
-def test_likely_path(path: str, likely: str | None) -> None:
-    assert likely_path(TREE, path) == likely
-
-
-def test_a_wrong_path_is_told_the_likely_one() -> None:
-    (problem,) = batch.plan(edits(("app.py", EDIT)), TREE, RULES).problems
-    assert problem.hint == "did you mean src/app.py?"
-
-
 TWINS = [
     ("README", "RE\u0410DME", "\\u0410"),
     ("README", "\uff32EADME", "\\uff32"),
@@ -140,17 +121,6 @@ def test_look_alike_twins_are_refused_and_named(
 
 
 @pytest.mark.parametrize(
-    ("there", "new"),
-    [("l1.py", "ll.py"), ("am.po", "arn.po"), ("\u0441\u043e\u0440", "\u0442\u043e\u0440"),
-     ("cafe", "caf\u00e9"), ("a-b", "a_b"), ("AI.md", "AL.md"), ("\u65e5", "\u66f0"),
-     ("\u03c3\u03b1", "\u03b4\u03b1")],
-)  # fmt: skip
-def test_names_that_can_be_told_apart_stand_side_by_side(there: str, new: str) -> None:
-    plan = batch.plan(edits((new, Create("z\n"))), DictTree({there: "x\n"}), RULES)
-    assert told(plan) == []
-
-
-@pytest.mark.parametrize(
     ("first", "second", "code"),
     [
         ("a", "A", "path.exists"),
@@ -166,40 +136,3 @@ def test_new_paths_that_stand_in_each_others_way(first: str, second: str, code: 
     with pytest.raises(EditRefused) as refusal:
         new.add(second)
     assert refusal.value.problem.code == code
-
-
-def test_new_paths_side_by_side() -> None:
-    new = NewPaths()
-    for path in ("d/a", "d/b", "e", "d/a"):
-        new.add(path)
-    with pytest.raises(EditRefused):
-        new.add("e/x")
-
-
-@pytest.mark.parametrize(
-    ("path", "op", "says"),
-    [
-        ("src/app.py", EDIT, "there is no file src/app.py in the base"),
-        ("src/app.py", EDIT, "did you mean src/\u0430pp.py? (written out: src/\\u0430pp.py)"),
-        ("cafe\u0301.py", EDIT, "there is no file cafe\\u0301.py in the base"),
-        ("cafe\u0301.py", EDIT, "did you mean caf\u00e9.py? (written out: caf\\u00e9.py)"),
-        ("cafe\u0301/new.py", Create("x\n"), "the path 'cafe\\u0301/new.py' is not in Unicode's"),
-        ("cafe\u0301/new.py", Create("x\n"), "write it as caf\u00e9/new.py"),
-    ],
-)
-def test_a_name_that_looks_like_another_is_shown_by_its_difference(
-    path: str, op: Op, says: str
-) -> None:
-    tree = DictTree({"src/\u0430pp.py": "a\n", "caf\u00e9.py": "c\n"})
-    (problem,) = batch.plan(edits((path, op)), tree, RULES).problems
-    assert says in f"{problem.message}\n{problem.hint}"
-
-
-def test_so_many_wrong_paths_are_compared_with_all() -> None:
-    """A path costs a comparison with many; behind the bound the hint says no less than is true."""
-    plan = batch.plan(
-        edits(*((f"src/ap{i}.py", Replace("x\n", "y\n")) for i in range(60))), TREE, RULES
-    )
-    assert told(plan) == ["path.not_found"] * 60
-    named = [problem.hint == "did you mean src/app.py?" for problem in plan.problems]
-    assert named == [True] * 50 + [False] * 10

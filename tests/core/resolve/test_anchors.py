@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from patchq.core.model.ops import Anchored
-from patchq.core.resolve import anchors
-from patchq.core.resolve.ladder import Missed
-from patchq.core.text.lines import Text
 from tests.helpers.ops import batch, plan, result
 from tests.helpers.trees import PATH
 
@@ -128,30 +125,3 @@ def test_an_anchor_that_only_its_line_tells_from_others_is_blind() -> None:
     by_line = anchored("delete", LINE, selected="a", line=2)
     assert plan("a\na\n", batch(by_line)).blind == (PATH,)
     assert plan("b\na\n", batch(by_line)).blind == ()
-
-
-def test_an_ambiguous_anchor_tells_its_places() -> None:
-    problem = plan("a\na\n", batch(anchored("delete", LINE, selected="a"))).problems[0]
-    assert [candidate.line for candidate in problem.candidates] == [1, 2]
-
-
-def test_a_lone_carriage_return_moves_no_line() -> None:
-    op = anchored("insert_after", DEF, "y = 1\n", name="f")
-    before = "s = 'a'  # \r x\ndef f():\n    return 1\n"
-    assert result(before, op, path="m.py") == before + "y = 1\n"
-
-
-def test_a_file_is_parsed_once_for_all_its_anchors(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[str] = []
-    parts = anchors.parts
-
-    def counted(path: str, source: str) -> list[anchors.Part] | None:
-        parsed.append(path)
-        return parts(path, source)
-
-    monkeypatch.setattr(anchors, "parts", counted)
-    text = Text(b"def one():\n    return 1\n\n\ndef two():\n    return 2\n")
-    for name in ("one", "two", "three"):
-        op = Anchored("delete", "function_definition", None, name, "")
-        assert isinstance(anchors.resolve(text, op, "a.py"), Missed) == (name == "three")
-    assert parsed == ["a.py"]

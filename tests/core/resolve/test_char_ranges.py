@@ -4,46 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.model.ops import Occurrences, Op, PatchHunk, Replace, ReplaceText
-from patchq.core.resolve.levels import LEVELS
-from patchq.core.resolve.places import CharRange, char_ranges, within
-from patchq.core.text.lines import Text
 from tests.helpers.ops import batch, plan, result
-
-LETTERS = st.text(st.sampled_from(list('ab"“é\n\r')), max_size=12)
-
-
-@given(LETTERS, LETTERS.filter(bool))
-def test_every_place_reads_as_what_was_sought(there: str, sought: str) -> None:
-    text = Text(there.encode())
-    plain = sought.replace("\r\n", "\n").replace("“", '"')
-    for level, found in char_ranges(text, sought.encode(), LEVELS):
-        for span in found:
-            assert 0 <= span.start <= span.end <= len(text.whole)
-            read = text.whole[span.start : span.end].decode()
-            if level == "exact":
-                assert read == sought
-            else:
-                assert read.replace("\r\n", "\n").replace("“", '"') == plain
-
-
-def test_a_line_end_is_not_cut() -> None:
-    text = Text(b"a\r\nb\r\n")
-    assert [(level, found) for level, found in char_ranges(text, b"\nb", LEVELS)] == [
-        ("exact", []),
-        ("line_endings", [CharRange(1, 4)]),
-    ]
-
-
-def test_the_place_between_its_contexts() -> None:
-    text = Text("“é”\r\nx\r\n".encode())
-    span = CharRange(0, len(text.whole))
-    assert within(text, span, b'"', b'"\nx\n') == CharRange(3, 5)
-
 
 # ------------------------------------------------------------ damaged edits
 
@@ -109,8 +74,3 @@ def test_thousands_of_calls_in_a_long_file() -> None:
     text = "".join(f"line {i} “x”\r\n" for i in range(20_000))
     ops = [ReplaceText(f"line {i} “x”\n", f"l {i}\n") for i in range(0, 20_000, 40)]
     assert result(text, *ops).count("l ") == 500
-
-
-@pytest.mark.parametrize("levels", [(), ("exact",), LEVELS])
-def test_nothing_is_nowhere(levels: tuple[str, ...]) -> None:
-    assert list(char_ranges(Text(b"a\n"), b"", levels)) == []

@@ -54,22 +54,6 @@ def test_hunk(before: str, op: PatchHunk, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ops", "declared", "after"),
-    [
-        ((PatchHunk("a\n", "b\n", line=3),), True, "a\nx\nb\n"),
-        ((PatchHunk("a\n", "b\n", line=3),), False, "match.ambiguous"),
-        ((PatchHunk("a\n", "b\n", line=2),), True, "match.ambiguous"),
-        ((PatchHunk("a\n", "b\n", line=3), PatchHunk("x\n", "y\n", line=2)), True, "a\ny\nb\n"),
-        ((PatchHunk("a\n", "b\n", line=3), PatchHunk("x\n", "y\n", line=1)), True,
-         "match.ambiguous"),
-    ],
-    ids=["on a declared base", "not declared", "not nearest", "others agree", "one contradicts"],
-)  # fmt: skip
-def test_stated_lines(ops: tuple[PatchHunk, ...], declared: bool, after: str) -> None:
-    assert result("a\nx\na\n", *ops, declared=declared) == after
-
-
-@pytest.mark.parametrize(
     ("before", "op", "after"),
     [
         ("a\nb\n", InsertAt(1, "x"), "a\nx\nb\n"),
@@ -151,18 +135,6 @@ def test_hunks_are_certain_where_all_chains_give_the_same() -> None:
         assert results == {tuple(after)}, (lines, ops)
         certain += 1
     assert min(certain, doubtful) > 50
-
-
-@pytest.mark.parametrize(
-    ("places", "chunks", "certain"),
-    [(120, 120, True), (120, 119, False), (201, 201, False)],
-    ids=["a chunk for each place", "one less", "more places than are told apart"],
-)
-def test_the_order_of_many_chunks(places: int, chunks: int, certain: bool) -> None:
-    unit = "def f():\n    work()\n"
-    ops = [PatchHunk(unit, f"def f():\n    work({k})\n") for k in range(chunks)]
-    found = hunks.resolve(Text(unit.encode() * places), ops, ("exact",))
-    assert all(isinstance(one, Found if certain else Missed) for one in found)
 
 
 @pytest.mark.parametrize(

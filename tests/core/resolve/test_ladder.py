@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import attrgetter
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from patchq.core.model.ops import Replace
@@ -16,15 +11,7 @@ from patchq.core.resolve.ladder import Found, Missed, present, resolve
 from patchq.core.resolve.levels import (
     LEVELS,
     Lines,
-    Quote,
-    match_levels,
-    rewritten,
-    unescape_text,
-    unescaped,
-    without_numbers,
 )
-from patchq.core.resolve.places import Shift, placements
-from patchq.core.text import lines as text_module
 from patchq.core.text.lines import Text
 from tests.helpers.trees import RULES, edits, planned, written
 
@@ -164,12 +151,6 @@ def test_more_places_than_are_compared_are_never_taken_for_one() -> None:
     assert written(same + "y\nx\n", ("x\n", "x\nx\n")) is None
 
 
-def test_an_assertion_holds_wherever_its_lines_stand() -> None:
-    found = resolve(Text(b"x\n" * 99), Replace("x\n", "x\n"), LEVELS)
-    assert isinstance(found, Found)
-    assert found.hunks == ()
-
-
 def test_a_later_rung_does_not_settle_what_an_earlier_one_leaves_open() -> None:
     result = resolve(Text(b"a\na\n  b\n"), Replace("a\n", "c\n"), LEVELS)
     assert isinstance(result, Missed)
@@ -246,141 +227,4 @@ def lines(text: str) -> Lines:
     return text.encode().split(b"\n")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "bare"),
-    [
-        ("1 | a\n2 | b", "1 | c", (["a", "b"], ["c"])),
-        ("1 |\n2 |  b", "", (["", " b"], [])),
-        ("9\ta\n10\tb", "c", (["a", "b"], ["c"])),
-        ("9→a\n10→ b", "9→a", (["a", " b"], ["a"])),
-        ("1|a\n2| b", "1|a", (["a", " b"], ["a"])),
-        ("1 | a\n...\n7 | b", "c", None),
-        ("1 | a\n1 | b", "c", None),
-        ("1 | a\nb", "c", None),
-        ("...", "c", None),
-        ("12345678901 | a", "c", None),
-    ],
-)
-def test_line_numbers_come_off(
-    old: str, new: str, bare: tuple[list[str], list[str]] | None
-) -> None:
-    quote = without_numbers(Quote(lines(old), lines(new) if new else []))
-    if bare is None:
-        assert quote is None
-    else:
-        assert quote is not None
-        assert quote.flaw is None
-        assert ([b.decode() for b in quote.old], [b.decode() for b in quote.new]) == bare
-
-
-def test_numbers_on_some_new_lines_are_a_flaw_only_where_the_quote_stands() -> None:
-    op = Replace("1 | a\n2 | b\n", "1 | a\nb\n")
-    found, nowhere = (resolve(Text(data), op, LEVELS) for data in (b"a\nb\n", b"c\n"))
-    assert isinstance(found, Missed)
-    assert isinstance(nowhere, Missed)
-    assert (found.why, nowhere.why) == ("unwritable", "none")
-
-
-def test_both_halves_are_unescaped_by_one_level() -> None:
-    quote = unescaped(Quote([rb"say(\"a\\n\")"], [rb"say('\\t')\n"]))
-    assert quote is not None
-    assert quote.old == [rb'say("a\n")']
-    assert quote.new == [rb"say('\t')"]
-
-
-def test_a_quote_without_escapes_is_not_rewritten() -> None:
-    assert [quote.level for quote in rewritten(Quote([b"a"], [rb"\"b\""]), LEVELS)] == [None]
-
-
-def test_rewritings_add_up() -> None:
-    quote = Quote([rb"1 | say(\"a\")"], [rb"1 | say(\"b\")"])
-    told = [(q.level, q.old) for q in rewritten(quote, LEVELS)]
-    assert told[1:] == [
-        ("line_numbers", [rb"say(\"a\")"]),
-        ("unescaped", [b'1 | say("a")']),
-        ("unescaped", [b'say("a")']),
-    ]
-
-
-def test_an_escaped_text_becomes_lines() -> None:
-    assert unescape_text("a\\n\\tb\\n\n") == "a\n\tb\n"
-
-
 # ------------------------------------------------------------ against an independent oracle
-
-INDENTS = st.sampled_from([b"", b" ", b"  ", b"\t", b" \t"])
-WORDS = st.sampled_from([b"a", b"b", b"}", b"a b"])
-ENDS = st.sampled_from([b"", b"", b" ", b"\r", b"\t\r"])
-LINES = st.lists(
-    st.one_of(st.builds(lambda *p: b"".join(p), INDENTS, WORDS, ENDS), ENDS), max_size=9
-)
-SHIFTS = st.sampled_from([b"", b" ", b"\t"])
-
-
-@st.composite
-def texts_and_quotes(draw: st.DrawFn) -> tuple[Lines, Lines]:
-    """A text, and a quote that most often is a part of it, damaged."""
-    there = draw(LINES)
-    start = draw(st.integers(0, len(there)))
-    quote = there[start : start + draw(st.integers(1, 4))] or draw(LINES.filter(bool))
-    added, removed = draw(SHIFTS), draw(SHIFTS)
-    quote = [added + line.removeprefix(removed) if line.strip() else line for line in quote]
-    quote = [line.rstrip(b"\r") + draw(ENDS) if draw(st.booleans()) else line for line in quote]
-    return there, quote
-
-
-def oracle(there: Lines, quote: Lines, name: str) -> set[tuple[int, Shift]]:
-    """Every place, found by comparing line by line; a shift is tried out, not computed."""
-
-    def read(line: bytes) -> bytes:
-        if name == "exact":
-            return line
-        if name == "line_endings":
-            return line[:-1] if line.endswith(b"\r") else line
-        return line.rstrip()
-
-    ours, theirs = list(map(read, quote)), list(map(read, there))
-    prefixes = {
-        line[:k] for line in (*ours, *theirs) for k in range(len(line)) if line[:k].isspace()
-    }
-    shifts = [Shift()]
-    if name == "indentation" and any(ours):
-        shifts += [Shift(added=p) for p in prefixes] + [Shift(removed=p) for p in prefixes]
-    found = set()
-    for start in range(len(theirs) - len(ours) + 1):
-        part = theirs[start : start + len(ours)]
-        for s in shifts:
-            if all(
-                (not a and not b) or (bool(a) and bool(b) and s.added + a == s.removed + b)
-                for a, b in zip(ours, part, strict=True)
-            ):
-                found.add((start, s))
-    return found
-
-
-@given(texts_and_quotes())
-@pytest.mark.parametrize("scans", [0, 8])
-def test_places_are_those_that_comparing_line_by_line_finds(
-    scans: int, drawn: tuple[Lines, Lines]
-) -> None:
-    there, quote = drawn
-    seen = Text(b"".join(line + b"\n" for line in there))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "SCANS", scans)
-        for level in match_levels(LEVELS[:4]):
-            found = [(p.start, p.shift) for (p,) in placements(seen, Quote(quote, []), level)]
-            assert found == sorted(found, key=lambda place: place[0])
-            assert set(found) == oracle(there, quote, level.name), level.name
-
-
-@given(texts_and_quotes())
-def test_a_rung_finds_what_the_one_before_it_found(drawn: tuple[Lines, Lines]) -> None:
-    there, quote = drawn
-    seen = Text(b"".join(line + b"\n" for line in there))
-    before: set[int] = set()
-    for name, group in groupby(match_levels(LEVELS[:6]), attrgetter("name")):
-        places = (placements(seen, Quote(quote, []), level) for level in group)
-        found = {place.start for of_level in places for (place,) in of_level}
-        # Blank lines that were given up count again, for as long as the quote stands with them.
-        assert before <= found or (name == "typography" and found), name
-        before = found

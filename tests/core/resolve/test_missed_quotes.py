@@ -20,9 +20,9 @@ from patchq.core.plan import batch
 from patchq.core.resolve import refusals
 from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.levels import LEVELS
-from patchq.core.resolve.nearest import STEPS, Effort, nearest_places
+from patchq.core.resolve.nearest import STEPS, Effort
 from patchq.core.resolve.places import LineRange
-from patchq.core.resolve.refusals import Scene, symbol_at
+from patchq.core.resolve.refusals import Scene
 from patchq.core.text.lines import Text
 from tests.helpers.trees import PATH, RULES, DictTree, edits, planned, told, written
 
@@ -120,34 +120,6 @@ def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> Non
     assert all(part in found.message for part in told), found.message
 
 
-@pytest.mark.parametrize(
-    ("quote", "lines"),
-    [
-        (["zzz", "    def leave(self):"], [7]),
-        (["import os"], [0]),
-        (["    def chekc(self, name):"], [3]),
-        (["def  check( self,name ) :", "  if name in self.guests :"], [3]),
-        (["        if name in self.guests:"], [4, 9]),
-        (["one.more(thing) of another kind", "name = 1"], []),
-        (["improt oss"], [0]),
-        (["?"], []),
-    ],
-    ids=[
-        "a line that the file has not", "a line that it has", "a mistyped word",
-        "other blanks in every line", "two that are close", "too little of it",
-        "mistyped words alone", "no word",
-    ],
-)  # fmt: skip
-def test_nearest_places(quote: list[str], lines: list[int]) -> None:
-    assert nearest_places(Text(FILE.encode()), [q.encode() for q in quote], Effort()) == lines
-
-
-def test_a_second_place_is_shown_where_it_is_as_near() -> None:
-    found = problem("        if name in self.guests:\n")
-    assert found.line == 5
-    assert found.message.endswith("; line 10 is as near: `········if name in self.users:`")
-
-
 def test_an_unwritable_edit_says_why() -> None:
     found = problem("      def leave(self):\n", "      def leave(self):\nx = 1\n")
     assert found.code == "match.none"
@@ -162,35 +134,6 @@ def test_candidates_have_line_symbol_text_and_disambiguator() -> None:
         (5, "Login.check", "        if name in self.users:", "    def check(self, name):"),
         (10, "Login.leave", "        if name in self.users:", "    def leave(self):"),
     ]
-
-
-def test_many_places_are_counted() -> None:
-    (found,) = planned("x\n" * 99, edits(("x\n", "y\n"))).problems
-    assert "and 31 or more others" in found.message
-    assert len(found.candidates) == 20
-
-
-@pytest.mark.parametrize(
-    ("op", "code", "message"),
-    [
-        (ReplaceText("x;", "y"), "match.ambiguous", "several times in line 1"),
-        (ReplaceText("x;", "y", None), "match.count", "more than 200,000 times"),
-        (ReplaceText("x;", "y", 3, True), "match.count", "more than 200,000 times"),
-        (Occurrences("x;", "y", (2,)), "match.count", "more than 200,000 times"),
-    ],
-    ids=["one is meant", "all are meant", "a number", "one of them"],
-)
-def test_more_places_than_are_counted_are_no_missing_text(op: Op, code: str, message: str) -> None:
-    (found,) = planned("x;" * 200_002, [Edit("1", "edit_calls", (1, 1), PATH, op)]).problems
-    assert found.code == code
-    assert message in found.message
-
-
-def test_pieces_that_stand_in_several_ways_are_no_candidates() -> None:
-    (found,) = planned("a\nb\nc\nb\n", edits(("a\n...\nb\n", "a\n...\nB\n"))).problems
-    assert found.code == "match.ambiguous"
-    assert found.candidates == ()
-    assert found.hint == "quote every line, without `...`"
 
 
 @pytest.mark.parametrize("slip", ["none", "dedent", "indent", "trailing"])
@@ -227,30 +170,6 @@ def test_a_disambiguator_in_front_of_both_halves_makes_the_edit_certain(slip: st
             assert after[at].strip() == "NEW"
             assert [*after[:at], *after[at + 1 :]] == [*lines[:at], *lines[at + len(quote) :], ""]
     assert certain > 40
-
-
-def test_only_the_first_place_of_a_file_lacks_a_disambiguator() -> None:
-    (found,) = planned("a\nb\na\nc\na\n", edits(("a\n", "x\n"))).problems
-    assert [c.disambiguate for c in found.candidates] == [None, "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("line", "symbol"),
-    [(1, None), (3, "Login"), (4, "Login.check"), (7, "Login.check"), (11, "Login.leave")],
-)
-def test_symbol_at(line: int, symbol: str | None) -> None:
-    assert symbol_at(Text(FILE.encode()), line - 1, Effort()) == symbol
-
-
-def test_many_misses_are_all_told() -> None:
-    batch = edits(("x = 1\n", "x = 2\n"), *[(f"no such line n{i}\n", "y\n") for i in range(60)])
-    plan = planned("x = 1\n", batch)
-    assert told(plan) == ["match.none"] * 60
-    # Only as many as are looked into may be said to be nowhere in the repository.
-    claimed = ["(not in this repository)" in problem.message for problem in plan.problems]
-    assert claimed == [True] * 10 + [False] * 50
-    unsearched = "(stale; other files were not searched for it)"
-    assert all(unsearched in problem.message for problem in plan.problems[10:])
 
 
 def test_what_was_not_searched_is_not_said_to_be_nowhere() -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.model.values import Hunk
 from patchq.core.resolve.ladder import Rewrite
 from patchq.core.resolve.levels import Unwritable
-from patchq.core.resolve.places import Shift
 from patchq.core.text.lines import BOM, Text
 from tests.helpers.trees import written
 
@@ -51,22 +49,6 @@ from tests.helpers.trees import written
 )  # fmt: skip
 def test_own_bytes_are_kept(before: bytes, old: str, new: str, after: bytes) -> None:
     assert written(before, (old, new)) == after
-
-
-def test_only_the_changed_lines_are_written() -> None:
-    rewrite = Rewrite([b"a", b"b", b"c", b"d"], [b"a", b"B", b"c", b"d", b"e"])
-    assert rewrite.at(Text(b"a\nb\nc\nd\n"), 0) == (Hunk(2, 4, b"B\n"), Hunk(8, 8, b"e\n"))
-
-
-def test_a_new_line_is_shifted_as_the_quote_is() -> None:
-    rewrite = Rewrite([b"a"], [b"a", b"", b"b"])
-    (hunk,) = rewrite.at(Text(b"\ta\n"), 0, Shift(added=b"\t"))
-    assert hunk.new == b"\n\tb\n"
-
-
-def test_a_new_line_that_cannot_be_shifted_is_refused() -> None:
-    with pytest.raises(Unwritable, match="lacks the indentation"):
-        Rewrite([b"  a"], [b"  a", b"b"]).at(Text(b"a\n"), 0, Shift(removed=b"  "))
 
 
 def test_typography_that_the_file_has_plain_is_not_written() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from patchq.core.resolve.anchors import ranked
 from tests.helpers.command import patchq
 
@@ -39,26 +37,11 @@ def test_python_gives_definitions_imports_decorators_and_lines() -> None:
     } <= found
 
 
-def test_unique_lines_come_before_repeated_ones() -> None:
-    order = [c.line for c in ranked("a.txt", "same\nsame\nonce\nsame\n")]
-    assert order == ["once", "same", "same", "same"]
-
-
 def test_lines_near_the_target_come_first() -> None:
     source = "\n".join(f"line number {i}" for i in range(1, 41))
     best = ranked("a.txt", source, 20)
     assert best[0].lineno == 20
     assert {c.lineno for c in best} == set(range(10, 31))
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.js", "noname"])
-@pytest.mark.parametrize("target", [None, 1, 20, 40, 400])
-def test_any_file_with_a_unique_line_gives_one(name: str, target: int | None) -> None:
-    lines = ["\n"] * 40
-    lines[2] = "only = here\n"
-    lines[20] = lines[21] = "}\n"
-    found = ranked(name, "".join(lines), target)
-    assert ("only = here", 3, 1) in {(c.line, c.lineno, c.count) for c in found}
 
 
 def test_a_file_that_does_not_parse_gives_lines() -> None:

@@ -111,16 +111,6 @@ def test_unescaping_by_program_says_so(repo: Path) -> None:
     assert "The old text of edit 1 was corrected by the program." in body
 
 
-def test_decided_again_it_is_corrected_as_before(repo: Path) -> None:
-    with serving(RIGHT) as server:
-        configure(repo, server, mode="review")
-        id = apply(repo)["id"]
-        commit_files(repo, {"b.py": "b = 1\n"})
-        patchq("accept", str(id), cwd=repo)
-        assert len(server.requests) == 2
-    assert git("show", "main:a.py", cwd=repo) == FILE.replace(*CHANGED).removesuffix("\n")
-
-
 def test_dry_run_asks_and_keeps_nothing(repo: Path) -> None:
     with serving([*RIGHT, *RIGHT]) as server:
         configure(repo, server)

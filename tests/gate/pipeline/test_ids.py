@@ -115,13 +115,6 @@ def test_same_bytes_while_the_first_waits(repo: Path) -> None:
     assert branches(repo) == ["x"]
 
 
-def test_same_bytes_at_once(repo: Path) -> None:
-    drop(repo / ".patchq", {f"{name}.md": EDIT for name in "xyz"})
-    patchq("run", cwd=repo)
-    states = [(told["state"], told["duplicate_of"]) for told in log(repo)][::-1]
-    assert states == [("proposed", None), ("duplicate", "x"), ("duplicate", "x")]
-
-
 def test_same_bytes_after_landing(repo: Path) -> None:
     run(repo, ("x.md", EDIT))
     patchq("accept", "x", cwd=repo)
@@ -253,12 +246,6 @@ def test_two_agents_with_one_file_name(repo: Path) -> None:
         assert kept.read_text() == text
 
 
-def test_file_name_supersedes_nothing(repo: Path) -> None:
-    coder = "---\nagent: coder\n---\n"
-    first, second = run(repo, ("x.md", coder + EDIT), ("x.md", coder + OTHER))
-    assert (first["state"], second["state"]) == ("proposed", "proposed")
-
-
 def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
     run(repo, ("x.md", EDIT))
     git("checkout", "-q", "patchq/x", cwd=repo)
@@ -293,15 +280,6 @@ def test_dependent_waits_until_the_other_has_landed(repo: Path) -> None:
     assert not (repo / ".patchq/active/y.report.json").exists()
 
 
-def test_dependents_land_in_order(repo: Path) -> None:
-    configure(repo, "mode: auto\n")
-    responses = {"a.md": after(EDIT, "b", "c"), "b.md": after(OTHER, "c"), "c.md": THIRD}
-    drop(repo / ".patchq", responses)
-    patchq("run", cwd=repo)
-    assert [told["id"] for told in log(repo)] == ["a", "b", "c"]
-    assert {told["state"] for told in log(repo)} == {"applied"}
-
-
 @pytest.mark.parametrize("way", ["rejected", "discarded", "deleted"])
 def test_dependent_of_what_will_never_land_is_refused(repo: Path, way: str) -> None:
     configure(repo, HOLDS)
@@ -318,15 +296,6 @@ def test_dependent_of_what_will_never_land_is_refused(repo: Path, way: str) -> N
         assert patchq("run", cwd=repo, code=1).out.startswith("rejected   y  depends.failed")
     assert codes(told(repo, "y")) == [("depends.failed", "error")]
     assert told(repo, "y")["problems"][0]["conflicts_with"]["batch"] == "x"
-
-
-def test_batches_that_wait_for_each_other_are_refused(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": after(EDIT, "y"), "y.md": after(OTHER, "z")})
-    patchq("run", cwd=repo)
-    assert [told(repo, id)["state"] for id in "xy"] == ["held", "held"]
-    drop(repo / ".patchq", {"z.md": after(THIRD, "x")})
-    patchq("run", cwd=repo, code=1)
-    assert [codes(told(repo, id)) for id in "xyz"] == [[("depends.failed", "error")]] * 3
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])
@@ -368,12 +337,6 @@ def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
     assert told(repo, "x")["state"] == "proposed"
 
 
-def test_dependency_that_fails_counts_before_one_that_waits(repo: Path) -> None:
-    run(repo, ("x.md", EDIT), ("bad.md", BAD), ("y.md", after(OTHER, "x", "bad")), code=1)
-    assert codes(told(repo, "y")) == [("depends.failed", "error")]
-    assert told(repo, "y")["problems"][0]["conflicts_with"]["batch"] == "bad"
-
-
 def test_dependency_may_be_a_duplicate(repo: Path) -> None:
     configure(repo, HOLDS)
     run(repo, ("x.md", EDIT), ("again.md", EDIT), ("y.md", after(OTHER, "again")))
@@ -382,11 +345,6 @@ def test_dependency_may_be_a_duplicate(repo: Path) -> None:
     patchq("accept", "x", cwd=repo)
     patchq("run", cwd=repo)
     assert told(repo, "y")["state"] == "applied"
-
-
-def test_batch_that_waits_for_itself_is_refused(repo: Path) -> None:
-    (x,) = run(repo, ("x.md", after(EDIT, "x")), code=1)
-    assert codes(x) == [("depends.failed", "error")]
 
 
 def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:

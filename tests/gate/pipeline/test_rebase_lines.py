@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patchq.gate.git.merges import line_hunks
-from patchq.gate.pipeline.lines import Touch, carry_lines, image
-from tests.helpers.line_hunks import assert_lead
+from patchq.gate.pipeline.lines import Touch, carry_lines
 
 TEN = "".join(f"{number}\n" for number in range(10)).encode()
 
@@ -66,29 +65,13 @@ def test_changes_that_meet_are_told(
     assert [touch.beside for touch in touches] == [beside]
 
 
-def test_what_was_made_before_is_not_made_again() -> None:
-    after = replaced(TEN, _3="x\n", _8="y\n")
-    now = replaced(TEN, _3="x\n")
-    made = carry_lines(TEN, after, now, line_hunks(TEN, after), line_hunks(TEN, now))
-    assert made.text == after
-    assert [(touch.ours, touch.same) for touch in made.touches] == [((3, 4), True)]
-
-
 @pytest.mark.parametrize("now", [{"_3": ""}, {"_3": "", "_8": "8\n3\n"}], ids=["gone", "moved"])
 def test_lines_that_are_gone_were_not_for_certain_deleted_before(now: dict[str, str]) -> None:
     _, touches = carried(TEN, replaced(TEN, _3=""), replaced(TEN, **now))
     assert [touch.same for touch in touches] == [False]
 
 
-@pytest.mark.parametrize(
-    ("lines", "there"), [((0, 2), (0, 2)), ((5, 7), (6, 8)), ((2, 4), (2, 5)), ((3, 4), (3, 5))]
-)
-def test_image_of_a_run_of_lines(lines: tuple[int, int], there: tuple[int, int]) -> None:
-    assert image(lines, line_hunks(TEN, replaced(TEN, _3="x\ny\n"))) == there
-
-
 LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"])
-TEXT = st.lists(LINE, max_size=14).map(b"".join)
 
 
 @st.composite
@@ -124,32 +107,3 @@ def test_where_nothing_meets_git_merges_to_nothing_else(
         ["git", "merge-file", "-p", "now", "before", "after"], cwd=tmp_path, capture_output=True
     )
     assert merged.returncode or merged.stdout == text
-
-
-def test_what_is_carried_to_where_the_lines_between_are_gone_is_one_hunk() -> None:
-    after, now = replaced(TEN, _3="x\n", _5="y\n"), replaced(TEN, _4="")
-    made = carry_lines(TEN, after, now, line_hunks(TEN, after), line_hunks(TEN, now))
-    assert made.hunks == ((3, 5, 3, 5),)
-
-
-@given(variants())
-@settings(deadline=None)
-def test_what_is_carried_has_its_hunks(texts: tuple[bytes, bytes, bytes]) -> None:
-    before, after, now = texts
-    made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
-    if all(touch.same or touch.beside for touch in made.touches):
-        assert_lead(now, made.hunks, made.text)
-
-
-@given(TEXT, TEXT)
-@settings(deadline=None)
-def test_unmoved_texts_take_the_change_as_it_is(before: bytes, after: bytes) -> None:
-    assert carried(before, after, before) == (after, ())
-
-
-@given(TEXT, TEXT)
-@settings(deadline=None)
-def test_a_second_delivery_changes_nothing(before: bytes, after: bytes) -> None:
-    text, touches = carried(before, after, after)
-    assert bool(touches) == (before != after)
-    assert text == after or not all(touch.same for touch in touches)

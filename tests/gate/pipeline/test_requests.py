@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,9 +69,6 @@ class Place:
         return path.read_text()
 
 
-Make = Callable[..., Place]
-
-
 @contextmanager
 def place(root: Path, *script: Reply | str, more: str = "") -> Any:
     with serving(script) as server:
@@ -99,18 +95,6 @@ def test_a_request_becomes_a_commit(tmp_path: Path) -> None:
         (asked,) = at.server.requests
         assert "Use an f-string" in asked.question
         assert f"\n{SMALL}" in asked.question
-
-
-def test_a_request_with_a_reach_and_a_reference(tmp_path: Path) -> None:
-    with place(tmp_path, "nothing") as at:
-        at.request(
-            "files: [{path: big.py, line: 21, reach: 1}]\ntask: Change it\nform: indexed\n"
-            "reference: |\n  -old\n  +new\n"
-        )
-        first = at.server.requests[0].question
-        assert re.search(r"`big.py`, lines 20-22 of \d+\n", first)
-        assert "```\n-old\n+new\n```" in first
-        assert '"contextualEdits"' in first
 
 
 def test_what_a_model_says_of_itself_is_not_believed(tmp_path: Path) -> None:
@@ -156,20 +140,6 @@ def test_what_cannot_be_used_is_asked_for_again(
         assert told["state"] == ("applied" if end == "applied" else "rejected")
         assert codes(told) == ([] if end == "applied" else [end])
         assert len(at.server.requests) == len(attempts)
-
-
-def test_asking_again_shows_less_and_says_why(tmp_path: Path) -> None:
-    with place(tmp_path, Reply("", finish="length"), DIFF) as at:
-        told = at.request("files: [big.py, a.py]\ntask: Change f150\n")
-        assert told["state"] == "applied"
-        first, second = (asked.question for asked in at.server.requests)
-        assert len(second) < len(first) + 500
-        assert "stopped for the reason 'length'" in second
-
-
-def test_max_attempts_bounds_the_asking(tmp_path: Path) -> None:
-    with place(tmp_path, CUT, more=", max_attempts: 1") as at:
-        assert [form for _, form, _ in at.stops(at.request())] == ["whole", "diff", "whole"]
 
 
 FAILURES = {
@@ -229,12 +199,6 @@ def test_a_request_that_cannot_be_asked_for(text: str, code: str, tmp_path: Path
         told = at.request(text)
         assert (told["state"], codes(told)) == ("rejected", [code])
         assert at.server.requests == []
-
-
-def test_a_request_asks_for_less_than_the_configuration_allows(tmp_path: Path) -> None:
-    with place(tmp_path, WHOLE) as at:
-        told = at.request(ASKED + "mode: review\n")
-        assert (told["state"], told["mode"]) == ("proposed", "review")
 
 
 def test_a_request_never_asks_for_more(tmp_path: Path) -> None:
@@ -334,18 +298,6 @@ def test_ask(tmp_path: Path) -> None:
         done = patchq("ask", "a.py", "--task", "Use an f-string", cwd=at.root)
         assert done.out.startswith("applied    Use-an-f-string  main ")
         assert not [*(at.queue / "active").iterdir()]
-
-
-def test_ask_without_a_model(tmp_path: Path) -> None:
-    at = Place(tmp_path, None)
-    done = patchq("--json", "ask", "a.py", "--task", "x", cwd=at.root, code=1)
-    assert codes(done.json()) == ["llm.not_configured"]
-
-
-def test_ask_sends_retry_prompts_on(tmp_path: Path) -> None:
-    with place(tmp_path, MISSED, DIFF, more=", auto_retry: 1, correct: false") as at:
-        done = patchq("ask", "a.py", "--task", "fix", cwd=at.root)
-        assert [line.split()[0] for line in done.out.splitlines()] == ["rejected", "applied"]
 
 
 def test_a_request_is_submitted(tmp_path: Path) -> None:
