@@ -250,10 +250,6 @@ class Hunk(Struct, frozen=True):
     end: int
     new: bytes
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.start <= self.end:
-            raise ValueError(f"inverted hunk {self.start}:{self.end}")
-
 
 LineHunk = tuple[int, int, int, int]
 """`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""

@@ -115,8 +115,6 @@ class _Batch:
         for edit in edits:
             if isinstance(edit.op, PatchHunk):
                 self.sections.setdefault(_section(edit), []).append((edit, edit.op))
-        self.hints: dict[str, Hints] = {}
-        """By path."""
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
@@ -125,9 +123,7 @@ class _Batch:
 
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)
-        outcomes = cascade.run()
-        if self.operations.overwritten:
-            outcomes = [self._told(outcome) for outcome in outcomes]
+        outcomes = [self._final(outcome) for outcome in cascade.run()]
         changes = tuple(self.files.changes())
         errors = list(cascade.errors)
         errors += [] if errors else files.void(outcomes, changes)
@@ -145,7 +141,7 @@ class _Batch:
         )
         return BatchReading(plan, self.meets, self.followed, self.barred)
 
-    def _told(self, outcome: EditOutcome) -> EditOutcome:
+    def _final(self, outcome: EditOutcome) -> EditOutcome:
         """Return the final outcome of an edit, which a later call may have made void."""
         by = self.operations.overwritten.get(outcome.id)
         if by is None or outcome.state not in ("applied", "already_applied"):
@@ -205,10 +201,7 @@ class _Batch:
         """Return what becomes of an edit of a part of a file; raises `EditRefused`."""
         file, missed = self._file(edit, op), _NOWHERE
         self._check_file(edit, file)
-        hints = self.hints.get(edit.path)
-        if hints is None:
-            hints = Hints(self.rules.levels, edit.path, self._lines_hold)
-            self.hints[edit.path] = hints
+        hints = Hints(self.rules.levels, edit.path, self._lines_hold)
         if file.stated_by is None:
             found = self._on_base(edit, op, file, hints)
             if now := self._in_sequence(edit, op, file, found, hints):

@@ -8,7 +8,7 @@ replacements that it touches.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -65,12 +65,9 @@ def changed_ranges(edit: Edit, found: Found, meaning: object) -> list[ChangedRan
     return [ChangedRange(edit.id, edit.format, run, meaning) for run in found.runs if run]
 
 
-class Patch(Struct, frozen=True):
-    """Replacement of the bytes `start:end` of the base by `new`, and the edits behind it."""
+class Patch(Hunk, frozen=True):
+    """Replacement of bytes of the base, and the edits behind it."""
 
-    start: int
-    end: int
-    new: bytes
     edits: tuple[str, ...]
 
     @property
@@ -130,9 +127,9 @@ class EditedText:
         """Return the bytes as the edits so far leave them, the last line ended."""
         return replaced(self._base.data, self.hunks(), 0, self._base.size)
 
-    def hunks(self) -> Iterator[Hunk]:
-        """Yield the replacements, in the base's bytes and in order."""
-        return (Hunk(patch.start, patch.end, patch.new) for patch in self._patches)
+    def hunks(self) -> Sequence[Hunk]:
+        """Return the replacements, in the base's bytes and in order."""
+        return self._patches
 
     # ------------------------------------------------------------ edits of the base
 

@@ -134,8 +134,12 @@ def _reasons(
         for path in change.paths:
             if session.policy.taken_out(path):
                 continue
-            odd = _odd_mode(change) if path == change.path else None
-            if why := odd or (path in paths and _odd_kind(change, path, session)):
+            why = _odd_mode(change) if path == change.path else None
+            if why is None and path in paths:
+                existed = change.before is not None and path == (change.renamed_from or path)
+                reason = session.policy.review(path, existed=existed)
+                why = reason and f"is changed, and {reason}"
+            if why:
                 yield _to_review(decision, "path.review", f"{path} {why}", path)
     deleted = {change.path for change in plan.changes if change.after is None}
     everything = (
@@ -158,12 +162,6 @@ def _reasons(
                 f"`base`{history.lately(session.repo, tip, path)}"
             )
             yield _to_review(decision, "base.unknown", message, path)
-
-
-def _odd_kind(change: FileChange, path: str, session: Session) -> str | None:
-    existed = change.before is not None and path == (change.renamed_from or path)
-    reason = session.policy.review(path, existed=existed)
-    return reason and f"is changed, and {reason}"
 
 
 def _odd_mode(change: FileChange) -> str | None:

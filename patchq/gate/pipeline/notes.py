@@ -148,10 +148,10 @@ def _put(session: Session, note: Note, old: str | None) -> bool:
     tip = repo.ref_target(records.NOTES)
     path = _path(session, tip, note.commit)
     before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
-    blocks = [(block, _read(note.commit, block)) for block in _blocks(before or b"")]
-    if any(read and _says(read) == _says(note) for _, read in blocks):
+    known = filter(None, (_read(note.commit, block) for block in _blocks(before or b"")))
+    if any(_says(other) == _says(note) for other in known):
         return True
-    kept = [block for block, read in blocks if read is None or read.batch != note.batch]
+    kept = _others(note.commit, before or b"", note.batch)
     after = "\n\n".join([*kept, _written(note)]) + "\n"
     changes = [FileChange(path, before, after.encode())]
     if tip and old and old != note.commit:
@@ -174,9 +174,14 @@ def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[Fi
     if not session.repo.tree(tip).entry(path):
         return
     before = session.repo.tree(tip).read(path)
-    blocks = ((block, _read(commit, block)) for block in _blocks(before))
-    kept = [block for block, read in blocks if read is None or read.batch != batch]
+    kept = _others(commit, before, batch)
     yield FileChange(path, before, ("\n\n".join(kept) + "\n").encode() if kept else None)
+
+
+def _others(commit: str, data: bytes, batch: str) -> list[str]:
+    """Return the blocks of a note that are not of the batch."""
+    blocks = ((block, _read(commit, block)) for block in _blocks(data))
+    return [block for block, note in blocks if note is None or note.batch != batch]
 
 
 def _path(session: Session, tip: str | None, commit: str) -> str:

@@ -6,7 +6,7 @@ verdict is known before the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from time import perf_counter
@@ -196,7 +196,16 @@ def parse(response: Response, base: Base) -> Parsed:
     response.warnings.extend(parsed.problems)
     _check_size(parsed, session.config.limits)
     if candidates := response.generation.candidates:
-        parsed = replace(parsed, edits=tuple(_offered(edit, candidates) for edit in parsed.edits))
+        # The anchors that its prompt offered count, whatever an edit says of them.
+        parsed = replace(
+            parsed,
+            edits=tuple(
+                replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
+                if edit.path in candidates and isinstance(edit.op, Anchored)
+                else edit
+                for edit in parsed.edits
+            ),
+        )
     return parsed
 
 
@@ -219,13 +228,6 @@ def _check_size(parsed: Parsed, limits: Limits) -> None:
                 "send the changes in several responses",
             )
             raise EndedEarly("rejected", problem)
-
-
-def _offered(edit: Edit, candidates: Mapping[str, tuple[str, ...]]) -> Edit:
-    """Return the edit with the anchors that its prompt offered, not its own."""
-    if edit.path not in candidates or not isinstance(edit.op, Anchored):
-        return edit
-    return replace(edit, op=replace(edit.op, candidates=candidates[edit.path]))
 
 
 def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> Resolved:
