@@ -8,11 +8,12 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import deciding, opening, output, several
+from patchq.cli import opening, output, several
 from patchq.cli.arguments import Argument, edit_ids, seconds
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
+from patchq.gate.api import deciding
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.land.train import Trial
 from patchq.gate.pipeline import history

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 from msgspec.structs import replace
 
-from patchq.cli import arguments, check, confirm, handover, opening, output
+from patchq.cli import arguments, confirm, opening, output
+from patchq.gate.api import dry_run, handover
 from patchq.gate.land import worker
 from patchq.gate.report.schema import Report
 from patchq.gate.review import restack
@@ -20,7 +21,7 @@ def run(args: Namespace) -> int:
     choice = None
     if args.file != "-" and confirm.possible(args, session.config):
         try:
-            choice = confirm.Asker(session)(check.unread(session, data, name))
+            choice = confirm.Asker(session)(dry_run.unread(session, data, name))
         except confirm.Quit:
             return 130
     verdicts = output.Verdicts(args)
@@ -29,7 +30,7 @@ def run(args: Namespace) -> int:
         return verdicts.exit_code
     reports: list[Report] = []
     claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
-    claim = replace(claim, problem=check.oversize(session, data))
+    claim = replace(claim, problem=dry_run.oversize(session, data))
     worker.work([claim], session, reports.append, choice)
     restack.settle(session)
     for report in reports:

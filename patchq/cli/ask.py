@@ -6,8 +6,9 @@ from argparse import Namespace
 
 from msgspec.structs import replace
 
-from patchq.cli import arguments, handover, opening, output, prompt
+from patchq.cli import arguments, opening, output, prompt
 from patchq.core.model.names import REQUEST, batch_id
+from patchq.gate.api import handover
 from patchq.gate.land import worker
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.llm import request

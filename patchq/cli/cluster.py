@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 from patchq.cli import opening, output
 from patchq.core.text.quote import visible
-from patchq.gate.api.location import DATABASE, database
-from patchq.gate.config.schema import Config
-from patchq.gate.errors import UsageError
+from patchq.gate.api.cluster import SOON_SECONDS, database_of
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.status import ClusterState
 
-SOON_SECONDS = 10.0
-"""A lane may wait for so long before it is said that nobody serves it."""
 
 ARGUMENTS = (
     {
@@ -32,38 +28,6 @@ def run(args: Namespace) -> int:
     opening.gate(args).setup_log(config)
     database = database_of(config)
     return _migrate(args, database) if args.what == "migrate" else _status(args, database)
-
-
-def database_of(config: Config) -> str:
-    """The connection string; `UsageError` where there is none, or nothing to connect with."""
-    named = database(config)
-    if not named:
-        raise UsageError(
-            "no database is named, so there is no cluster",
-            f"set {DATABASE}, or `cluster.database` (without a password) in the file",
-        )
-    try:
-        import patchq.gate.queue.postgres.database  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
-        ) from None
-    return named
-
-
-def target_of(config: Config) -> str:
-    """The branch of what names none, which is the same on all machines."""
-    if not config.has_cluster:
-        raise UsageError(
-            "the configuration has no `cluster` section",
-            "add `cluster:` to the configuration, as docs/cluster.md shows",
-        )
-    if config.target is None:
-        raise UsageError(
-            "a cluster needs a default target that is the same on every machine",
-            "set `target` in the configuration",
-        )
-    return config.target
 
 
 def _migrate(args: Namespace, database: str) -> int:

@@ -15,10 +15,10 @@ from select import select
 
 from msgspec.structs import replace
 
-from patchq.cli import check
 from patchq.cli.arguments import edit_ids
 from patchq.core.model.values import EditOutcome
 from patchq.core.text.quote import visible
+from patchq.gate.api import dry_run
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.pipeline import selection
@@ -54,7 +54,7 @@ class Asker:
         """How to take the response, None for as it says itself; raises `Quit`."""
         choice: Choice | None = None
         while True:
-            decision = check.preview(self.session, claim, choice)
+            decision = dry_run.preview(self.session, claim, choice)
             stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
             # A work tree keeps it from landing, or what it stands on, which waits.
             if decision.state != "proposed" or stuck or decision.on:
@@ -89,7 +89,7 @@ class Asker:
 
     def _edits(self, claim: Claim) -> Sequence[EditOutcome]:
         """The batch's edits, if all of them were taken."""
-        return document.to_json(check.preview(self.session, claim).outcome()).edits
+        return document.to_json(dry_run.preview(self.session, claim).outcome()).edits
 
     def _names(self, claim: Claim) -> str:
         return ", ".join(edit.id for edit in self._edits(claim))
@@ -117,7 +117,7 @@ class Asker:
             alone = self._choice(edits, frozenset({edit.id}))
             if alone is None:
                 return None
-            report = document.to_json(check.preview(self.session, claim, alone).outcome())
+            report = document.to_json(dry_run.preview(self.session, claim, alone).outcome())
             self._say(f"\n  edit {_edit(edit)}", report.diff.removesuffix("\n"))
             question = f"Take edit {edit.id} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
             answer = ""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import accept, arguments, deciding, opening, several
+from patchq.cli import accept, arguments, opening, several
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
-from patchq.gate.review.errands import Discard
 
 ARGUMENTS = (
     *several.BATCHES,
@@ -20,12 +19,11 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.gate(args).session(targeted=False)
-    ids = several.chosen(args, session, _eligible)
+    gate = opening.gate(args)
+    ids = several.chosen(args, gate.session(targeted=False), _eligible)
 
     def go(id: str) -> int:
-        decided = deciding.decide(session, Discard(id, args.message))
-        return accept.report(args, decided, len(ids))
+        return accept.report(args, gate.discard(id, args.message), len(ids))
 
     return several.decide(args, ids, go)
 

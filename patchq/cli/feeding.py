@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchq.cli.cluster import SOON_SECONDS, database_of, target_of
 from patchq.cli.tenure import Tenure
+from patchq.gate.api.cluster import SOON_SECONDS, database_of, feeder_name, target_of
 from patchq.gate.errors import Fault
-from patchq.gate.git import files
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.service.feed import feed, feed_once
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.entries import Entries
-
-FEEDER = "feeder"
 
 
 def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules]) -> None:
@@ -82,14 +77,3 @@ def _entries(args: Namespace, tenure: Tenure) -> tuple[str, Entries]:
     entries = Entries(database, feeder_name(session.queue_root), belongs)
     args.opened.callback(entries.close)
     return database, entries
-
-
-def feeder_name(root: Path) -> str:
-    """Return the database's name for this queue, which is made once and kept."""
-    place = root / FEEDER
-    try:
-        return place.read_text().strip()
-    except FileNotFoundError:
-        name = uuid.uuid4().hex
-        files.replace(place, name.encode() + b"\n", via=root / f".{FEEDER}", flush=True)
-        return name

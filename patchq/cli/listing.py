@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shutil import get_terminal_size
 
-from patchq.cli.arguments import UNITS, Argument, moment, positive
+from patchq.cli.arguments import Argument, moment, positive
 from patchq.cli.screen import Line, Styled, is_terminal
 from patchq.core.model.names import alike
 from patchq.core.text.quote import visible
-from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows, seconds
+from patchq.gate.api import words
+from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows
 from patchq.gate.api.status import Status
-from patchq.gate.report.schema import Moment, Report
-from patchq.gate.review.risk import earlier
 
 _SHORTEST = 12
 """Characters that a cut id or subject keeps at least."""
-_LONGEST_NAME = 40
-_MINUS = "\N{MINUS SIGN}"
 
 STYLES = {
     "applied": "green", "accepted": "green", "proposed": "yellow", "held": "magenta",
@@ -65,7 +61,7 @@ def explain_nothing(args: Namespace, found: Rows | Status) -> None:
     if found.rows or args.quiet or wanted(args) == Filter(by=args.by):
         return
     given = [f"--{key} {value}" for key in ("state", "agent", "path") if (value := vars(args)[key])]
-    words = " ".join(given) or "--since"
+    choice = " ".join(given) or "--since"
     near = [
         f"`--{key} {name}`"
         for key, names in (("agent", found.agents), ("path", found.paths))
@@ -73,66 +69,10 @@ def explain_nothing(args: Namespace, found: Rows | Status) -> None:
         for name in alike(given_name, names)
     ]
     cure = f"; did you mean {' or '.join(near)}?" if near else ""
-    print(visible(f"patchq: nothing matches {words}{cure}"), file=sys.stderr)
+    print(visible(f"patchq: nothing matches {choice}{cure}"), file=sys.stderr)
 
 
 # ---------------------------------------------------------------- words
-
-
-def age(*moments: Moment | float | None) -> str:
-    """Return how long ago the first known time was, in its largest unit of at least two."""
-    known = (one if isinstance(one, float) else seconds(one) for one in moments if one is not None)
-    began = next(known, None)
-    if began is None:
-        return "-"
-    passed = max(0, int(time.time() - began))
-    unit = next((name for name in reversed(UNITS) if passed >= 2 * UNITS[name]), "s")
-    return f"{passed // UNITS[unit]}{unit}"
-
-
-def size_of(row: ChangeRow) -> str:
-    """Return the lines that a change adds and deletes, or the sizes of a binary file."""
-    size = row.report.size
-    if row.binaries:
-        before, after = next(iter(row.binaries.values()))
-        return f"binary {_bytes(before)} → {_bytes(after)}"
-    return f"+{size.added} {_MINUS}{size.deleted}" if size else ""
-
-
-def _bytes(count: int) -> str:
-    return str(count) if count < 1000 else f"{count / 1000:.1f} kB"
-
-
-def files_of(row: ChangeRow) -> str:
-    """Return the first file of a change, `old → new` where renamed, and the number of others."""
-    paths, size = row.paths, row.report.size
-    count = max(len(paths), size.files if size else 0)
-    name = _short(paths[0]) if paths else ""
-    if row.renames:
-        new, old = next(iter(row.renames.items()))
-        name = f"{_short(old)} → {_short(new)}"
-        count -= len(set(paths) & set(row.renames.values()) - {old} - row.renames.keys())
-        count = max(len(row.renames), size.files if size else 0)
-    return f"{name} (+{count - 1})" if count > 1 else name
-
-
-def _short(name: str) -> str:
-    return f"…{name[-_LONGEST_NAME:]}" if len(name) > _LONGEST_NAME else name
-
-
-def author_and_subject(report: Report) -> str:
-    return ": ".join(filter(None, (report.agent, report.message)))
-
-
-def checks_of(row: ChangeRow) -> str:
-    """Return the result of the project's own checks."""
-    runs = row.checks
-    if not runs:
-        return "not run"
-    failed = [run.id for run in runs if run.exit != 0]
-    names = failed or [run.id for run in runs]
-    where = "" if failed else earlier(row.report, row.checked_before)
-    return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}{where}"
 
 
 def heading(row: ChangeRow) -> Iterator[str]:
@@ -140,16 +80,16 @@ def heading(row: ChangeRow) -> Iterator[str]:
     report, on = row.report, row.report.stands_on
     by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))
     times = [
-        f"{what} {moment.iso} ({age(moment)} ago)"
+        f"{what} {moment.iso} ({words.age(moment)} ago)"
         for what, moment in (("received", report.received), ("decided", report.decided))
         if moment
     ]
     risk = row.risk and "; ".join(reason.text for reason in row.risk.reasons)
     for what, text in (
         ("what", report.message), ("who", by), ("when", ", ".join(times)),
-        ("size", f"{size_of(row)} {files_of(row)}".strip()),
+        ("size", f"{words.size_of(row)} {words.files_of(row)}".strip()),
         ("on top of", f"{on.batch}, at {on.commit[:12]}" if on else None),
-        ("checks", checks_of(row)),
+        ("checks", words.checks_of(row)),
         ("risk", row.risk and f"{row.risk.level}{': ' * bool(risk)}{risk}"),
     ):  # fmt: skip
         if text:

@@ -11,7 +11,7 @@ from typing import get_args
 from patchq.cli import arguments, listing, opening, output, screen
 from patchq.cli.screen import Line, Styled
 from patchq.core.model.values import State
-from patchq.gate.api import MOST
+from patchq.gate.api import MOST, words
 from patchq.gate.api.rows import ChangeRow
 from patchq.gate.report.schema import OVER, REPLACED, STOPPED
 
@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
         for row in found.rows:
             output.say(args, row.report)
     else:
-        screen.show(_lines(found.rows), gate.location.repo, crop=True)
+        screen.show(_lines(found.rows), gate.pager, crop=True)
     if found.left_out and not args.quiet:
         what = "older changes" if args.by is None else "others"
         print(f"{what} are left out: see --limit, --all, and --since", file=sys.stderr)
@@ -56,13 +56,13 @@ def _cells(row: ChangeRow) -> dict[str, Styled]:
     other = report.duplicate_of
     return {
         "id": listing.cell(f"{report.state:<10} {report.id}", listing.STYLES[report.state]),
-        "age": Styled(listing.age(row.ended, report.decided, report.received), "cyan"),
-        "size": listing.cell(f"{listing.size_of(row)} {listing.files_of(row)}".strip() or "-"),
+        "age": Styled(words.age(row.ended, report.decided, report.received), "cyan"),
+        "size": listing.cell(f"{words.size_of(row)} {words.files_of(row)}".strip() or "-"),
         "commit": Styled("" if ended else (report.commit or "")[:12], "dim"),
         "other": listing.cell(f"by {other}" if other else ""),
         "codes": Styled("" if refused else " ".join(f"[{code}]" for code in codes), "yellow"),
         "why": listing.cell(f"{refused.code}: {refused.message}" if refused else "", "red"),
         "note": listing.cell(f"({row.note})" if row.note else ""),
-        "subject": listing.cell(listing.author_and_subject(report)),
-        "checks": listing.cell("" if refused else listing.checks_of(row), "dim"),
+        "subject": listing.cell(words.author_and_subject(report)),
+        "checks": listing.cell("" if refused else words.checks_of(row), "dim"),
     }

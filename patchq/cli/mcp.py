@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from patchq.cli import opening
 from patchq.cli.arguments import Argument
 
 ARGUMENTS = (
@@ -18,4 +19,5 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     from patchq import mcp
 
+    args.options = opening.options(args)
     return mcp.serve(args)

@@ -8,38 +8,13 @@ from argparse import Namespace
 
 from patchq.cli.streams import put
 from patchq.core.text.quote import visible
-from patchq.gate.queue.hand import Pending
+from patchq.gate.api.words import line
 from patchq.gate.report import logs
 from patchq.gate.report.document import printed
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import STOPPED, Report, waits_for_its_agent
+from patchq.gate.report.schema import Report, waits_for_its_agent
 
 _LOG = logging.getLogger("patchq")
-
-
-def line(report: Report) -> str:
-    """One plain line for a verdict: state, id, and where it is or why it is not."""
-    state, other = report.state, report.duplicate_of
-    text = f"{state:<10} {report.id}"
-    errors = [p for p in report.problems if p.severity == "error"]
-    warnings = [p for p in report.problems if p.severity == "warning"]
-    if state in STOPPED:
-        reasons = errors or warnings
-        text += f"  {reasons[0].code}: {reasons[0].message}" if reasons else ""
-        text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    elif state == "duplicate":
-        text += f"  of {other}" if other else "  nothing to do"
-    else:
-        where = report.branch or report.target or ""
-        text += f"  {where} {(report.commit or '')[:12]}".rstrip()
-        text += f"  by {other}" if other else ""
-        text += "".join(f"  [{code}]" for code in dict.fromkeys(p.code for p in warnings))
-    return visible(text)
-
-
-def pending(one: Pending) -> str:
-    """One plain line for a response without a verdict."""
-    return visible(f"{one.state:<10} {one.id}  {one.told()}")
 
 
 def notice(args: Namespace, text: str) -> None:

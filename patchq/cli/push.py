@@ -20,10 +20,11 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from patchq.cli import check, opening, output, submit
+from patchq.cli import opening
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
+from patchq.gate.api import dry_run, submitting, words
 from patchq.gate.api.location import Location
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.intake import commits
@@ -96,7 +97,7 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = said.keys.get("id")
     id = queue.next_id(wanted) if isinstance(wanted, str) else None
-    name = queue.submit(data, submit.marked_name(words))
+    name = queue.submit(data, submitting.marked_name(words))
     _tell([f"handed in as {id or PurePath(name).stem}"])
     report, why = _wait(queue, sha256(data).hexdigest(), name, said.seconds, ended)
     if report is None:
@@ -136,7 +137,7 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
         raise _refusal(problem)
     keys = {**sender.from_environment().keys(), **said.keys, "target": target}
     data = commits.as_response(session.repo, session.rules, change, keys)
-    if problem := check.oversize(session, data):
+    if problem := dry_run.oversize(session, data):
         raise _refusal(problem)
     return data, str(said.keys.get("message") or subject(session.repo.message(change.result)))
 
@@ -157,8 +158,8 @@ def _told(report: Report) -> str | None:
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
     again = f"Correct the commits and push again: git push … -o retries={report.id}"
     sent = [WHAT_TO_SEND, "", again, ""] if refused else []
-    _tell([output.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
-    return " ".join(output.line(report).split()) if refused else None
+    _tell([words.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
+    return " ".join(words.line(report).split()) if refused else None
 
 
 def _wait(
@@ -172,7 +173,7 @@ def _wait(
         while True:
             watcher.read()
             serves = lock_owner(queue.root) is not None  # before: who has gone has told
-            report, now = submit.report_on(queue, digest, name), time.monotonic()
+            report, now = submitting.report_on(queue, digest, name), time.monotonic()
             held = (held or now) if report and report.state == "held" else None
             if report and (held is None or now - held > _HELD_SECONDS):
                 return report, ""

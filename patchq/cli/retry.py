@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 
-from patchq.cli import arguments, handover, opening, output, several
+from patchq.cli import arguments, opening, output, several
+from patchq.gate.api import handover
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from patchq.cli import opening
 from patchq.cli.arguments import Argument, port
 
 ARGUMENTS = (
@@ -20,4 +21,4 @@ def run(args: Namespace) -> int:
         return walk.run(args)
     from patchq import page
 
-    return page.serve(args)
+    return page.serve(args, opening.options(args))

@@ -9,7 +9,6 @@ from shutil import get_terminal_size, which
 from typing import NamedTuple
 
 from patchq.cli.streams import put
-from patchq.gate.git.repository import Repository
 
 
 class Styled(NamedTuple):
@@ -37,27 +36,28 @@ def plain(text: str, style: str = "") -> Line:
 
 
 def show(
-    lines: Iterable[Line], repo: Repository | None, *, crop: bool = False, paged: bool = True
+    lines: Iterable[Line], setting: str | None = None, *, crop: bool = False, paged: bool = True
 ) -> None:
-    """Print the lines; with `crop` a terminal shows of each what fits into its width."""
+    """Print the lines in the pager; `setting` is git's `core.pager`.
+
+    With `crop` a terminal cuts each line to its width.
+    """
     if is_terminal():
         from patchq.cli import pager  # only a terminal needs rich
 
-        pager.show(lines, pager_of(repo) if paged else None, crop=crop)
+        pager.show(lines, pager_of(setting) if paged else None, crop=crop)
         return
     for line in lines:
         put("".join(cell.text for cell in line))
 
 
-def pager_of(repo: Repository | None) -> str | None:
-    """The program that git would show its output with; None for none, or one that is not there."""
+def pager_of(setting: str | None) -> str | None:
+    """Return the program that git shows its output with; None for none, or a missing one."""
     if os.environ.get("TERM") == "dumb":
         return None
     found = os.environ.get("GIT_PAGER")
-    if found is None and repo is not None:
-        found = repo.setting("core.pager")
     if found is None:
-        found = os.environ.get("PAGER")
-    found = "less" if found is None else found.strip()
+        found = setting if setting is not None else os.environ.get("PAGER", "less")
+    found = found.strip()
     words = found.split()
     return found if words and words != ["cat"] and which(words[0]) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, deciding, opening, output, several
+from patchq.cli import arguments, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
@@ -12,7 +12,6 @@ from patchq.gate.pipeline import history
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
-from patchq.gate.review.errands import SendBack
 
 ARGUMENTS = (
     *several.BATCHES,
@@ -29,12 +28,11 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     several.only_one(args, "comments")
     said = tuple(drafts(args))
-    session = opening.gate(args).session(targeted=False)
-    ids = several.chosen(args, session, history.waiting)
+    gate = opening.gate(args)
+    ids = several.chosen(args, gate.session(targeted=False), history.waiting)
 
     def send(id: str) -> int:
-        errand = SendBack(id, said, session.identity().name)
-        return _one(args, deciding.decide(session, errand).report)
+        return _one(args, gate.send_back(id, said).report)
 
     return several.decide(args, ids, send)
 

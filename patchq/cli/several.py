@@ -6,11 +6,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 
-from patchq.cli import listing
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
 from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
+from patchq.gate.api import finding, words
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline import history
@@ -40,7 +40,7 @@ def chosen(
             raise UsageError(
                 f"name a change: `patchq {args.verb} ID`", "or several, or --all-from AGENT"
             )
-        ids = list(dict.fromkeys(args.ids))
+        ids = list(dict.fromkeys(finding.identify(context, id) for id in args.ids))
         for id in ids if len(ids) > 1 else ():
             if not history.is_known(context, id):
                 raise history.unknown(context, id)
@@ -72,9 +72,9 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
         return True
     for report in found[:_MOST_LISTED]:
         row = ChangeRow(report=report)
-        size = f"{listing.size_of(row)} {listing.files_of(row)}".strip()
+        size = f"{words.size_of(row)} {words.files_of(row)}".strip()
         said = report.message or ""
-        parts = (report.state, report.id, listing.age(report.received), size, said)
+        parts = (report.state, report.id, words.age(report.received), size, said)
         print(visible("  ".join(filter(None, parts))), file=sys.stderr)
     if len(found) > _MOST_LISTED:
         print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)

@@ -11,9 +11,9 @@ from patchq.cli import arguments, listing, opening, output, screen, split
 from patchq.cli.screen import Line
 from patchq.cli.streams import put
 from patchq.core.text.quote import visible
+from patchq.gate.api import words
+from patchq.gate.api.finding import Pending
 from patchq.gate.api.rows import ChangeRow
-from patchq.gate.git.repository import Repository
-from patchq.gate.queue.hand import Pending
 from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 
@@ -29,26 +29,26 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     gate = opening.gate(args)
-    found, repo = gate.find(args.id), gate.location.repo
+    found, pager = gate.find(args.id), gate.pager
     if isinstance(found, Pending):
-        return output.emit(args, found.to_json(), output.pending(found))
+        return output.emit(args, found.to_json(), words.pending(found))
     report = found.report
     if args.split:
         files, changes = gate.sides(report)
         if args.json:
             return output.emit(args, {"id": report.id, "files": to_builtins(files)})
         if files:
-            screen.show(split.lines(files, changes), repo)
+            screen.show(split.lines(files, changes), pager)
         else:
-            _print(report.diff, repo)
+            _print(report.diff, pager)
     elif args.diff and args.json:
         put(document.printed({"id": report.id, "diff": report.diff}))
     elif args.diff:
-        _print(report.diff, repo)
+        _print(report.diff, pager)
     elif args.report or args.json:
         put(document.dumps(report), end="")
     else:
-        _print(_page(found), repo)
+        _print(_page(found), pager)
     return 0
 
 
@@ -62,10 +62,10 @@ def _page(row: ChangeRow) -> str:
     return "\n".join(filter(None, (title, head, page))) + note
 
 
-def _print(text: str, repo: Repository) -> None:
+def _print(text: str, pager: str | None) -> None:
     """Print byte for byte in a pipe; coloured, and harmless, on a terminal."""
     if screen.is_terminal():
-        screen.show(_coloured(text), repo)
+        screen.show(_coloured(text), pager)
     else:
         put(text, end="")
 

@@ -7,10 +7,10 @@ from itertools import zip_longest
 from shutil import get_terminal_size
 from unicodedata import east_asian_width
 
-from patchq.cli import syntax
 from patchq.cli.screen import Line, Styled, is_terminal, plain
 from patchq.core.model.values import FileChange
 from patchq.core.text.quote import clip, decode, visible
+from patchq.gate.api import syntax
 from patchq.gate.review.rows import Cell, FileRows, Row
 
 _IN_A_PIPE = 160

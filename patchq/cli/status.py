@@ -10,11 +10,11 @@ from typing import Any
 from patchq.cli import arguments, listing, opening, output, screen
 from patchq.cli.screen import Line, Styled, plain
 from patchq.core.text.quote import visible
-from patchq.gate.api import MOST
+from patchq.gate.api import MOST, words
+from patchq.gate.api.finding import Pending
 from patchq.gate.api.rows import Block, ChangeRow
 from patchq.gate.api.status import BLOCKS, Status
 from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
-from patchq.gate.queue.hand import Pending
 from patchq.gate.report.document import plain as as_json
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
@@ -52,21 +52,21 @@ def run(args: Namespace) -> int:
         found = gate.overlaps()
         if args.json:
             return output.emit(args, {"ahead": found})
-        screen.show(_ahead_lines(found), gate.location.repo)
+        screen.show(_ahead_lines(found), gate.pager)
         return 0
     status = gate.status(listing.wanted(args), args.limit or (MOST if args.json else None))
     listing.explain_nothing(args, status)
     if args.json:
         return output.emit(args, status.to_json())
     height = screen.height() if screen.is_terminal() else _SCREEN
-    screen.show(_lines(status, None if args.limit else height), gate.location.repo, crop=True)
+    screen.show(_lines(status, None if args.limit else height), gate.pager, crop=True)
     return 0
 
 
 def _one(args: Namespace, found: ChangeRow | Pending) -> int:
     if isinstance(found, Pending):
-        return output.emit(args, found.to_json(), output.pending(found))
-    line = output.line(found.report) + (f"  ({found.note})" if found.note else "")
+        return output.emit(args, found.to_json(), words.pending(found))
+    line = words.line(found.report) + (f"  ({found.note})" if found.note else "")
     answer = {**as_json(found.report), "note": found.note}
     return output.emit(args, answer, line, *listing.heading(found))
 
@@ -111,7 +111,7 @@ def _head(status: Status) -> Iterator[Line]:
     daemon, runs = status.daemon, "no daemon runs"
     if daemon:
         since = daemon["since"] and datetime.fromisoformat(daemon["since"]).timestamp()
-        runs = f"watching for {listing.age(since)}" if since else "watching"
+        runs = f"watching for {words.age(since)}" if since else "watching"
     inbox = f"{status.inbox} in the inbox" if status.inbox else "inbox empty"
     target = f"{status.target or 'no target'}{place}, {status.mode} mode{busy}"
     yield plain(visible(f"{target}; {runs}; {inbox}"))
@@ -146,14 +146,14 @@ def _proposal(row: ChangeRow) -> dict[str, Styled]:
         "needs a retry" if row.needs_retry else "",
         f"({row.note})" if row.note else "",
     ]
-    moved = listing.files_of(row) if row.renames else ""
+    moved = words.files_of(row) if row.renames else ""
     return {
         "id": listing.cell(f"{decided}{row.id}", listing.STYLES.get(report.state, "")),
         "risk": Styled(level, listing.STYLES.get(level, "")),
-        "size": listing.cell(" ".join(filter(None, (listing.size_of(row), moved)))),
-        "age": Styled(listing.age(report.received, report.decided), "cyan"),
+        "size": listing.cell(" ".join(filter(None, (words.size_of(row), moved)))),
+        "age": Styled(words.age(report.received, report.decided), "cyan"),
         "agent": listing.cell(report.agent or ""),
-        "checks": listing.cell(listing.checks_of(row), "dim"),
+        "checks": listing.cell(words.checks_of(row), "dim"),
         "subject": listing.cell(subject),
         "place": listing.cell("  ".join(filter(None, place)), "yellow"),
     }
@@ -175,8 +175,8 @@ def _held_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:
         cells = {
             "id": listing.cell(row.id, listing.STYLES["held"]),
             "why": listing.cell(reason),
-            "age": Styled(listing.age(row.report.received), "cyan"),
-            "by": listing.cell(listing.author_and_subject(row.report)),
+            "age": Styled(words.age(row.report.received), "cyan"),
+            "by": listing.cell(words.author_and_subject(row.report)),
         }
         yield from listing.lines([cells], indent="  ")
         if why and why.code in _WITH_CURE:

@@ -17,12 +17,11 @@ from patchq.cli.arguments import Argument
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope
+from patchq.gate.api import submitting
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import sender
-from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.service.watcher import Watcher
 
@@ -56,7 +55,6 @@ ARGUMENTS = (
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
     ),
 )
-_LONGEST_STEM = 40
 _LOOK_SECONDS = 1.0
 _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 
@@ -125,7 +123,9 @@ def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, 
     with closing(Watcher(queue.root)) as watcher:
         for id, (data, name) in handed.items():
             digest = sha256(data).hexdigest()
-            while (report := report_on(queue, digest, name)) is None or report.state == "held":
+            while (
+                report := submitting.report_on(queue, digest, name)
+            ) is None or report.state == "held":
                 if until <= time.monotonic():
                     raise TimeIsUp(
                         f"no verdict on {id} within {args.timeout:g} s",
@@ -141,19 +141,3 @@ def _again(args: Namespace) -> str:
     given = ((flag, getattr(args, flag)) for flag in ("worktree", "branch", "range"))
     words = [f"--{flag} {shlex.quote(value)}" for flag, value in given if value is not None]
     return f"patchq submit {words[0]} --retries ID --wait" if words else ""
-
-
-def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
-    """What there is on the response with these bytes that came under that name: a verdict, or why
-    it is held."""
-    for id in reversed(queue.by_source(digest)):
-        report = queue.load(id)
-        if report and report.source.name == name:
-            return report
-    return None
-
-
-def marked_name(words: str) -> str:
-    """A file's name of these words: two who send the same bytes at once are told apart by it."""
-    stem = batch_id(words)[:_LONGEST_STEM].strip(".-_").lower()
-    return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}.md"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.cli import confirm, opening, output
+from patchq.cli import confirm, opening
+from patchq.gate.api import words
 from patchq.gate.errors import Fault, disk_fault
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import Hand
@@ -65,7 +66,7 @@ class Tenure:
         if self._screen is None:
             self._say(report)
         else:
-            self._screen.tell(output.line(report))
+            self._screen.tell(words.line(report))
 
     def refresh(self) -> None:
         """Show how far the work is, where something is shown."""

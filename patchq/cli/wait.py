@@ -43,6 +43,7 @@ _LOOK_SECONDS = 0.5
 def run(args: Namespace) -> int:
     context = opening.gate(args).context()
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout
+    args.id = finding.identify(context, args.id)
     wanted = frozenset(args.wanted or set(get_args(State)) - {"held"})
     with closing(Watcher(context.queue_root)) as watcher:
         while True:

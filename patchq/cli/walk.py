@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from patchq.cli import accept, deciding, listing, opening, screen, split
+from patchq.cli import accept, listing, opening, screen, split
 from patchq.cli.arguments import edit_ids
 from patchq.core.text.quote import visible
+from patchq.gate.api import deciding
 from patchq.gate.api.rows import ChangeRow, with_risk
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from patchq.cli import arguments, cluster, opening, output
+from patchq.cli import arguments, opening, output
+from patchq.gate.api import cluster
 from patchq.gate.api.location import Location
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, Interrupted

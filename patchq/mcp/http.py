@@ -16,8 +16,8 @@ from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from patchq.cli import output
 from patchq.gate.errors import UsageError
+from patchq.gate.report.document import printed
 from patchq.gate.service import loopback
 from patchq.mcp.server import Server
 
@@ -47,7 +47,7 @@ def serve(args: Namespace, server: Server, body_bytes: int) -> int:
         url = f"http://{loopback.HOST}:{port}{PATH}"
         told = {"url": url, **({"token": token} if made else {})}
         lines = [f"patchq serves MCP at {url}", *([f"token: {token}"] if made else [])]
-        output.emit(args, told, *lines)
+        print(printed(told, indent=1) if args.json else "\n".join(lines), flush=True)
         loopback.listen(listening, own)
     return 0
 

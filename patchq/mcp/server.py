@@ -28,7 +28,6 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from patchq import __version__
-from patchq.cli import opening
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import suggestion
 from patchq.gate.api.shared import SharedGate
@@ -60,9 +59,8 @@ _IMPLIED = (
 
 def opened(args: Namespace) -> tuple[Server, int]:
     """Return the server, and the most bytes of a message to it."""
-    door = SharedGate(
-        opening.options(args), lazy=args.http is None
-    )  # a client shows no word of a server that ends
+    lazy = args.http is None  # a client shows no word of a server that ends
+    door = SharedGate(args.options, lazy=lazy)
     args.opened.callback(door.close)
     placed = bool(args.directories) or args.http is not None
     tools = Tools(door, Sender(args.agent))

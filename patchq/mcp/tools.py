@@ -19,10 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import Field
 
-from patchq.cli import check, deciding, output, submit
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, State
-from patchq.gate.api import Gate, finding
+from patchq.gate.api import Gate, deciding, dry_run, finding, submitting, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
@@ -172,7 +171,7 @@ class Tools:
 
     def _drop(self, data: bytes) -> Dropped:
         with self._session(writes=True) as session:
-            if problem := check.oversize(session, data):
+            if problem := dry_run.oversize(session, data):
                 raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
             queue, opened = store_queue(session.queue), open_response(data)
             header = opened.header if isinstance(opened, Envelope) else None
@@ -181,14 +180,14 @@ class Tools:
             words = (header and (header.message or header.agent)) or "edit"
             with closing(Watcher(queue.root)) as watcher:
                 since = watcher.last
-            name = queue.submit(data, submit.marked_name(words))
+            name = queue.submit(data, submitting.marked_name(words))
             id = secrecy.batch_id(header.id) if header and header.id else None
             id = queue.next_id(id) if id else name.removesuffix(".md")
             return Dropped(id, name, digest, token, since)
 
     def _report_on(self, dropped: Dropped, held: bool = False) -> Report | None:
         with self._session(writes=True) as session:
-            report = submit.report_on(session.queue, dropped.sha256, dropped.name)
+            report = submitting.report_on(session.queue, dropped.sha256, dropped.name)
         return report if report and (held or report.state != "held") else None
 
     def _served(self) -> bool:
@@ -237,9 +236,9 @@ class Tools:
         """
         data, _ = self._data(ctx, edits, response, {"base": base, "target": target})
         with self._session(targeted=True) as session:
-            report = check.foresee(_without_model(session), data, "response.md")
+            report = dry_run.foresee(_without_model(session), data, "response.md")
         page = self._page(replace(report, diff=""), data, foreseen=True)  # the caller has the edits
-        text = f"would be {output.line(report)}\n\n{page}"
+        text = f"would be {words.line(report)}\n\n{page}"
         return result(verdict(report), text, refused=report.state == "rejected")
 
     def wait(
@@ -387,7 +386,7 @@ class Tools:
         """Return the report in one line; a refusal as its page, which holds what to send."""
         refused = refuses and report.state == "rejected"
         warnings = [f"  {p.code}: {p.message}" for p in report.problems]
-        text = "\n".join([output.line(report), *warnings])
+        text = "\n".join([words.line(report), *warnings])
         text = self._page(report, data) if refused else text
         value = {**verdict(report, note), "token": token}
         return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from patchq.gate.api.location import Options
 from patchq.gate.errors import UsageError
 
 _EXTRA = ("jinja2", "markupsafe", "pygments", "python_multipart", "starlette", "uvicorn")
 
 
-def serve(args: Namespace) -> int:
+def serve(args: Namespace, options: Options) -> int:
     """Serve the page until a signal ends it; `UsageError` without its packages."""
     try:
         from patchq.page import server
@@ -25,4 +26,4 @@ def serve(args: Namespace) -> int:
             "the review page needs packages that are not installed",
             "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq review`",
         ) from None
-    return server.run(args)
+    return server.run(args, options)

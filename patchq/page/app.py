@@ -77,7 +77,7 @@ def _look(door: SharedGate, view: View, request: Request) -> Response:
     try:
         with door.gate() as gate:
             # From before: what changes while the page is made is told.
-            version = live.version(live.places(gate.context()))
+            version = live.version(gate.watched)
             part = {"part": "1"} if "x-part" in request.headers else {}
             shown = view(gate, {**request.query_params, **request.path_params, **part})
             if part and "part" in shown.values:
@@ -99,7 +99,7 @@ def _decide(
                 _, after = inbox.neighbours(gate, id)
                 done = urlencode({"done": f"{_DONE.get(deed, deed)} {id}"})
                 return RedirectResponse(f"/batch/{after}?{done}" if after else f"/?{done}", 303)
-            version = live.version(live.places(gate.context()))
+            version = live.version(gate.watched)
             shown = batch.view(gate, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
     except Exception as error:
@@ -122,7 +122,7 @@ def _several(
             done = urlencode({"done": f"{_DONE.get(deed, deed)} {many} changes"})
             return RedirectResponse(f"/?{done}", 303)
         with looking.gate() as gate:
-            version = live.version(live.places(gate.context()))
+            version = live.version(gate.watched)
             return _html(inbox.several(gate, fields, result), request, version, 409)
     except Exception as error:
         return _failed(error, request)

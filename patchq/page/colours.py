@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 from markupsafe import Markup
 
-from patchq.cli import syntax
+from patchq.gate.api import syntax
 
 PREFIX = "syntax-"
 _MOST_LINE = 2000

@@ -13,7 +13,7 @@ _MOST_DOTS = 40
 """Beyond so many the picture is a blot; the table below it has all."""
 
 
-def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
     """Return the collisions between proposals, as a picture and in words."""
     rows = [row for row in gate.status(limit=MOST).rows if row.block != "held"]
     found = [

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.cli import deciding
 from patchq.core.model.values import EditOutcome, Problem
+from patchq.gate.api import deciding
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.pipeline.session import Session
 from patchq.gate.review import accept, comment_file

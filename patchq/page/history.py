@@ -11,7 +11,7 @@ PER_PAGE = 100
 _MOST_PAGES = 10_000
 
 
-def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
     """Return one page of the history, as `patchq log` has it."""
     page = int(asked["page"]) if asked.get("page", "").isdecimal() else 1
     page = min(max(page, 1), _MOST_PAGES)

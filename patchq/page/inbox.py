@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from patchq.cli import listing
-from patchq.gate.api import Gate
+from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.page.decisions import FormResult
 from patchq.page.shown import Shown
@@ -52,7 +51,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "asked": {**wanted, "by": by, "group": group},
         "agents": sorted(status.agents),
         "subject": subject,
-        "checks": listing.checks_of,
+        "checks": words.checks_of,
         "problems": result.problems if result else (),
         "left_out": status.left_out["waiting"],
     }

@@ -16,9 +16,7 @@ from pathlib import Path
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from patchq.gate.git import records
-from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.store import LOCKS
+from patchq.gate.api import Gate
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 0.25
@@ -27,20 +25,8 @@ _BREATH_SECONDS = 15
 """A comment line after so long shows that the connection stands."""
 
 
-def places(context: RepoContext) -> tuple[Path, ...]:
-    """What changes when batches stand otherwise: events, the inbox, and the marks of what
-    waits, since a decision is told before its mark goes."""
-    refs = context.repo.commondir
-    return (
-        context.queue_root / LOCKS,
-        context.queue_root / "inbox",
-        refs / records.WAITING,
-        refs / "packed-refs",
-    )
-
-
 def version(places: Sequence[Path]) -> str:
-    """Another text when batches may stand otherwise."""
+    """Return another text when changes may have another state."""
     signs = [_sign(path) for path in places]
     return hashlib.sha256(repr(signs).encode()).hexdigest()[:16]
 
@@ -54,13 +40,12 @@ def _sign(path: Path) -> tuple[int, int, int] | None:
 
 
 class News:
-    """What has changed in the queue, for every browser that listens; `ending` says that the server
-    stops."""
+    """The changes of a queue, for every browser that listens; `ending` is true at the end."""
 
-    def __init__(self, context: RepoContext) -> None:
+    def __init__(self, gate: Gate) -> None:
         self.ending: Callable[[], bool] = lambda: False
-        self._places = places(context)
-        self._watcher = Watcher(context.queue_root)
+        self._places = gate.watched
+        self._watcher = Watcher(gate.context().queue_root)
         self._wakes: set[asyncio.Event] = set()
 
     @asynccontextmanager

@@ -6,8 +6,9 @@ import webbrowser
 from argparse import Namespace
 from threading import Timer
 
-from patchq.cli import opening, output
+from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
+from patchq.gate.report.document import printed
 from patchq.gate.service import loopback
 from patchq.page.app import make
 from patchq.page.guard import Admission
@@ -16,19 +17,20 @@ from patchq.page.live import News
 _OPEN_SECONDS = 0.3
 
 
-def run(args: Namespace) -> int:
+def run(args: Namespace, options: Options) -> int:
     """Listen until a signal ends it."""
-    doors = SharedGate(opening.options(args)), SharedGate(opening.options(args))
+    doors = SharedGate(options), SharedGate(options)
     for door in doors:
         args.opened.callback(door.close)
-    with doors[1].session(writes=True) as session:  # what is to be watched has to be there
-        news = News(session)
-        port = args.port if args.port is not None else session.config.review.port
+    with doors[1].gate(writes=True) as gate:  # what is to be watched has to be there
+        news = News(gate)
+        port = args.port if args.port is not None else gate.context().config.review.port
     with loopback.bound(port) as own:
         guarded = Admission(make(*doors, news), own.getsockname()[1])
         serving = loopback.server(guarded)
         news.ending = lambda: serving.should_exit
-        output.emit(args, {"url": guarded.url}, f"patchq review: {guarded.url}", "Ctrl-C ends it.")
+        lines = f"patchq review: {guarded.url}\nCtrl-C ends it."
+        print(printed({"url": guarded.url}, indent=1) if args.json else lines, flush=True)
         if not args.no_open:
             browser = Timer(_OPEN_SECONDS, webbrowser.open, (guarded.url,))
             browser.daemon = True

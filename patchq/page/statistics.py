@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from patchq.gate.api import Gate
-from patchq.gate.api.stats import DAY
-from patchq.gate.service.stats import PLACES
+from patchq.gate.api.stats import BY, DAY
 from patchq.page import plots
 from patchq.page.shown import Shown
 
@@ -22,7 +21,7 @@ OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverte
 _MOST_ROWS = 50
 
 
-def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
     """Return the sums that `patchq stats` prints, as tables and plots."""
     whole: Mapping[str, Any] = next(iter(gate.stats()), {})
     days = gate.stats(DAY)
@@ -42,6 +41,6 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
             }
             for kind, what in _PLOTS.items()
         ],
-        "tables": {by: gate.stats(by)[:_MOST_ROWS] for by in PLACES},
+        "tables": {by: gate.stats(by)[:_MOST_ROWS] for by in BY if by != DAY},
     }
     return Shown("statistics.html", "Statistics", values)

@@ -157,14 +157,14 @@ def test_the_pager_is_found_where_git_finds_it(repo: Path, screen: pytest.Monkey
     monkey.delenv("GIT_PAGER")
     there = {"less", "more", "delta"}
     monkey.setattr(tried, "which", lambda name: name if name in there else None)
-    assert tried.pager_of(Repository.open(repo)) == "less"
+    assert tried.pager_of(None) == "less"
     monkey.setenv("PAGER", "more -s")
-    assert tried.pager_of(Repository.open(repo)) == "more -s"
+    assert tried.pager_of(None) == "more -s"
     git("config", "core.pager", "delta", cwd=repo)
-    assert tried.pager_of(Repository.open(repo)) == "delta"
+    assert tried.pager_of(Repository.open(repo).setting("core.pager")) == "delta"
     for nobody in ("", "cat", " ", "nobodys --reader"):
         monkey.setenv("GIT_PAGER", nobody)
-        assert tried.pager_of(Repository.open(repo)) is None
+        assert tried.pager_of(None) is None
 
 
 def test_a_screen_shows_what_fits_and_says_what_does_not(

@@ -25,8 +25,6 @@ ROOMS = (
     "mcp", "cli",
 )  # fmt: skip
 """Lowest first: a module imports from its own room and from those before it."""
-STILL_UP = {("page", "cli"), ("mcp", "cli")}
-"""Who imports from a later room all the same: the queries of `cli` have no room of their own."""
 
 
 def module_name(path: Path) -> str:
@@ -77,11 +75,7 @@ def neighbours() -> dict[str, set[str]]:
     for module in MODULES:
         room = room_of(module)
         if room is not None:
-            graph[room] |= {
-                other
-                for name in own_imports(module)
-                if (other := room_of(name)) and (room, other) not in STILL_UP
-            }
+            graph[room] |= {other for name in own_imports(module) if (other := room_of(name))}
     return {room: others - {room} for room, others in graph.items()}
 
 

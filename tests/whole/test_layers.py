@@ -14,7 +14,6 @@ from tests.helpers.rooms import (
     MODULES,
     PACKAGE,
     ROOMS,
-    STILL_UP,
     TIERS,
     imports,
     own_imports,
@@ -36,10 +35,27 @@ SOLE_IMPORTERS = {
     "jinja2": "patchq.page",
     "multipart": "patchq.page",
     "psycopg": "patchq.gate.queue.postgres",
-    "pygments": "patchq.cli.syntax",
+    "pygments": "patchq.gate.api.syntax",
     "starlette": "patchq.page",
     "uvicorn": "patchq.gate.service.loopback",
 }
+SKINS = ("page", "mcp", "cli")
+BELOW_THE_API = (
+    "patchq.gate.git", "patchq.gate.hooks", "patchq.gate.land", "patchq.gate.pipeline",
+    "patchq.gate.queue",
+)  # fmt: skip
+"""Rooms that skins reach by `patchq.gate.api`."""
+DEEPER = {
+    *(f"patchq.cli.{name}" for name in (
+        "accept", "apply", "ask", "cluster", "commits", "completion", "config", "confirm",
+        "discard", "doctor", "events", "feeding", "fsck", "hooks", "init", "overview", "prompt",
+        "push", "retry", "send_back", "setup", "setup.changes", "several", "stop", "submit",
+        "train",
+        "tenure", "wait", "walk", "watch", "worker",
+    )),
+    "patchq.mcp.tools",
+}  # fmt: skip
+"""Modules of skins that still reach below; there may only be fewer."""
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {
     "datetime", "os", "random", "secrets", "shutil", "signal", "socket", "subprocess",
@@ -69,7 +85,7 @@ def test_module_imports_only_lower_rooms(module: str) -> None:
         return
     for name in own_imports(module):
         other = room_of(name)
-        if other is not None and (room, other) not in STILL_UP:
+        if other is not None:
             assert RANKS[other] <= RANKS[room], f"{module} imports {name}"
 
 
@@ -93,6 +109,17 @@ def test_libraries_have_one_importer(module: str) -> None:
         importer = SOLE_IMPORTERS.get(name.split(".")[0], module)
         inside = module == importer or module.startswith(f"{importer}.")
         assert inside, f"{module} imports {name}; only {importer} may"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in SKINS])
+def test_skins_ask_the_gate(module: str) -> None:
+    """A skin imports no other skin and, but for those that are listed, no store and no ref."""
+    others = tuple(f"patchq.{skin}." for skin in SKINS if skin != room_of(module))
+    inside = () if module in DEEPER else BELOW_THE_API
+    for name in own_imports(module):
+        started = room_of(module) == "cli" and name in ("patchq.page", "patchq.mcp")
+        assert not name.startswith(others) or started, f"{module} imports {name}"
+        assert not name.startswith(inside), f"{module} imports {name}"
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +13,26 @@ from patchq.gate.api import location
 from patchq.gate.api.location import Location, Options
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, ObjectDamaged
+from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.queue.archive import UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.store import LOCKS
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.core.model.values import FileChange
     from patchq.gate.api.rows import ChangeRow, Filter, Rows
     from patchq.gate.api.status import Status
+    from patchq.gate.land.worker import Tell
     from patchq.gate.pipeline.session import Session
     from patchq.gate.queue.events import Event
     from patchq.gate.queue.hand import Pending
     from patchq.gate.report.schema import Report
+    from patchq.gate.review.comment_file import DraftComment
+    from patchq.gate.review.comparison import Comparison
+    from patchq.gate.review.decide import Decided
+    from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
 
 MOST = 50
@@ -118,6 +125,11 @@ class Gate:
                 fsck.enter_history(self._session)
         return self._session
 
+    @property
+    def pager(self) -> str | None:
+        """Git's setting `core.pager`."""
+        return self.location.repo.setting("core.pager")
+
     def setup_log(self, config: Config, file: Path | None = None) -> None:
         """Send the log to standard error or to the file, as the configuration has it."""
         location.setup_log(self.options, config, file)
@@ -154,7 +166,8 @@ class Gate:
         id = finding.identify(context, id)
         report, note = finding.seen(context, *finding.find(context, id))
         row = rows.with_sizes(context, rows.ChangeRow(report=report, note=note))
-        return rows.with_risk(context, row) if report.state == "proposed" else row
+        waits = report.state in ("proposed", "held")
+        return rows.with_risk(context, row) if waits else row
 
     def report(self, id: str) -> Report:
         """Return the report of a change as git shows it now."""
@@ -169,6 +182,34 @@ class Gate:
         from patchq.gate.review import comparison
 
         return comparison.rows_of(self.context(), report)
+
+    def compare(self, report: Report) -> Comparison | None:
+        """Return the files of a change before and after; None where its commit is gone."""
+        from patchq.gate.review import comparison
+
+        return comparison.compare(self.context(), report)
+
+    def stack(self, report: Report) -> tuple[str, ...]:
+        """Return the proposals below one, the nearest first."""
+        from patchq.gate.pipeline import depends
+
+        return depends.under(self.context(), report).ids if report.state == "proposed" else ()
+
+    @property
+    def watched(self) -> tuple[Path, ...]:
+        """The files and folders that change when a change gets another state.
+
+        The marks of proposals are among them: a decision is an event before its mark goes.
+        """
+        context = self.context()
+        refs, root = context.repo.commondir, context.queue_root
+        return root / LOCKS, root / "inbox", refs / records.WAITING, refs / "packed-refs"
+
+    def preview(self, id: str, only: frozenset[str]) -> Decided:
+        """Return what accepting these edits alone would land."""
+        from patchq.gate.review import accept
+
+        return accept.preview(self.session(targeted=False), id, only)
 
     def overlaps(self) -> dict[str, Any]:
         """Return what is being written in work trees and branches, and what it overlaps."""
@@ -191,6 +232,56 @@ class Gate:
         if by == stats.DAY:
             return stats.days(self.events())
         return stats.table(store_queue(context.queue).counts(), by)
+
+    # ---------------------------------------------------------------- commands
+
+    def identify(self, name: str) -> str:
+        """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
+        from patchq.gate.api import finding
+
+        return finding.identify(self.context(), name)
+
+    def decide(self, errand: Errand, tell: Tell = lambda report: None) -> Decided:
+        """Carry out a person's decision; `tell` gets the verdicts on changes made for it."""
+        from patchq.gate.api import deciding
+
+        return deciding.decide(self.session(targeted=False), errand, tell)
+
+    def accept(
+        self,
+        ids: Iterable[str],
+        only: Iterable[str] | None = None,
+        without: Iterable[str] = (),
+        *,
+        stack: bool = False,
+        seen: Mapping[str, str] = {},
+    ) -> Decided:
+        """Land proposals, or some edits of one; one that is not at its commit in `seen` stays."""
+        from patchq.gate.review.errands import Accept
+
+        chosen = None if only is None else tuple(sorted(only))
+        return self.decide(Accept(tuple(ids), chosen, tuple(sorted(without)), stack, dict(seen)))
+
+    def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
+        """Take a change away that waits or is held."""
+        from patchq.gate.review.errands import Discard
+
+        return self.decide(Discard(id, why, seen))
+
+    def send_back(
+        self, id: str, comments: Iterable[DraftComment], seen: str | None = None
+    ) -> Decided:
+        """Ask the agent of a proposal for changes."""
+        from patchq.gate.review.errands import SendBack
+
+        author = self.session(targeted=False).identity().name
+        return self.decide(SendBack(id, tuple(comments), author, seen))
+
+    def revert(self, id: str, tell: Tell) -> Decided:
+        """Take back a change that landed, by a change of its own."""
+        from patchq.gate.review.errands import Revert
+
+        return self.decide(Revert(self.identify(id)), tell)
 
 
 def _close(session: Session) -> None:

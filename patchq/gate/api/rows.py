@@ -75,7 +75,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
     @property
     def waits_for(self) -> Literal["person", "agent", "other"] | None:
-        if self.report.state == "held":
+        if self.report.state == "held" or self.report.boarded:
             return "other"
         if self.report.state != "proposed" or self.report.boarded:
             return None
@@ -84,8 +84,10 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     @property
     def block(self) -> Block:
         """Its block in `status`."""
-        blocks: Mapping[str | None, Block] = {"agent": "for_agents", "other": "held"}
-        return blocks.get(self.waits_for, "for_you" if self.waits_for else "accepted")
+        if self.report.state == "held":
+            return "held"
+        blocks: Mapping[str | None, Block] = {"agent": "for_agents", "person": "for_you"}
+        return blocks.get(self.waits_for, "accepted")
 
     @property
     def why(self) -> ProblemEntry | None:

@@ -15,6 +15,7 @@ refused like what depends on a discarded one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +26,6 @@ from patchq.core.model.values import Collision, Envelope, Header, Problem, State
 from patchq.gate.git import records
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.progress import EndedEarly, Response, Target
 from patchq.gate.report.schema import (
     LANDED,
     OVER,
@@ -36,6 +36,9 @@ from patchq.gate.report.schema import (
     has_commit,
     waits_for_its_agent,
 )
+
+if TYPE_CHECKING:  # who only looks imports nothing that decides
+    from patchq.gate.pipeline.progress import Response, Target
 
 # ---------------------------------------------------------------- who stands for whom
 
@@ -257,6 +260,8 @@ def wait(response: Response, target: Target) -> Target:
 
     A batch is held until what it depends on has landed, and refused if that never will.
     """
+    from patchq.gate.pipeline.progress import EndedEarly
+
     found = None if response.choice.ahead else _waits(response, target)
     if found is None:
         return target

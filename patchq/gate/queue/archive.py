@@ -75,6 +75,9 @@ class StoreArchive(QueueEngine):
         self._outbox.close()
         self._store.close()
 
+    def _number(self) -> int:
+        return self._session
+
     @disk_faults
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""

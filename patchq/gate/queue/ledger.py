@@ -117,6 +117,10 @@ class QueueEngine(KnownBatches, ABC):
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""
 
+    def _number(self) -> int:
+        """Return this session's number, or 0 where it needs none yet: who looks writes nothing."""
+        return self._me()
+
     @abstractmethod
     def _show(self, batch: BatchFiles) -> None:
         """Have the batch shown as it is now, behind the transaction."""
@@ -391,7 +395,7 @@ class QueueEngine(KnownBatches, ABC):
             f"select {COLUMNS} from responses where state in ('held', 'ending') and"
             " (adopted = 0 or session is null or session = :me or not alive(session))"
             " order by number",
-            me=self._me(),
+            me=self._number(),
         )
         return [self._claim(row) for row in rows]
 

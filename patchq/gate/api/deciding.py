@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from patchq.cli import cluster
+from patchq.gate.api import cluster
 from patchq.gate.errors import UsageError
 from patchq.gate.land import worker
 from patchq.gate.pipeline import history
@@ -37,7 +37,7 @@ def begun(
     if not session.config.has_cluster:
         decided = errand.carry_out(session, tell)
         return lambda: decided
-    from patchq.cli.feeding import feeder_name
+    from patchq.gate.api.cluster import feeder_name
 
     report = session.queue.load(errand.id)
     return partial(

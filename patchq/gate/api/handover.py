@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import closing
 from time import monotonic
 
-from patchq.cli import cluster
+from patchq.gate.api import cluster
 from patchq.gate.errors import Busy, UsageError
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.pipeline.stages import lane_of

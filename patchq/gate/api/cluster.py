@@ -1,0 +1,58 @@
+"""The cluster that a configuration names."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from patchq.gate.api.location import DATABASE, database
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import UsageError
+from patchq.gate.git import files
+
+SOON_SECONDS = 10.0
+"""A lane may wait for so long before it is said that nobody serves it."""
+FEEDER = "feeder"
+
+
+def database_of(config: Config) -> str:
+    """The connection string; `UsageError` where there is none, or nothing to connect with."""
+    named = database(config)
+    if not named:
+        raise UsageError(
+            "no database is named, so there is no cluster",
+            f"set {DATABASE}, or `cluster.database` (without a password) in the file",
+        )
+    try:
+        import patchq.gate.queue.postgres.database  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
+        ) from None
+    return named
+
+
+def target_of(config: Config) -> str:
+    """The branch of what names none, which is the same on all machines."""
+    if not config.has_cluster:
+        raise UsageError(
+            "the configuration has no `cluster` section",
+            "add `cluster:` to the configuration, as docs/cluster.md shows",
+        )
+    if config.target is None:
+        raise UsageError(
+            "a cluster needs a default target that is the same on every machine",
+            "set `target` in the configuration",
+        )
+    return config.target
+
+
+def feeder_name(root: Path) -> str:
+    """What the database calls this queue: made once, and kept with the claims that go by it."""
+    place = root / FEEDER
+    try:
+        return place.read_text().strip()
+    except FileNotFoundError:
+        name = uuid.uuid4().hex
+        files.replace(place, name.encode() + b"\n", via=root / f".{FEEDER}", flush=True)
+        return name

@@ -1,0 +1,97 @@
+"""Words that people read of a change: its verdict, age, size, files and checks."""
+
+from __future__ import annotations
+
+import time
+
+from patchq.core.text.quote import visible
+from patchq.gate.api.rows import ChangeRow, seconds
+from patchq.gate.queue.hand import Pending
+from patchq.gate.report.schema import STOPPED, Moment, Report
+from patchq.gate.review.risk import earlier
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_LONGEST_NAME = 40
+_MINUS = "\N{MINUS SIGN}"
+
+
+def line(report: Report) -> str:
+    """One plain line for a verdict: state, id, and where it is or why it is not."""
+    state, other = report.state, report.duplicate_of
+    text = f"{state:<10} {report.id}"
+    errors = [p for p in report.problems if p.severity == "error"]
+    warnings = [p for p in report.problems if p.severity == "warning"]
+    if state in STOPPED:
+        reasons = errors or warnings
+        text += f"  {reasons[0].code}: {reasons[0].message}" if reasons else ""
+        text += f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    elif state == "duplicate":
+        text += f"  of {other}" if other else "  nothing to do"
+    else:
+        where = report.branch or report.target or ""
+        text += f"  {where} {(report.commit or '')[:12]}".rstrip()
+        text += f"  by {other}" if other else ""
+        text += "".join(f"  [{code}]" for code in dict.fromkeys(p.code for p in warnings))
+    return visible(text)
+
+
+def pending(one: Pending) -> str:
+    """One plain line for a response without a verdict."""
+    return visible(f"{one.state:<10} {one.id}  {one.told()}")
+
+
+def age(*moments: Moment | float | None) -> str:
+    """Return how long ago the first known time was, in its largest unit of at least two."""
+    known = (one if isinstance(one, float) else seconds(one) for one in moments if one is not None)
+    began = next(known, None)
+    if began is None:
+        return "-"
+    passed = max(0, int(time.time() - began))
+    unit = next((name for name in reversed(UNITS) if passed >= 2 * UNITS[name]), "s")
+    return f"{passed // UNITS[unit]}{unit}"
+
+
+def size_of(row: ChangeRow) -> str:
+    """Return the lines that a change adds and deletes, or the sizes of a binary file."""
+    size = row.report.size
+    if row.binaries:
+        before, after = next(iter(row.binaries.values()))
+        return f"binary {_bytes(before)} → {_bytes(after)}"
+    return f"+{size.added} {_MINUS}{size.deleted}" if size else ""
+
+
+def _bytes(count: int) -> str:
+    return str(count) if count < 1000 else f"{count / 1000:.1f} kB"
+
+
+def files_of(row: ChangeRow) -> str:
+    """Return the first file of a change, `old → new` where renamed, and the number of others."""
+    paths, size = row.paths, row.report.size
+    count = max(len(paths), size.files if size else 0)
+    name = _short(paths[0]) if paths else ""
+    if row.renames:
+        new, old = next(iter(row.renames.items()))
+        name = f"{_short(old)} → {_short(new)}"
+        count -= len(set(paths) & set(row.renames.values()) - {old} - row.renames.keys())
+        count = max(len(row.renames), size.files if size else 0)
+    return f"{name} (+{count - 1})" if count > 1 else name
+
+
+def _short(name: str) -> str:
+    return f"…{name[-_LONGEST_NAME:]}" if len(name) > _LONGEST_NAME else name
+
+
+def author_and_subject(report: Report) -> str:
+    """Return the agent, and the subject of the commit."""
+    return ": ".join(filter(None, (report.agent, report.message)))
+
+
+def checks_of(row: ChangeRow) -> str:
+    """Return the result of the project's own checks."""
+    runs = row.checks
+    if not runs:
+        return "not run"
+    failed = [run.id for run in runs if run.exit != 0]
+    names = failed or [run.id for run in runs]
+    where = "" if failed else earlier(row.report, row.checked_before)
+    return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}{where}"
