@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from patchq.gate.queue import QueueEngine
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 
