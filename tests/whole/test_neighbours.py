@@ -47,7 +47,7 @@ CAUSES = {
     "repository.worktrees": "git worktree prune",
     "hook.hangs": "timeout_seconds",
     "hook.push": "timeout_seconds",
-    "fault.repository": "gpg.program",
+    "fault.repository": "commit.sign",
 }
 """What is to be named, and a word of its cure."""
 

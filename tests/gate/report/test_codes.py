@@ -35,7 +35,7 @@ llm: not_configured timeout rate_limited server answer
 repository: damaged
 fault: repository disk database crashed in_doubt hook
 """
-FILE_SUFFIXES = (".json", ".md", ".py", ".yaml")
+FILE_SUFFIXES = (".html", ".json", ".md", ".py", ".yaml")
 ALIASES = {
     "match.none": "EDIT_NO_OCCURRENCE_FOUND",
     "match.count": "EDIT_EXPECTED_OCCURRENCE_MISMATCH",
