@@ -148,7 +148,7 @@ def _common() -> argparse.ArgumentParser:
         "patchq",
         usage="patchq [-C DIR] [--config FILE] [--json] [-q | -v] COMMAND …",
         description="Changes by LLM agents, as commits that people review.",
-        epilog=f"{table()}\nThe options stand before the command or behind it.\n"
+        epilog=f"{table()}\nThe options go before the command or behind it.\n"
         "`patchq COMMAND --help` tells what a command takes.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

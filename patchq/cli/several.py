@@ -18,7 +18,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
 
 BATCHES = (
-    Argument("ids", metavar="ID", nargs="*", help="one batch or several"),
+    Argument("ids", metavar="ID", nargs="*", help="one change or several"),
     Argument("--all-from", metavar="AGENT", help="all of this agent, after asking"),
     Argument("--yes", action="store_true", help="do not ask (for scripts)"),
     Argument("--fail-fast", action="store_true", help="leave the others where one fails"),
@@ -78,7 +78,7 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
         print(visible("  ".join(filter(None, parts))), file=sys.stderr)
     if len(found) > _MOST_LISTED:
         print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)
-    what = "this batch" if len(found) == 1 else f"these {len(found)} batches"
+    what = "this change" if len(found) == 1 else f"these {len(found)} changes"
     print(f"{args.verb} {what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True
@@ -110,4 +110,4 @@ def only_one(args: Namespace, *flags: str) -> None:
     """Raises `UsageError` for flags that name edits of one batch, where there may be several."""
     given = [flag for flag in flags if getattr(args, flag)]
     if given and (len(args.ids) > 1 or args.all_from is not None):
-        raise UsageError(f"--{given[0]} names edits of one batch", "name one batch with it")
+        raise UsageError(f"--{given[0]} names edits of one change", "name one change with it")

@@ -19,7 +19,7 @@ from patchq.gate.queue.lock import lock_owner
 
 ARGUMENTS = (
     arguments.Argument(
-        "--now", action="store_true", help="end its hooks, and leave the batch to the next start"
+        "--now", action="store_true", help="end its hooks, and leave the change to the next start"
     ),
 )
 _WAIT_SECONDS = 60.0
@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
     doing = told(activities(root), batches=True)
     raise Busy(
         f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s{doing and f': {doing}'}",
-        "it ends when that is done; `patchq stop --now` leaves the batch to the next start",
+        "it ends when that is done; `patchq stop --now` leaves the change to the next start",
     )
 
 

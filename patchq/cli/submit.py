@@ -38,12 +38,12 @@ _SOURCES = (
 )
 """One at most may be given, and no file then."""
 _SERIES = Argument(
-    "--series", action="store_true", help="one batch for each commit, each on the one before"
+    "--series", action="store_true", help="one change for each commit, each on the one before"
 )
 ARGUMENTS = (
     (Argument("file", nargs="?", metavar="FILE", help="the response, or -"), *_SOURCES),
     _SERIES,
-    Argument("--id", metavar="ID", help="the name of the batch"),
+    Argument("--id", metavar="ID", help="the name of the change"),
     Argument("--agent", metavar="A", help="who wrote it"),
     Argument("--model", metavar="M", help="and by which model"),
     Argument("--target", metavar="B", help="the branch that it is for"),

@@ -65,7 +65,7 @@ def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> Tim
     stands = f"is {state}" if state else "has no verdict"
     where = f"it is {pending.told()}" if pending else "`patchq status` says what it waits for"
     return TimeIsUp(
-        f"batch {args.id} {stands} after {args.timeout:g} s",
+        f"change {args.id} {stands} after {args.timeout:g} s",
         f"{where}; `patchq wait {args.id}` waits on",
     )
 

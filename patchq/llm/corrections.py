@@ -196,7 +196,7 @@ def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None
         return None
     again = batch.replanned(edits)
     if not _holds(again, edits):
-        _LOG.info("the model's snippets are in the file, and the batch is refused with them too")
+        _LOG.info("the model's snippets are in the file, and the change is refused with them too")
         return None
     return Repair(again, tuple(one for miss in missed for one in _corrections(miss, edits)))
 

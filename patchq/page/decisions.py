@@ -47,7 +47,7 @@ def take(session: Session, id: str, deed: str, fields: Fields) -> FormResult | N
     """Do what the form asks for; None when it is done."""
     try:
         if deed not in _DEEDS:
-            raise UsageError(f"there is no {deed} of a batch", "go back to the batch")
+            raise UsageError(f"there is no {deed} of a change", "go back to the change")
         return _DEEDS[deed](session, id, fields)
     except Fault as error:
         problem = Problem(error.code, error.message, error.hint)
@@ -190,11 +190,11 @@ def _seen(fields: Fields) -> str:
     """The commit that was looked at; `UsageError` where the form does not say."""
     if commit := _one(fields, "commit"):
         return commit
-    raise UsageError("the form does not say which commit was looked at", "open the batch again")
+    raise UsageError("the form does not say which commit was looked at", "open the change again")
 
 
 def _edits(fields: Fields) -> frozenset[str]:
     chosen = frozenset(value for key, value in fields if key == "edit")
     if chosen:
         return chosen
-    raise UsageError("no edit was chosen", "tick those that are to land, or discard the batch")
+    raise UsageError("no edit was chosen", "tick those that are to land, or discard the change")

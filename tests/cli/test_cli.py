@@ -64,7 +64,7 @@ def test_the_real_command_through_a_pipe(repo: Path) -> None:
     done = fresh("run", cwd=repo, code=1)
     first, second = done.out.splitlines()
     assert first == f"proposed   x  patchq/x {tip(repo, 'patchq/x')[:12]}"
-    assert second.startswith("rejected   y  match.none: the quote of edit 1 stands nowhere")
+    assert second.startswith("rejected   y  match.none: the quote of edit 1 is not found")
     assert "\x1b" not in done.out + done.err
     assert fresh("run", cwd=repo).out == ""
 

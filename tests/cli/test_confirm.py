@@ -77,7 +77,7 @@ def test_some_of_the_edits(repo: Path) -> None:
         answer(terminal, "what", "c", "7", "c", "2", "y")
         text = ends(terminal, 0)
     assert "Which of the edits 1, 2?" in text
-    assert "the batch has no edit 7" in text
+    assert "the change has no edit 7" in text
     assert [git("show", f"main:{name}", cwd=repo) for name in ("a.txt", "b.txt")] == [
         "one\ntwo",
         "B",
@@ -196,10 +196,10 @@ def test_backups_of_what_is_updated(kept: Path) -> None:
 
 def test_a_backup_never_takes_the_place_of_anything(kept: Path) -> None:
     (kept / "a.txt.bak").write_text("mine\n")
-    both = block("a.txt", "one\n", "1\n") + block("a.txt.bak.2", "", "of the batch\n")
+    both = block("a.txt", "one\n", "1\n") + block("a.txt.bak.2", "", "of the change\n")
     patchq("apply", "-", cwd=kept, stdin=both)
     texts = [(kept / f"a.txt.bak{n}").read_text() for n in ("", ".2", ".3")]
-    assert texts == ["mine\n", "of the batch\n", "one\n"]
+    assert texts == ["mine\n", "of the change\n", "one\n"]
 
 
 def test_no_backup_where_no_file_is_updated(kept: Path) -> None:

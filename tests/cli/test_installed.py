@@ -68,7 +68,7 @@ def test_other_shells_get_theirs(repo: Path) -> None:
         if shutil.which(shell):
             checked = subprocess.run([shell, "-n"], input=script, text=True, capture_output=True)
             assert checked.returncode == 0, checked.stderr
-    assert "did you mean `fish`?" in patchq("completion", "fsh", cwd=repo, code=2).err
+    assert "did you mean `zsh` or `fish`?" in patchq("completion", "fsh", cwd=repo, code=2).err
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="each Python's argparse words it anew")

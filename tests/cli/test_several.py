@@ -57,7 +57,7 @@ def test_several_are_decided_and_each_is_told(repo: Path) -> None:
         ["discarded", "a2"], ["discarded", "b2"],
     ]  # fmt: skip
     assert done.err == (
-        "patchq: a1: batch a1 does not wait for review: it is accepted; see `patchq show a1`\n"
+        "patchq: a1: change a1 does not wait for review: it is accepted; see `patchq show a1`\n"
     )
 
 
@@ -86,9 +86,9 @@ def test_it_stops_at_the_first_failure_if_told(repo: Path) -> None:
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
         ("discard --all-from ada", "`discard --all-from` asks first, and there is no terminal"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
-        ("accept a1 a2 --only 1", "--only names edits of one batch"),
-        ("accept --all-from ada --yes --without 1", "--without names edits of one batch"),
-        ("retry r1 r2 --without 1", "--without names edits of one batch"),
+        ("accept a1 a2 --only 1", "--only names edits of one change"),
+        ("accept --all-from ada --yes --without 1", "--without names edits of one change"),
+        ("retry r1 r2 --without 1", "--without names edits of one change"),
         ("discard a1 -m  ", "expected one argument"),
     ],
 )
@@ -113,7 +113,7 @@ def test_all_of_an_agent(repo: Path) -> None:
 @pytest.mark.parametrize(("answer", "state"), [("y", "discarded"), ("n", "proposed")])
 def test_a_person_is_asked(repo: Path, answer: str, state: str) -> None:
     with on_a_terminal(repo, "discard", "--all-from", "bob", "-m", "Not now") as terminal:
-        terminal.read_until(lambda text: "discard these 3 batches? [y/N] " in text)
+        terminal.read_until(lambda text: "discard these 3 changes? [y/N] " in text)
         terminal.type(f"{answer}\n")
         lines = plain(terminal.read_all())
         assert terminal.process.wait(WAIT_SECONDS) == 0

@@ -39,11 +39,11 @@ def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
 def test_what_has_no_verdict_is_waited_for(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
     done = patchq("--json", "wait", "x", "--timeout", "0.1", cwd=repo, code=124)
-    assert '"message": "batch x has no verdict after 0.1 s"' in done.err
+    assert '"message": "change x has no verdict after 0.1 s"' in done.err
     patchq("run", cwd=repo)
     assert patchq("wait", "x", cwd=repo).out.startswith("proposed   x")
     done = patchq("wait", "x", "--for", "accepted", "--timeout", "0.1", cwd=repo, code=124)
-    assert "batch x is proposed after 0.1 s" in done.err
+    assert "change x is proposed after 0.1 s" in done.err
     git("merge", "-q", "patchq/x", cwd=repo)
     assert patchq("wait", "x", "--for", "accepted", cwd=repo).out.startswith("accepted   x")
 
@@ -72,7 +72,7 @@ def test_what_is_no_batch_is_not_waited_for(repo: Path) -> None:
     for id in ("nobody", "..", "", "a\nb", "../x", "x" * 300, "\udcff"):
         done = patchq("wait", id, cwd=repo, code=2)
         assert done.err.startswith("patchq: there is no change ")
-        assert done.err.endswith("; see `patchq log`\n")
+        assert done.err.endswith("; `patchq log` lists them\n")
         assert done.err.count("\n") == 1
         assert len(done.err) < 300
 

@@ -64,7 +64,7 @@ def test_each_decision(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     assert "risk       high: " in text
     assert "it deletes 1 file: c.txt" in text
     assert "    3 LINE 3" in text
-    assert "the batch has no edit 7" in text
+    assert "the change has no edit 7" in text
     assert "a.txt has 30 lines in the proposal, and no line 99" in text
     assert told["risky"].reason == "not so"
     assert "LINE 20" not in git("show", "main:b.txt", cwd=desk.repo)

@@ -32,7 +32,7 @@ GOOD = EditOutcome(
 BAD = EditOutcome("2", "diff", (12, 20), "b.py", "replace", "failed", description="why")
 MISSED = Problem(
     "match.none",
-    "the quote of edit 2 stands nowhere in b.py",
+    "the quote of edit 2 is not found in b.py",
     "quote the lines shown here",
     edit="2",
     path="b.py",

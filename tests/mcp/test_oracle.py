@@ -48,18 +48,18 @@ TOLD = (
     (
         block("b.py", "    return 1\n", "    return 2\n"),
         "proposed",
-        (("conflict.pending", "response", "line 2 by batch response, which waits for review"),),
+        (("conflict.pending", "response", "line 2 by change response, which waits for review"),),
     ),
     (
         block("c.py", "    return 1\n", "    return 2\n"),
         "proposed",
-        (("conflict.pending", "later", "line 2 by batch later, which is held"),),
+        (("conflict.pending", "later", "line 2 by change later, which is held"),),
     ),
     (block("c.py", "def two():\n", "def second():\n"), "proposed", ()),
     (
         block("lib/new.py", "", "other = 1\n"),
         "proposed",
-        (("conflict.pending", "later", "creates lib/new.py, and batch later, which is held"),),
+        (("conflict.pending", "later", "creates lib/new.py, and change later, which is held"),),
     ),
     (
         block("d.py", "    return 1\n", "    return 2\n"),

@@ -59,7 +59,7 @@ the lines to change, copied exactly, with enough lines round them to occur only 
 the lines that take their place
 >>>>>>> REPLACE
 
-The path stands alone on the line before the block. An empty SEARCH part creates the file, an empty
+The path is alone on the line before the block. An empty SEARCH part creates the file, an empty
 REPLACE part deletes the lines. To rename a file, put `<<<<<<< RENAME`, the new path and
 `>>>>>>> RENAME` under the old path; to delete one, `<<<<<<< DELETE` and `>>>>>>> DELETE` under its
 path. Never leave lines out with `...`.

@@ -49,10 +49,10 @@ class FileOperations:
         if self._is_replaced(path):
             return self._rewrite(edit, Write(op.text), files.of_base(path))
         if path in files.placed or (path in files.renames and not files.in_order):
-            raise clash(edit, files.placed.get(path), "another edit of the batch")
+            raise clash(edit, files.placed.get(path), "another edit of the change")
         free = files.is_free(path)
         if not free and (other := files.seen(path)):
-            raise clash(edit, other, "another edit of the batch")
+            raise clash(edit, other, "another edit of the change")
         entry = files.check_new(path)
         if entry is None and op.quoting:
             targets.check_twin(self._tree, path, files.leaving)
@@ -131,7 +131,7 @@ class FileOperations:
             raise _exists(to, f"{edit.path} cannot be renamed: {to} exists")
         made = "made" in file.by and not files.in_order
         if made or "deleted" in file.by or file.path != edit.path or to in files.placed:
-            raise clash(edit, file, "another edit of the batch")
+            raise clash(edit, file, "another edit of the change")
         if there is not None:
             gone, new = files.of_base(to).text, Write(decode(file.text.data))
             if to in self._deleted:

@@ -347,12 +347,12 @@ class NewPaths:
             raise _refuse(
                 "path.not_a_file",
                 path,
-                f"the batch makes {other} both a file and a directory",
+                f"the change makes {other} both a file and a directory",
                 "choose another path",
             )
         if step != other:
             hint = "spell it alike, or choose another name"
-            raise _differs_little(path, step, other, hint, ", which the batch adds too,")
+            raise _differs_little(path, step, other, hint, ", which the change adds too,")
 
 
 def likely_path(tree: Tree, path: str) -> str | None:

@@ -203,7 +203,7 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
     several = len(starts) > 1
     found = candidates(scene, op, missed) if several else ()
     alike = [one.line - 1 for one in found if one.disambiguate is None]
-    what = f"stands at several places in {_place(scene)}: lines {lines}"
+    what = f"is found at several places in {_place(scene)}: lines {lines}"
     advice = (
         "put the lines that stand right before the place you mean in front of both halves, until "
         "the quote occurs only once"
@@ -235,7 +235,7 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
     text, quote = scene.text, lines_of(op.old)
     places = nearest_places(text, quote, scene.effort)
     cause, advice = _cause(op, quote, scene, places)
-    message = f"the quote of edit {edit.id} stands nowhere in {_place(scene)} ({cause})"
+    message = f"the quote of edit {edit.id} is not found in {_place(scene)} ({cause})"
     line, excerpt = None, None
     if places:
         line = places[0] + 1

@@ -129,7 +129,7 @@ def _sentences(message: str) -> list[str]:
 
 def _collision(other: Collision) -> list[str]:
     names = {
-        "batch": other.batch,
+        "change": other.batch,
         "edit": other.edit,
         "commit": other.commit,
         "agent": other.agent,

@@ -24,7 +24,7 @@ SUMMARIES = {
     "pre-apply": "pre-apply: the default gate: no-secrets, protected-paths, size-limits",
     "no-secrets": "pre-apply: refuse private keys, live tokens and passwords",
     "protected-paths": "pre-apply: refuse protected paths (more by PATCHQ_PROTECTED)",
-    "size-limits": "pre-apply: refuse outsized batches (PATCHQ_MAX_FILES, _LINES, _BYTES)",
+    "size-limits": "pre-apply: refuse outsized changes (PATCHQ_MAX_FILES, _LINES, _BYTES)",
     "syntax": "pre-commit: refuse files that their language's own program cannot read",
     "run-tests": "pre-commit: run the tests (PATCHQ_TEST_COMMAND, else what the tree shows)",
     "ruff": "pre-commit: check Python by ruff; `fixes: true` fixes and formats",
@@ -40,7 +40,7 @@ GIT_SUMMARIES = {
     "pre-push": "git push: so does what goes to a protected branch; no unreviewed proposal does",
     "update": "a push to this repository: the same",
     "pre-receive": "a push to refs/for/BRANCH: it comes alone, and leaves no object behind",
-    "proc-receive": "a push to refs/for/BRANCH: what it brings becomes a batch in the queue",
+    "proc-receive": "a push to refs/for/BRANCH: what it brings becomes a change in the queue",
     "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
     "post-rewrite": "git rebase, git commit --amend: the same",
 }

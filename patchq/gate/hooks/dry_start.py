@@ -73,7 +73,7 @@ def _misplaced(place: str, own: Sequence[Path]) -> str:
 def _unconfined() -> str:
     why, cure = no_sandbox()
     return (
-        "expected true for a hook that runs what batches hold, as there is no sandbox: "
+        "expected true for a hook that runs what changes hold, as there is no sandbox: "
         f"{why} ({cure})"
     )
 

@@ -120,12 +120,12 @@ class Engine:
         elif run.exit and follows:
             lines = run.output.strip().splitlines()
             how = f"ended with {run.exit}{': ' + lines[-1] if lines else ''}"
-            cure = "correct it; it does not run for the same batch again"
+            cure = "correct it; it does not run for the same change again"
         else:
             self.troubles.over(name)
             return False
-        message = f"the hook {step.id} ({step.stage}) {how}, the last time for batch {id}"
-        self.troubles.note(name, secrecy.without(message), f"{cure}; batches get their verdicts")
+        message = f"the hook {step.id} ({step.stage}) {how}, the last time for change {id}"
+        self.troubles.note(name, secrecy.without(message), f"{cure}; changes get their verdicts")
         return run.exit is None
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
@@ -239,7 +239,7 @@ def _exposed(step: Step) -> HookFault:
     """Return the fault of a hook that would run batches' code without a sandbox."""
     why, cure = no_sandbox()
     return HookFault(
-        f"the hook {step.id} cannot be used: it runs what batches hold, and there "
+        f"the hook {step.id} cannot be used: it runs what changes hold, and there "
         f"is no sandbox here, as {why}",
         cure
         if step.git

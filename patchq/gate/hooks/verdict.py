@@ -84,7 +84,7 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
 def _disliked(step: Step, what: str) -> Problem:
     return Problem(
         "hook.refused",
-        f"the hook {step.id} {what}, which no batch may",
+        f"the hook {step.id} {what}, which no change may",
         "nothing to correct in the response: have the hook looked after",
     )
 
@@ -138,6 +138,6 @@ def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict
         if line.startswith(_SECRET)
     ]
     if others := [line for line in lines if not line.startswith(_SECRET)]:
-        message = f"the hook {step.id} ({step.stage}) refused the batch\n"
+        message = f"the hook {step.id} ({step.stage}) refused the change\n"
         problems.append(Problem("hook.refused", message + tail("\n".join(others), _MOST_TOLD)))
     return Verdict(run, tuple(problems))

@@ -97,7 +97,7 @@ def standing(context: RepoContext) -> Iterator[dict[str, str | None]]:
             report = last(context, head)
         state, why, cure = "taken", "", ""
         if name not in tips:
-            state, why = "gone", "there is no such branch any more; its batch stays"
+            state, why = "gone", "there is no such branch any more; its change stays"
         elif head.tip != tips[name]:
             state, why, cure = "waits", head.waits or "not looked at yet", head.until
         elif head.why:

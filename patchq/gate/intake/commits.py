@@ -160,7 +160,7 @@ def each(repo: Repository, whole: Range) -> Iterator[Range]:
         raise UsageError(
             f"{whole.base[:12]}..{whole.result[:12]} holds the merge {whole.merges[0][:12]}, which "
             "has no place in a series",
-            "rebase the work, or hand it in as one batch, without --series",
+            "rebase the work, or hand it in as one change, without --series",
         )
     for commit in whole.commits:
         yield Range(repo.parents(commit)[0], commit, (commit,))
@@ -281,7 +281,7 @@ def diff_response(
         if any(leaf[0] == SUBMODULE for leaf in sides if leaf):
             return Problem(
                 "path.not_a_file",
-                f"{path} is a submodule, which no batch may change: its commits are not in this "
+                f"{path} is a submodule, which no change may change: its commits are not in this "
                 "repository, and no work tree of it would follow",
                 "leave it out",
                 path=path,

@@ -146,7 +146,7 @@ def _sorted(
 def _waiting(decision: Decision, fault: Busy) -> Decision:
     more = f" ({fault.hint})" if fault.hint else ""
     until = "that is mended" if isinstance(fault, Unreachable) else "that lock is gone"
-    hint = f"nothing to send: the batch lands by itself once {until}{more}"
+    hint = f"nothing to send: the change lands by itself once {until}{more}"
     return decision.held(fault.message, hint)
 
 

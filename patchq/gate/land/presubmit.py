@@ -39,7 +39,7 @@ def take(
     if not changes:
         problem = Problem(
             "hook.refused",
-            f"the hook {hook} takes back everything that the batch changes",
+            f"the hook {hook} takes back everything that the change changes",
             "send what the hook leaves as it is",
         )
         return decision.with_verdict("rejected", problem)
@@ -139,7 +139,7 @@ def _of_hook(decision: Decision, hook: str, fixed: Fixed) -> Decision:
 
     def told(problem: Problem) -> Problem:
         if problem.path in fixed and problem.code.startswith("path."):
-            message = f"the hook {hook} changes what no batch may: {problem.message}"
+            message = f"the hook {hook} changes what no change may: {problem.message}"
             hint = "nothing to correct in the response: have the hook looked after"
             return Problem(problem.code, message, hint, path=problem.path)
         if problem.code == "response.too_large" and problem.path is None:
@@ -241,7 +241,7 @@ class _Check(Struct, frozen=True):
                 Problem(
                     "hook.refused",
                     f"the hook {step.id} would change {changed}, and the branch lands as it stands",
-                    f"commit that change on {records.branch(decision.id)}, or discard the batch",
+                    f"commit that change on {records.branch(decision.id)}, or discard the change",
                 ),
             )
         if verdict.fixed:

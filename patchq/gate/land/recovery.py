@@ -152,7 +152,7 @@ def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
 def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
     """Say once that a verdict waits for what git cannot read."""
     id, troubles = report.id if report else "", Troubles(session.queue_root)
-    message = f"whether batch {id} landed before a crash cannot be told: {damage.message}"
+    message = f"whether change {id} landed before a crash cannot be told: {damage.message}"
     if message not in (trouble.message for trouble in troubles.all()):
         _LOG.warning("%s", message, extra={"batch": id})
         cure = f"{damage.hint}; it gets its verdict by itself then"

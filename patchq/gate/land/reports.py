@@ -290,7 +290,7 @@ def close(
         now = session.queue.load(id) or report
         stands = history.observe(session, now).state if state == "discarded" else state
         if stands not in ("proposed", state):
-            raise UsageError(f"batch {id} does not wait for review: it is {stands}")
+            raise UsageError(f"change {id} does not wait for review: it is {stands}")
         if session.branches.remote:
             _delete_own(session, id, tip, state)  # first, as a remote may be away
         if state == "discarded":

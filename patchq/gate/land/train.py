@@ -171,7 +171,7 @@ class Search:
             problems = tuple(
                 replace(
                     one,
-                    message=one.message.replace("refused the batch", f"refused it, {joined}", 1),
+                    message=one.message.replace("refused the change", f"refused it, {joined}", 1),
                 )
                 for one in problems
             )

@@ -456,6 +456,6 @@ def _given_up(decision: Decision) -> Decision:
     if decision.state == "proposed":
         what = records.branch(decision.id)
     return decision.held(
-        f"{what} was not as it had been when the batch was decided on, {_TRIES} times in a row",
-        "nothing to send: the batch lands by itself once the branch is quieter",
+        f"{what} was not as it had been when the change was decided on, {_TRIES} times in a row",
+        "nothing to send: the change lands by itself once the branch is quieter",
     )

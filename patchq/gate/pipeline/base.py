@@ -146,7 +146,7 @@ def refuse_known(session: Session, target: Target, id: str, sha256: str) -> None
         collision = history.collides_with(repo, commit, tip, touched[0])
         problem = Problem(
             "conflict.base",
-            f"these edits landed as batch {report.id}, and what they wrote into {touched[0]} was "
+            f"these edits landed as change {report.id}, and what they wrote into {touched[0]} was "
             f"changed since by {history.named(collision)}",
             "read the file again and send a new response, if it is still to change",
             path=touched[0],
@@ -196,7 +196,7 @@ def _merged_otherwise(
         how = f"finds {about} among them that contradict each other"
     return Problem(
         "conflict.base",
-        f"what this batch changes was changed {move.since}, too, and git's own merge {how}",
+        f"what this change changes was changed {move.since}, too, and git's own merge {how}",
         move.cure,
         path=changes[0].path,
     )

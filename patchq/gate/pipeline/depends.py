@@ -172,9 +172,9 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
         return None
     name, tip = named(id, last), context.branches.tip(records.branch(last))
     if report is None or state != "proposed" or tip is None or not has_commit(report):
-        return f"{name} is {state}" if state else f"no batch {last} is known"
+        return f"{name} is {state}" if state else f"no change {last} is known"
     if report.target != target:
-        return f"{name} waits for review on {report.target}, and this batch is for {target}"
+        return f"{name} waits for review on {report.target}, and this change is for {target}"
     return Below(report, tip)
 
 
@@ -189,7 +189,7 @@ def under(context: RepoContext, report: Report) -> Stack:
         if not isinstance(below, Below):
             return Stack(tuple(found), below)
         if below.id in seen:
-            return Stack(tuple(found), f"{below.id} stands on {report.id} in turn")
+            return Stack(tuple(found), f"{below.id} is on top of {report.id} in turn")
         seen.add(below.id)
         found.append(below)
         report = below.report
@@ -246,7 +246,7 @@ def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
     order = ", ".join((*reversed(stack.ids), id))
     return Problem(
         "depends.failed",
-        f"{id} stands on {place.on}, which waits for review",
+        f"{id} is on top of {place.on}, which waits for review",
         f"`patchq accept --stack {id}` lands {order}, in this order; or accept {stack.ids[-1]} "
         "by itself first",
     )
@@ -284,7 +284,7 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
     circle = _circle(response)
     if circle:
         round = " -> ".join(circle)
-        return _failed(circle[1], f"these batches wait for each other: {round}")
+        return _failed(circle[1], f"these changes wait for each other: {round}")
     waits = [_look_at(response, id) for id in open]
     error = next((problem for problem in waits if problem.severity == "error"), None)
     if error is None and _may_stand(response):
@@ -340,19 +340,19 @@ def _look_at(response: Response, id: str) -> Problem:
     """Return what a dependency that has not landed means."""
     session = response.session
     last, state = standing(session, id)
-    why = f"{named(id, last)} is {state}" if state else f"no batch {last} is known"
+    why = f"{named(id, last)} is {state}" if state else f"no change {last} is known"
     if state in OVER:
-        return _failed(id, f"the batch depends on {id}, and {why}")
+        return _failed(id, f"the change depends on {id}, and {why}")
     waited = session.clock() - (response.claim.held_since or session.clock())
     if state is None and waited > session.config.queue.hold_seconds:
-        return _failed(id, f"the batch depends on {id}, and {why} after {waited:.0f} s")
+        return _failed(id, f"the change depends on {id}, and {why} after {waited:.0f} s")
     return _held(id, why)
 
 
 def _held(id: str, why: str) -> Problem:
     return Problem(
         "depends.failed",
-        f"the batch waits for {id} to land: {why}",
+        f"the change waits for {id} to land: {why}",
         "nothing to send: it goes on by itself",
         severity="warning",
         conflicts_with=Collision(batch=id),
@@ -390,13 +390,13 @@ def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
 
 def _takes_its_place(id: str, through: str | None = None) -> Problem:
     stands = "" if through in (None, id) else f"{through}, which stands on "
-    return _failed(id, f"the batch depends on {stands}{id}, whose place it takes")
+    return _failed(id, f"the change depends on {stands}{id}, whose place it takes")
 
 
 def _failed(id: str, message: str) -> Problem:
     return Problem(
         "depends.failed",
         message,
-        "send the batch again once the other one has landed, or without depends_on",
+        "send the change again once the other one has landed, or without depends_on",
         conflicts_with=Collision(batch=id),
     )

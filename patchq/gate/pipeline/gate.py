@@ -91,6 +91,6 @@ def judge_commit(
     odd = []
     for path, (_, after) in repo.changes(parent, commit).items():
         if after and after[0] == SUBMODULE and (among is None or path in among):
-            message = f"{path} would be a submodule, which no batch may make"
+            message = f"{path} would be a submodule, which no change may make"
             odd.append(Problem("path.not_a_file", message, "leave it out", path=path))
     return replace(judgement, problems=(*odd, *judgement.problems))

@@ -480,7 +480,7 @@ def named(collision: Collision) -> str:
     if collision.commit is None:
         return "another line of history"
     by = f" by {collision.agent}" if collision.agent else ""
-    batch = f" (batch {collision.batch}{by})" if collision.batch else ""
+    batch = f" (change {collision.batch}{by})" if collision.batch else ""
     return f"commit {collision.commit[:12]}{batch}"
 
 

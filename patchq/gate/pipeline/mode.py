@@ -61,7 +61,7 @@ def ruled(
     if applied and (doing := session.branches.busy(target)):
         return decision.held(
             f"a work tree is {doing} {target}",
-            "nothing to send: the batch lands by itself once that is finished or aborted",
+            "nothing to send: the change lands by itself once that is finished or aborted",
         )
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
     for checkout in session.branches.checkouts(target):

@@ -107,12 +107,12 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
 
     def damaged(self, damage: ObjectDamaged | CannotFollow) -> Decision:
         """Return the same batch, held until what it needs is restored."""
-        what = "the batch needs what the repository cannot give"
+        what = "the change needs what the repository cannot give"
         if isinstance(damage, CannotFollow):
             what = "a work tree cannot follow"
         message = f"{what}: {damage.message}"
         again = "" if self.choice.dry_run else f", and at once by `patchq retry {self.id}`"
-        hint = f"nothing to send: {damage.hint}; the batch is tried again by itself{again}"
+        hint = f"nothing to send: {damage.hint}; the change is tried again by itself{again}"
         return self.held(message, hint, damage.code)
 
     def outcome(self) -> Outcome:

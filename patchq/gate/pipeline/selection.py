@@ -32,7 +32,7 @@ def select(edits: Edits, only: frozenset[str] | None, without: frozenset[str]) -
     unknown = sorted((set(only or ()) | without) - needs.keys())
     if unknown:
         raise UsageError(
-            f"the batch has no edit {', '.join(unknown)}",
+            f"the change has no edit {', '.join(unknown)}",
             f"its edits: {', '.join(needs) or 'none could be read'}",
         )
     if only is not None:

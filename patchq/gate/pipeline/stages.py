@@ -99,7 +99,7 @@ def _without_effect(response: Response) -> Iterator[Problem]:
     if retried and not history.is_known(session, retried):
         yield Problem(
             "frontmatter.value",
-            f"the front matter's `retries` has no effect: no batch {retried!r} is known",
+            f"the front matter's `retries` has no effect: no change {retried!r} is known",
             "give the id that the refused response's report has",
             severity="warning",
         )
@@ -114,7 +114,7 @@ def choose_target(response: Response, tips: Tips) -> Target:
         raise EndedEarly("rejected", problem)
     if away := session.branches.away:
         cure = f" ({away.hint})" if away.hint else ""
-        hint = f"nothing to send: the batch goes on by itself once that is mended{cure}"
+        hint = f"nothing to send: the change goes on by itself once that is mended{cure}"
         problem = Problem("target.busy", away.message, hint, severity="warning")
         raise EndedEarly("held", problem, target=branch)
     tip = tips.of(branch)

@@ -67,7 +67,7 @@ path.denied
     The path is one that no response may change (secrets, git's and patchq's own files).
     Leave the file out; a person has to change it.
 path.review
-    The path is one that a person has to look at, so the batch was proposed, not applied.
+    The path is one that a person has to look at, so the change was proposed, not applied.
     Nothing to send: review the branch and accept or discard it.
 path.not_found
     The file to edit, rename or delete does not exist on the base.
@@ -124,11 +124,11 @@ conflict.base
     Lines that the edit changes, or beside them, changed since the base, or it has moved elsewhere.
     Write the edit anew against the file as it is on the target now.
 conflict.pending
-    Another batch that waits for review changes the same lines, or one of the files as a whole.
-    Wait until that batch is accepted or discarded, or name it in `depends_on`.
+    Another change that waits for review changes the same lines, or one of the files as a whole.
+    Wait until that change is accepted or discarded, or name it in `depends_on`.
 base.unknown
     Some edit says nothing of the file's content, and the response declares no base.
-    State `base: COMMIT`, or quote the lines to change; a proposed batch can be reviewed.
+    State `base: COMMIT`, or quote the lines to change; a proposed change can be reviewed.
 edit.elided
     The new text leaves code out, with a comment or `...` in its place.
     Write the text in full, or quote and replace only the lines that change.
@@ -146,31 +146,31 @@ edit.secret
     Remove the secret and read it from the environment; consider it leaked.
 result.syntax
     The file with the edits does not parse, though it did before or is new; as a warning: it may.
-    Correct the edit so that the whole file parses; if it does, have a person accept the batch.
+    Correct the edit so that the whole file parses; if it does, have a person accept the change.
 hook.refused
-    A hook of the repository, or of the remote that it lands on, refused the batch.
+    A hook of the repository, or of the remote that it lands on, refused the change.
     Do what the hook's output asks for, then send the whole response again.
 hook.timeout
     A hook did not end in time and was stopped.
     Make sure that the change does not hang what the hook runs; else raise its time limit.
 worktree.dirty
-    Files that the batch touches have uncommitted changes where the target is checked out.
-    Commit, stash or remove them, then accept the batch.
+    Files that the change touches have uncommitted changes where the target is checked out.
+    Commit, stash or remove them, then accept the change.
 worktree.unseen
     A work tree that has the target checked out is out of reach, and would be left behind.
-    Make it visible and writable to patchq, or run `git worktree prune`; then accept the batch.
+    Make it visible and writable to patchq, or run `git worktree prune`; then accept the change.
 target.moved
-    The target moved and the batch cannot follow, or its branch was changed, not by patchq.
+    The target moved and the change cannot follow, or its branch was changed, not by patchq.
     Send the response again, made on the new tip; accept or discard a branch changed by hand.
 target.red
     The hooks refuse the target's own tree, so no change is to blame.
     Mend the target; what is accepted, or held for this, goes on by itself once it moves.
 target.busy
     The target is being rebased, merged or the like, keeps moving, or its remote takes nothing.
-    Finish or abort that, or mend the remote; the batch then goes on by itself.
+    Finish or abort that, or mend the remote; the change then goes on by itself.
 depends.failed
-    A batch that this one depends on was refused, discarded or reverted, never came, or waits.
-    Send that batch again, then this one; `patchq accept --stack` lands both where both wait.
+    A change that this one depends on was refused, discarded or reverted, never came, or waits.
+    Send that change again, then this one; `patchq accept --stack` lands both where both wait.
 review.changes
     A person asks for changes of the proposal, or is to see the answer to that before it lands.
     Answer the comments by a new response with `retries: ID`, made on the base that it names.
@@ -190,8 +190,8 @@ llm.answer
     The model's answer is not what was asked for.
     Ask again, or send the prompt of the report to another model.
 repository.damaged
-    An object that the batch needs is missing from the repository, or cannot be read.
-    Restore it from another clone (`git fsck --full` names it); the batch then goes on by itself.
+    An object that the change needs is missing from the repository, or cannot be read.
+    Restore it from another clone (`git fsck --full` names it); the change then goes on by itself.
 fault.repository
     The repository cannot be opened, read or written; or the commit cannot be signed, and is held.
     Repair what the message names (`git fsck --full`, or the key), then start patchq again.
@@ -205,7 +205,7 @@ fault.crashed
     Patchq failed on this response; or processes ended while they decided on it, and it is held.
     If it was refused: keep it for a bug report, send it in smaller parts. If held: `patchq retry`.
 fault.in_doubt
-    After a crash it cannot be told whether the batch landed.
+    After a crash it cannot be told whether the change landed.
     Compare the target with the diff, then send the response again if it is missing.
 fault.hook
     A hook could not be started.

@@ -47,7 +47,7 @@ def prompt(
     """
     comments = review.comments
     parts = [
-        f"Changes are asked for by {_people(comments)}. The batch {inline(report.id)} waits; "
+        f"Changes are asked for by {_people(comments)}. The change {inline(report.id)} waits; "
         "nothing of it is on the target. The comments are quoted as they were written:",
     ]
     said = list(map(_comment, range(1, len(comments) + 1), comments))
@@ -99,7 +99,7 @@ def _comment(number: int, comment: CommentEntry) -> str:
         words.append(f"{inline(comment.path)}{line}")
     became = {True: " (changed here)", False: " (not changed here)"}
     answered = "" if comment.changed is None else became[comment.changed]
-    about = ", ".join(words) or "the whole batch"
+    about = ", ".join(words) or "the whole change"
     title = f"### Comment {number}: {about}{answered}"
     return f"{title}\n\n{fence(comment.text)}"
 

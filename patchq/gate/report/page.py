@@ -126,18 +126,18 @@ def _verdict(report: Report) -> str:
     target = inline(report.target or "the target")
     commit = f", as commit {inline(report.commit[:12])}" if report.commit else ""
     other, on = report.duplicate_of, report.stands_on
-    below = f" It stands on batch {inline(on.batch)}, which waits, too." if on else ""
+    below = f" It is on top of change {inline(on.batch)}, which waits, too." if on else ""
     return {
         "applied": f"The edits are on {target}{commit}.",
         "proposed": f"The edits wait for review{commit}, for {target}.{below}",
         "duplicate": f"The same response was handled as {inline(other)}; nothing was changed."
         if other
         else "The files already hold what the edits say; nothing was changed.",
-        "held": "The batch waits; nothing was changed so far.",
-        "accepted": f"The batch was accepted; the edits are on {target}{commit}.",
-        "discarded": "The batch was discarded; its edits are not on the target.",
+        "held": "The change waits; nothing was changed so far.",
+        "accepted": f"The change was accepted; the edits are on {target}{commit}.",
+        "discarded": "The change was discarded; its edits are not on the target.",
         "superseded": f"A later response{f', {inline(other)},' if other else ''} took the place of "
-        "this batch; its edits are not on the target.",
+        "this change; its edits are not on the target.",
         "reverted": "The edits were on the target and have been reverted"
         + (f" by {inline(other)}." if other else "."),
     }[report.state]

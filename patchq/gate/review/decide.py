@@ -62,7 +62,7 @@ def unseen(id: str) -> Problem:
 
 def decided_already(id: str, state: str) -> UsageError:
     return UsageError(
-        f"batch {id} does not wait for review: it is {state}", f"see `patchq show {id}`"
+        f"change {id} does not wait for review: it is {state}", f"see `patchq show {id}`"
     )
 
 
@@ -117,7 +117,7 @@ def waits(session: Session, id: str) -> CommittedReport:
     """Return the proposal's report; `UsageError` where it does not wait."""
     report = session.queue.load(id)
     if report is None and (past := session.queue.past(id)):
-        raise UsageError(f"batch {id} does not wait for review: it is {past.state}")
+        raise UsageError(f"change {id} does not wait for review: it is {past.state}")
     if report is None:
         raise history.unknown(session, id)
     sighting = history.observe(session, report)
@@ -148,14 +148,14 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     state = report.state
     if state in LANDED:
         raise UsageError(
-            f"batch {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
+            f"change {id} has landed: it is {state}", f"to take it back first: patchq revert {id}"
         )
     if state == "duplicate":
         raise UsageError(
-            f"batch {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
+            f"change {id} is a duplicate: there is nothing to try again", f"see `patchq show {id}`"
         )
     if state == "held" and not worker.waits_for_mending(report):
-        raise UsageError(f"batch {id} is held, and goes on by itself", f"see `patchq show {id}`")
+        raise UsageError(f"change {id} is held, and goes on by itself", f"see `patchq show {id}`")
     body = session.queue.body(id)
     if body is None:
         raise UsageError(

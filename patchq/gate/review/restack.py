@@ -376,7 +376,7 @@ def choice_of(report: CommittedReport) -> Choice:
     idle = [edit for edit in report.edits if edit.state in IDLE]
     if idle and (report.edits[-1].description or "").endswith("edits are left out here)"):
         raise UsageError(
-            f"batch {report.id} has more edits than its report holds, and some were not taken",
+            f"change {report.id} has more edits than its report holds, and some were not taken",
             "send the wanted ones in a new response",
         )
     wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
@@ -398,7 +398,7 @@ def claim_of(report: Report, session: Session) -> Claim:
     if body is None:
         raise Fault(
             f"the response of {report.id} is gone from the queue",
-            "restore `.patchq/` from a backup, or discard the batch",
+            "restore `.patchq/` from a backup, or discard the change",
         )
     return Claim(
         "",

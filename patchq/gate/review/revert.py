@@ -79,16 +79,16 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     sighting = history.observe(session, report)
     if sighting.state == "duplicate" and report.duplicate_of:
         other = report.duplicate_of
-        raise UsageError(f"batch {id} is a duplicate of {other}", f"patchq revert {other}")
+        raise UsageError(f"change {id} is a duplicate of {other}", f"patchq revert {other}")
     if sighting.state == "reverted":
         by = report.duplicate_of
         raise UsageError(
-            f"batch {id} was reverted already",
+            f"change {id} was reverted already",
             f"to have it again: patchq revert {by}" if by else None,
         )
     if sighting.state not in LANDED or not has_commit(report):
         raise UsageError(
-            f"batch {id} has not landed: it is {sighting.state}",
+            f"change {id} has not landed: it is {sighting.state}",
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
     if report.state != sighting.state:  # a person merged it by git, and nobody noted it yet
@@ -105,12 +105,12 @@ def _on_target(session: Session, report: CommittedReport) -> str:
         raise UsageError(f"the branch {target} is gone")
     commit = history.landing(report, repo, tip)
     if commit is None:
-        raise UsageError(f"batch {id} is not in the history of {target} any more")
+        raise UsageError(f"change {id} is not in the history of {target} any more")
     undone = _undone_by(session, commit, tip)
     if undone is not None:
         by = next(iter(history.trailers(repo, undone).get("Patchq-Batch", [])), None)
         _mark(session, report, by, undone)
-        raise UsageError(f"batch {id} was reverted already, by commit {undone[:12]}")
+        raise UsageError(f"change {id} was reverted already, by commit {undone[:12]}")
     return commit
 
 
@@ -134,7 +134,7 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
     again = title.removeprefix('Revert "')
     # As git says it; what was taken back once comes back.
     title = f'Reapply "{again}' if again != title else f'Revert "{title}"'
-    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as batch {id}."
+    message = f"{title}\n\nThis reverts commit {commit}.\nIt landed as change {id}."
     keys = {"target": target, "base": commit, "message": message}
     data = commits.diff_response(gate.repo, gate.rules, commit, start, keys)
     if isinstance(data, Problem):
@@ -155,7 +155,7 @@ def _start(session: Session, id: str, commit: str) -> str | Problem:
             return start
     return Problem(
         "conflict.base",
-        f"commit {commit[:12]} holds more than batch {id}",
+        f"commit {commit[:12]} holds more than change {id}",
         f"take it back with git: git revert {commit[:12]}",
     )
 
@@ -188,7 +188,7 @@ def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Pro
         otherwise = (last.hint or "").replace(HAND_IN, "revert again")
         problem = replace(last, severity="error", hint=_HINTS.get(last.code, otherwise))
     return problem or Problem(
-        "match.identical", f"nothing of the batch is left on {choice.target}", "nothing to do"
+        "match.identical", f"nothing of the change is left on {choice.target}", "nothing to do"
     )
 
 

@@ -109,7 +109,7 @@ def _warnings(report: Report) -> Iterator[Reason]:
         if problem.code == PENDING_CONFLICT and (other := problem.conflicts_with)
     }
     if others:
-        text = f"it collides with {_some(sorted(others), _batches(len(others)))}"
+        text = f"it collides with {_some(sorted(others), _changes(len(others)))}"
         yield Reason(PENDING_CONFLICT, "medium", text)
 
 
@@ -248,8 +248,8 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-def _batches(count: int) -> str:
-    return "1 batch" if count == 1 else f"{count} batches"
+def _changes(count: int) -> str:
+    return "1 change" if count == 1 else f"{count} changes"
 
 
 def _quotes(edits: list[EditOutcome]) -> str:

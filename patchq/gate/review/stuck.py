@@ -29,9 +29,9 @@ def knows(report: Report, footing: Footing) -> bool:
 
 def since(report: Report, footing: Footing) -> str:
     if footing.commit is None:
-        return f"the batch cannot stay where it stands ({footing.why}): "
+        return f"the change cannot stay where it stands ({footing.why}): "
     where = report.target if footing.on is None else records.branch(footing.on)
-    return f"{where} moved to {footing.commit[:12]}, and the batch cannot be made again there: "
+    return f"{where} moved to {footing.commit[:12]}, and the change cannot be rebuilt there: "
 
 
 def stays(report: Report, footing: Footing, decision: Decision) -> Problem:

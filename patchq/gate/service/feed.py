@@ -190,10 +190,10 @@ class Feeder:
             if claim is None:
                 self._follow(change)
             elif (given := queue.reserve(claim, report.id)) != report.id:
-                message = f"batch {report.id} has its verdict, and {given} is what it is here"
+                message = f"change {report.id} has its verdict, and {given} is what it is here"
                 _LOG.error("%s", message)
                 Troubles(self.session.queue_root).note(
-                    f"claim.{report.id}", message, "patchq fsck says which batch has the id"
+                    f"claim.{report.id}", message, "patchq fsck says which change has the id"
                 )
             elif report.state == "held":
                 queue.hold(claim, report, change.page)

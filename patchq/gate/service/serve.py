@@ -185,7 +185,7 @@ def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
     for checkout in registered(session.repo) if session.branches.remote is None else ():
         if checkout.unseen and checkout.branch:
             _LOG.warning(
-                "the work tree %s is out of reach (%s), so batches for %s do not land: %s",
+                "the work tree %s is out of reach (%s), so changes for %s do not land: %s",
                 checkout.workdir,
                 checkout.unseen,
                 checkout.branch,

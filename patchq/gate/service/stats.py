@@ -116,10 +116,10 @@ def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
 
 _GAUGES = {
     "inbox": "Responses in the inbox.",
-    "held": "Batches that wait for another batch, or for a work tree.",
+    "held": "Changes that wait for another change, or for a work tree.",
     "waiting": "Proposals that wait for review.",
     "start_time_seconds": "When the daemon started.",
-    "last_landing_time_seconds": "When a batch last landed.",
+    "last_landing_time_seconds": "When a change last landed.",
 }
 """How the queue stands now; times are seconds since the epoch."""
 

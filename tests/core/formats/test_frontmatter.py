@@ -210,7 +210,7 @@ def test_what_opens_front_matter(text: str, body: str | None, first_line: int) -
         (["file: null"], "value", 2, "`file`: expected text, got nothing"),
         (["model: [a, b]"], "value", 2, "`model`: expected text, got a list"),
         (["agent: {a: b}"], "value", 2, "`agent`: expected text, got keys and values"),
-        (["depends_on: a"], "value", 2, "`depends_on`: expected a list of batch ids"),
+        (["depends_on: a"], "value", 2, "`depends_on`: expected a list of change ids"),
         (["depends_on: [[a]]"], "value", 2, "`depends_on`: expected text"),
         (["depends_on: [a, ]", "bytes: many"], "value", 3, "`bytes`: expected a whole number"),
         (["whole_files: yes"], "value", 2, "`whole_files`: expected `true` or `false`"),

@@ -509,7 +509,7 @@ def test_accept_runs_the_hooks_on_a_tree_that_they_have_not_seen(repo: Path) -> 
     assert patchq("accept", "s", cwd=repo)
     commit_files(repo, {"b.txt": "B\n"})
     done = patchq("accept", "r", cwd=repo, code=1)
-    assert "the hook h (pre-commit) refused the batch" in done.out + done.err
+    assert "the hook h (pre-commit) refused the change" in done.out + done.err
     assert report(repo / ".patchq", "r")["state"] == "proposed"
     assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
 

@@ -249,7 +249,7 @@ def gated(repo: Path) -> Path:
         ({"a.py": "BAD = 'not looked for in Python'\n"}, "Good", None),
         ({"a.txt": f"ghp_{RANDOM}\n"}, "x", "a.txt:1: looks like a GitHub token"),
         ({"LICENSE": "x\n"}, "x", "LICENSE: is protected"),
-        ({"c.txt": "BAD\n"}, "x", "the hook no-bad (pre-commit) refused the batch"),
+        ({"c.txt": "BAD\n"}, "x", "the hook no-bad (pre-commit) refused the change"),
         (
             {"c.txt": "ok\n"},
             f"x\n\nghp_{RANDOM}",

@@ -391,7 +391,7 @@ def test_without_a_sandbox_no_hook_runs_a_batchs_code_unless_it_may(
     )
     found = fresh("--json", "doctor", cwd=there, code=1).json()["findings"]
     assert [f["level"] for f in found if why in f["message"]] == ["fatal"]
-    assert "runs what batches hold" in told_nothing(there)
+    assert "runs what changes hold" in told_nothing(there)
     configure(there, {"run": "true", "unconfined": True}, {"run": "true", "stage": "pre-apply"})
     patchq("config", "check", cwd=there)
     patchq("run", cwd=there)

@@ -185,7 +185,7 @@ WRONG = {
     "an option": (nothing, ("--range", "main..--all"), "there is no commit '--all'"),
     "no range": (nothing, ("--range", "main"), "expected a range `A..B`"),
     "three dots": (nothing, ("--range", "main...work"), "expected a range `A..B`"),
-    "a submodule": (submodule, ("--branch", "work"), "sub is a submodule, which no batch may"),
+    "a submodule": (submodule, ("--branch", "work"), "sub is a submodule, which no change may"),
     "not committed": (dirty, ("--branch", "work"), "changes of work that are not committed"),
     "a rebase": (rebase, ("--worktree",), "in the middle of a rebase"),
     "another directory": (nothing, ("--worktree", "/"), "is in no work tree"),

@@ -94,7 +94,7 @@ def test_others_go_on(
     findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
     (found,) = [found for found in findings if found["what"] == "repository.damaged"]
     assert found["level"] == "todo"
-    assert "batch bad is held" in found["message"]
+    assert "change bad is held" in found["message"]
     file.unlink(missing_ok=True)
     file.write_bytes(before)
     patchq("run", cwd=repo)

@@ -305,7 +305,7 @@ def test_what_waits_for_a_key_is_named_and_can_be_ended(repo: Path, ssh: str, ho
         assert held["hint"] in patchq("status", cwd=repo).out
     findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
     named = [f["message"] for f in findings if f["what"] == "fault.repository" and f["cure"]]
-    assert [f"batch {id} is held" in said for id, said in zip(lines, named, strict=True)] == [
+    assert [f"change {id} is held" in said for id, said in zip(lines, named, strict=True)] == [
         True
     ] * 4
     patchq("discard", "a", cwd=repo)

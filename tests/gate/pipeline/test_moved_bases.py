@@ -84,7 +84,7 @@ def deliver_twice(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Land an insertion after a commit, then send it as a diff of the old base after another."""
     base = git("rev-parse", "trunk", cwd=repo)
-    commit_on_trunk(repo, {"a.txt": between}, "Before the batch lands")
+    commit_on_trunk(repo, {"a.txt": between}, "Before the change lands")
     edit = block("a.txt", "line 9\n", "line 9\n}\n")
     first = give(repo, "first", f"---\nbase: {base}\n---\n{edit}")
     commit_on_trunk(repo, {"a.txt": after}, "After it has landed")
@@ -104,7 +104,7 @@ def test_a_second_delivery_of_lines_that_were_changed_since_is_refused(repo: Pat
     _, second = deliver_twice(repo, moved, moved.replace("line 9\n", "line 9\n]\n"), 1)
     (problem,) = second["problems"]
     assert problem["code"] == "conflict.base"
-    assert "landed as batch first" in problem["message"]
+    assert "landed as change first" in problem["message"]
 
 
 def test_the_same_change_by_a_person_is_named(repo: Path) -> None:

@@ -34,7 +34,7 @@ The response was refused. Nothing of it was applied.
 
 ## Error `match.none`, edit `2` (`why`), `b.py` line 7
 
-the quote of edit 2 stands nowhere in b.py
+the quote of edit 2 is not found in b.py
 
 **To do:** quote the lines shown here
 
@@ -54,7 +54,7 @@ The file's lines, with their numbers:
 
 ## Error `match.ambiguous`, edit `2` (`why`), `b.py`
 
-the quote stands at lines 3 and 9
+the quote is found at lines 3 and 9
 
 **To do:** Quote more lines around the place that is meant, for instance the ones that are offered.
 
@@ -76,7 +76,7 @@ line 4 was changed
 
 **To do:** Write the edit anew against the file as it is on the target now.
 
-It collides with batch `other-1`, edit `3`, commit `{"c0" * 20}`, agent `coder`, path `a.py`, \
+It collides with change `other-1`, edit `3`, commit `{"c0" * 20}`, agent `coder`, path `a.py`, \
 lines 4-5.
 
 ## Warning `path.review`, `ci.yml`

@@ -126,7 +126,7 @@ def test_collision_is_named_in_both_reports(
     page = (repo / ".patchq/done/x.report.md").read_text()
     assert "Warning" in page
     assert "conflict.pending" in page
-    assert "It collides with batch" in page
+    assert "It collides with change" in page
 
 
 APART = {

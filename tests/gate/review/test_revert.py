@@ -91,7 +91,7 @@ def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
     ]
     message = git("log", "-1", "--format=%B", cwd=repo)
     assert message.startswith('Revert "Change by x"\n')
-    assert f"This reverts commit {commit}.\nIt landed as batch x." in message
+    assert f"This reverts commit {commit}.\nIt landed as change x." in message
     assert "Patchq-Batch: revert-x" in message
     told, made = (report(repo / ".patchq", id) for id in ("x", "revert-x"))
     assert (told["state"], told["duplicate_of"], told["commit"]) == ("reverted", "revert-x", commit)

@@ -71,7 +71,7 @@ TABLE: list[tuple[Mapping[str, Any], int | None, str, list[str]]] = [
     ({"problems": (warning("frontmatter.value"),)}, None, "low", ["(frontmatter.value)"]),
     ({"problems": (warning("worktree.dirty", "a"),)}, None, "low", ["uncommitted changes: a"]),
     ({"problems": collision("b", "b", "c")}, None, "medium",
-     ["it collides with 2 batches: b, c"]),
+     ["it collides with 2 changes: b, c"]),
     ({"edits": edits(match="trailing_whitespace")}, None, "low", []),
     ({"edits": edits(match="indentation")}, None, "low",
      ["the quote of edit 1 was found with another indentation"]),

@@ -97,7 +97,7 @@ def test_accept_of_both_is_one_move(two: Path) -> None:
 def test_the_upper_alone_is_refused_and_the_lower_alone_leaves_it(two: Path) -> None:
     before = tip(two)
     refused = patchq("accept", "b", cwd=two, code=1)
-    assert "b stands on a, which waits for review" in refused.err
+    assert "b is on top of a, which waits for review" in refused.err
     assert "patchq accept --stack b" in refused.err
     assert (tip(two), states(two, "a", "b")) == (before, ["proposed", "proposed"])
     commit = told(two, "b")["commit"]
@@ -181,7 +181,7 @@ def test_what_it_needs_on_another_target_is_waited_for(repo: Path) -> None:
     write_config(repo, "version: 1\nmode: review\ntargets: [other]\n")
     send(repo, "a", says("line 5", "five"), more="target: other\n")
     send(repo, "b", says("line 5", "five") + "\nfor main\n", "a")
-    assert "a waits for review on other, and this batch is for main" in why_held(repo, "b")
+    assert "a waits for review on other, and this change is for main" in why_held(repo, "b")
 
 
 def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
@@ -359,7 +359,7 @@ def test_the_stack_is_told(two: Path) -> None:
     out = patchq("status", cwd=two).out
     assert "  on top of a" in out
     assert f"on top of  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
-    assert "It stands on batch `a`" in (two / ".patchq/done/b.report.md").read_text()
+    assert "It is on top of change `a`" in (two / ".patchq/done/b.report.md").read_text()
 
 
 def test_a_lost_queue_knows_what_stands_on_what(two: Path) -> None:

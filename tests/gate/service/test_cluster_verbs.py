@@ -155,7 +155,7 @@ def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     assert state(at, by) == "reverted"
     assert [*(at.queue / "active").iterdir()] == []
     assert patchq("fsck", cwd=at.repo).code == 0
-    assert "no batch" in patchq("revert", "nobody", cwd=at.repo, code=2).err
+    assert "no change" in patchq("revert", "nobody", cwd=at.repo, code=2).err
 
 
 def push(at: Cluster, files: dict[str, str]) -> None:

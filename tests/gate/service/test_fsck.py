@@ -166,7 +166,7 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         {"file.differs"},
     ),
     "two reports": (twice, {"file.foreign"}),
-    "batch that the store does not know": (forget("refused"), {"file.unknown"}),
+    "change that the store does not know": (forget("refused"), {"file.unknown"}),
     "mark": (ref("-d", "refs/patchq/waiting/waits"), {"mark.missing"}),
     "notes": (ref("-d", "refs/notes/patchq"), {"note.missing"}),
     "merged by hand": (
@@ -185,7 +185,7 @@ MENDED: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     ),
     "lock that is a directory": (replaced(".patchq/lock", Path.mkdir), {"entry.foreign"}),
     "lock that is a pipe": (replaced(".patchq/lock", os.mkfifo), {"entry.foreign"}),
-    "report of a held batch": (remove("active/held.report.json"), {"file.missing"}),
+    "report of a held change": (remove("active/held.report.json"), {"file.missing"}),
     "empty branch": (replaced(".git/refs/heads/patchq/waits", empty), {"ref.broken"}),
     "empty mark": (replaced(".git/refs/patchq/waiting/waits", empty), {"ref.broken"}),
     "empty notes": (replaced(".git/refs/notes/patchq", empty), {"ref.broken"}),

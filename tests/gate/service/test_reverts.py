@@ -30,7 +30,7 @@ def test_reverts_are_counted_by_agent_model_and_format(tmp_path: Path) -> None:
         assert rows(repo, "agent") == {"ann": wanted, "ben": {}, None: {}}, again
         assert rows(repo, "model")["m-1"] == wanted
         assert rows(repo, "format")["search_replace"] == {"edits": 2}
-        assert "reverts     edits 2, batches 1" in patchq("stats", "--by", "agent", cwd=repo).out
+        assert "reverts     edits 2, changes 1" in patchq("stats", "--by", "agent", cwd=repo).out
         (repo / ".patchq/store.db").unlink()  # it is made again from the reports
     patchq("revert", "y", cwd=repo)
     assert rows(repo, "agent")["ben"] == {"batches": 1, "edits": 1}

@@ -193,7 +193,7 @@ def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
             logger.warning("the key is hunter2hunter2")
             logger.warning("aws %s", KEY)
             logger.info("b1 itself")
-        logger.info("no batch", extra={"batch": ""})
+        logger.info("no change", extra={"batch": ""})
         logger.debug("unseen")
         try:
             raise ValueError("bad \x1b thing")
@@ -217,7 +217,7 @@ def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list
     assert key.endswith(" WARNING b1: (what was said holds a key)")
     assert token.endswith(" WARNING b1: (what was said holds an AWS access key id)")
     assert own.endswith(" INFO b1 itself")
-    assert none.endswith(" INFO no batch")
+    assert none.endswith(" INFO no change")
     assert crashed.endswith(" ERROR crashed")
     assert trace[-1] == r"  ValueError: bad \x1b thing"
 

@@ -318,7 +318,7 @@ def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
         raise Misfit("`true` or `false`")
     if name == "depends_on":
         if not isinstance(node, yamlio.Sequence):
-            raise Misfit("a list of batch ids, `[schema-7, api-3]`")
+            raise Misfit("a list of change ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
     if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
         raise Misfit("a path without blanks round it")

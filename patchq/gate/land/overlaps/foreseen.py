@@ -86,9 +86,9 @@ def _vague(own: Change, held: Decision) -> Iterator[Problem]:
     for edit in {edit.path: edit for edit in held.edits if edit.path in own.changes}.values():
         yield Problem(
             PENDING_CONFLICT,
-            f"{edit.path} is changed here, and by batch {held.id}, which is held; at which lines "
+            f"{edit.path} is changed here, and by change {held.id}, which is held; at which lines "
             f"is not known before what it waits for has landed: {until}",
-            f"nothing to send now: if {held.id} lands first and at the same lines, this batch is "
+            f"nothing to send now: if {held.id} lands first and at the same lines, this change is "
             "made again on top of it or asks for a retry",
             severity="warning",
             edit=next((one.id for one in own.edits if one.path == edit.path), None),

@@ -188,7 +188,7 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
         yield Problem(
             PENDING_CONFLICT,
             _message(ours, theirs, other),
-            f"nothing to send now: once {other.id} {then}, this batch is made again on top of "
+            f"nothing to send now: once {other.id} {then}, this change is rebuilt on top of "
             "it if it can be, and asks for a retry if not",
             severity="warning",
             edit=ours.edit,
@@ -202,11 +202,11 @@ def _warnings(repo: Repository, own: Change, other: Change) -> Iterator[Problem]
 
 def _message(ours: ChangedPlace, theirs: ChangedPlace, other: Change) -> str:
     state = "is held" if other.kind == "held" else "waits for review"
-    waits = f"batch {other.id}, which {state}, too"
+    waits = f"change {other.id}, which {state}, too"
     if ours.lines and theirs.lines:
         are = "is" if ours.lines[0] == ours.lines[1] else "are"
         return (
             f"{in_words(ours.lines)} of {ours.path} {are} changed here, and "
             f"{in_words(theirs.lines)} by {waits}"
         )
-    return f"this batch {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"
+    return f"this change {ours.does} {ours.path}, and {waits}, {theirs.does} {theirs.path}"

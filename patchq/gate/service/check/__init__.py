@@ -72,7 +72,7 @@ class Check(Struct, frozen=True):
         try:
             found = list(self.look(place))
         except ObjectDamaged as fault:
-            message = f"{fault.message}; batches that need it are held"
+            message = f"{fault.message}; changes that need it are held"
             return [Finding(self.what, "todo", message, fault.hint)]
         except Fault as fault:
             return [Finding(self.what, self.level, fault.message, self.cure or fault.hint)]

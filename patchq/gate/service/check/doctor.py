@@ -51,7 +51,7 @@ def of_any_machine() -> Iterator[Finding]:
         yield Finding(
             "git.version",
             "todo",
-            "there is no git on the PATH: batches cannot land on a branch that is checked out, and "
+            "there is no git on the PATH: changes cannot land on a branch that is checked out, and "
             "no `pre-commit` hook gets its work tree",
             "install git 2.38 or later",
         )

@@ -220,7 +220,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
             yield Finding(
                 "file.unknown",
                 "todo",
-                "the store does not know the batch of this file",
+                "the store does not know the change of this file",
                 None,
                 str(path),
                 partial(_enter, session, queue, id, path),
@@ -229,7 +229,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
             yield Finding(
                 "file.foreign",
                 "todo",
-                "the store has no such report of the batch",
+                "the store has no such report of the change",
                 None,
                 str(path),
                 partial(_set_aside, root, path),
@@ -301,7 +301,7 @@ def _marks(session: Session, proposals: list[Report]) -> Iterator[Finding]:
             yield Finding(
                 "mark.missing",
                 "todo",
-                "the batch waits for review, and no ref says so",
+                "the change waits for review, and no ref says so",
                 None,
                 mark,
                 partial(_make_ref, session, mark, commit),
@@ -316,7 +316,7 @@ def _unknown(session: Session, queue: StoreQueue) -> Iterator[Finding]:
             yield Finding(
                 "batch.unknown",
                 "todo",
-                f"git has the batch as {report.state}, and the queue does not know it",
+                f"git has the change as {report.state}, and the queue does not know it",
                 None,
                 id,
                 partial(_restore, queue, report),

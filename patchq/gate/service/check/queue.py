@@ -178,7 +178,7 @@ def _claims(place: Place) -> Iterator[Finding]:
             yield Finding(
                 code,
                 "todo",
-                f"batch {report.id} is held: {problem.message}",
+                f"change {report.id} is held: {problem.message}",
                 f"{_CURES.get(code) or problem.hint}; then `patchq retry {report.id}`",
             )
 

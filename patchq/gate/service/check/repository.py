@@ -68,7 +68,7 @@ def _passed_over(place: Place) -> Iterator[Finding]:
                     yield Finding(
                         "repository.landed",
                         "todo",
-                        f"the batch {id} landed on {branch} as {commit.oid}, and git's next "
+                        f"the change {id} landed on {branch} as {commit.oid}, and git's next "
                         f"commit, {instead}, was made from an old value of the branch",
                         f"git cherry-pick {commit.oid}",
                     )
@@ -140,7 +140,7 @@ def _locks(place: Place) -> Iterator[Finding]:
                 yield Finding(
                     "repository.locks",
                     "todo" if age > _OLD_SECONDS else "weaker",
-                    f"another program holds {lock} since {age} s; batches for it wait",
+                    f"another program holds {lock} since {age} s; changes for it wait",
                     f"wait; if no git runs in this repository any more: rm '{lock}'",
                 )
 
@@ -196,7 +196,7 @@ def _remote(place: Place) -> Iterator[Finding]:
         branches = branches_of(place.repo, place.queue, place.config, place.target)
         branches.refresh()
         branches.try_out(place.target)
-        yield Finding("landing.remote", "ok", f"batches land on {remote}, which takes a push")
+        yield Finding("landing.remote", "ok", f"changes land on {remote}, which takes a push")
 
 
 CHECKS = (

@@ -77,7 +77,7 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
         if checkout.unseen:
             branch = checkout.branch
             has = f"has {branch} checked out" if branch else "has a detached HEAD"
-            then = f": batches for {branch} do not land" if branch else ""
+            then = f": changes for {branch} do not land" if branch else ""
             yield Finding(
                 "repository.worktrees",
                 "todo" if branch else "weaker",

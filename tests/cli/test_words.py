@@ -1,0 +1,67 @@
+"""Words of what people read: a change is a change, a quote is found or not, a stack is on top."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import make_repo
+
+NEVER = re.compile(r"\b(?:batch(?:es)?|rungs?|gate|stands?)\b", re.IGNORECASE)
+RESPONSES = {
+    "good": "---\nagent: codex\n---\n" + block("a.txt", "two\n", "2\n"),
+    "same": block("a.txt", "two\n", "zwei\n"),
+    "top": "---\ndepends_on: [good]\n---\n" + block("b.txt", "b\n", "B\n"),
+    "wait": "---\ndepends_on: [nothing]\n---\n" + block("b.txt", "b\n", "c\n"),
+    "bad": block("a.txt", "nowhere\n", "2\n"),
+    "twice": block("a.txt", "o", "0"),
+    "ci": block(".github/x.yml", "", "a: 1\n"),
+}
+COMMANDS = """\
+
+--help
+status -h
+log -h
+show -h
+accept -h
+status
+status good
+status top
+status wait
+status --ahead
+log
+log --state rejected
+show good
+show top
+show wait
+show bad
+show twice
+show ci
+show good --diff
+show good --split
+send-back same -m Say-two
+show same
+status
+accept top
+accept nothing
+accept bad
+accept same
+accept good
+accept same
+show good
+log"""
+
+
+def test_words_of_another_trade_are_in_no_output(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "repo", {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"})
+    patchq("init", cwd=repo)
+    for id, response in RESPONSES.items():
+        drop(repo / ".patchq", {f"{id}.md": response})
+        patchq("run", cwd=repo, code=None)
+    lines = COMMANDS.split("\n")
+    assert len(lines) >= 30
+    for line in lines:
+        done = patchq(*line.split(), cwd=repo, code=None)
+        assert done.out + done.err
+        assert not NEVER.search(done.out + done.err), (line, done)
