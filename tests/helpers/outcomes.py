@@ -42,7 +42,7 @@ MISSED = Problem(
 )
 SEVERAL = Problem(
     "match.ambiguous",
-    "the quote stands at lines 3 and 9",
+    "the quote is found at lines 3 and 9",
     edit="2",
     path="b.py",
     candidates=(Candidate("b.py", 3, "A.f", "x = 1", "def f():"), Candidate("b.py", 9)),
