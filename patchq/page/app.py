@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -43,6 +44,10 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
         fields = await _fields(request)
         return await run_in_threadpool(_decide, looking, deciding, request, fields)
 
+    async def mark(request: Request) -> Response:
+        fields = dict(await _fields(request))
+        return await run_in_threadpool(_mark, deciding, request, fields)
+
     async def several(request: Request) -> Response:
         if request.method == "POST":
             fields = await _fields(request)
@@ -65,6 +70,8 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             Route("/several", several, methods=["GET", "POST"]),
             Route("/batch/{id}", page(batch.view)),
             Route("/batch/{id}/file", page(batch.view_file)),
+            Route("/batch/{id}/viewed", mark, methods=["POST"]),
+            Route("/batch/{id}/draft", mark, methods=["POST"]),
             Route("/batch/{id}/{deed}", decide, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
@@ -96,12 +103,29 @@ def _decide(
             result = decisions.take(session, id, deed, fields)
         with looking.gate() as gate:
             if result is None:
+                gate.marks(batch.DRAFT).clear(id)
                 _, after = inbox.neighbours(gate, id)
                 done = urlencode({"done": f"{_DONE.get(deed, deed)} {id}"})
                 return RedirectResponse(f"/batch/{after}?{done}" if after else f"/?{done}", 303)
             version = live.version(gate.watched)
             shown = batch.view(gate, {"id": id}, result)
             return _html(shown, request, version, 409 if result.problems else 200)
+    except Exception as error:
+        return _failed(error, request)
+
+
+def _mark(door: SharedGate, request: Request, fields: dict[str, str]) -> Response:
+    """Keep what a person has viewed, or the draft of a comment."""
+    id, kind = request.path_params["id"], request.url.path.rpartition("/")[2]
+    try:
+        with door.gate() as gate:
+            if kind == batch.VIEWED:
+                marks = gate.marks(batch.VIEWED)
+                marks.put(fields.get("path", ""), fields.get("content", ""))
+                return RedirectResponse(f"/batch/{id}", 303)
+            place = {name: fields.get(name, "") for name in ("path", "side", "from", "line")}
+            gate.marks(batch.DRAFT).put(json.dumps(place), fields.get("words", ""), id)
+            return Response(status_code=204)
     except Exception as error:
         return _failed(error, request)
 

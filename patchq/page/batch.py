@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -21,6 +23,10 @@ from patchq.page.decisions import FormResult, Preview
 from patchq.page.diff import FileDiff, Span, link
 from patchq.page.shown import Shown
 
+VIEWED, DRAFT = "viewed", "draft"
+"""Kinds of marks."""
+GENERAL = json.dumps(dict.fromkeys(("path", "side", "from", "line"), ""))
+"""The place of words on the whole change."""
 _MOST_CHARACTERS = 180_000
 """Of all files' lines on the page; the files behind them are fetched when they are near."""
 _MOST_EDITS = 60
@@ -42,6 +48,9 @@ class FileView(Struct, frozen=True):
     sizes: str
     body: Markup | None
     href: str
+    content: str = ""
+    """A digest of both sides, under which a person's mark is kept."""
+    viewed: bool = False
     near: bool = False
     """True of one that is fetched by itself when it is near the screen."""
 
@@ -57,7 +66,8 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
     found = comparison.compare(session, report)
     choice = result.choice if result else None
     stack = depends.under(session, report) if report.state == "proposed" else depends.Stack()
-    files = list(_files(report, found)) if found else []
+    seen = gate.marks(VIEWED).of()
+    files = list(_files(report, found, seen)) if found else []
     before, after = inbox.neighbours(gate, report.id)
     values = {
         "report": report,
@@ -70,6 +80,12 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
         "checks": _checks(report),
         "files": files,
+        "viewed": sum(one.viewed for one in files),
+        "drafts": [
+            {**json.loads(place), "words": words}
+            for place, words in gate.marks(DRAFT).of(report.id).items()
+            if place != GENERAL
+        ],
         "tree": tree.tree_of(_leaves(files)),
         "added": sum(one.added for one in files),
         "deleted": sum(one.deleted for one in files),
@@ -80,6 +96,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "choice": choice,
         "ticked": _ticked(report, choice),
         "written": result.written if result else "",
+        "drafted": gate.marks(DRAFT).of(report.id).get(GENERAL, ""),
     }
     return Shown("batch.html", report.id, values)
 
@@ -100,7 +117,7 @@ def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
     else:
         body = diff.html(opened)
     one = _viewed(diff, change, body)
-    return Shown("file.html", path, {"id": report.id, "one": one, "part": body})
+    return Shown("one_file.html", path, {"id": report.id, "one": one, "part": body})
 
 
 def _span(asked: Mapping[str, str], *names: str) -> Span | None:
@@ -108,20 +125,29 @@ def _span(asked: Mapping[str, str], *names: str) -> Span | None:
     return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
 
 
-def _files(report: Report, found: Comparison) -> Iterator[FileView]:
+def _files(report: Report, found: Comparison, seen: Mapping[str, str]) -> Iterator[FileView]:
     """Yield the files, generated ones last, with their lines as long as the page has room."""
     left = _MOST_CHARACTERS
     order = sorted(found.changes, key=lambda one: (tree.is_generated(one.path), one.path))
     for change in order:
         diff = FileDiff(report, found, change, f"/batch/{report.id}")
+        content = digest(change)
+        viewed = seen.get(change.path) == content
         large = diff.file.added + diff.file.deleted > _MOST_CHANGED
         body = None
-        if left > 0 and not large and not tree.is_generated(change.path):
+        if left > 0 and not large and not viewed and not tree.is_generated(change.path):
             body = diff.html()
             left -= len(body)
             body = body if left > -_MOST_CHARACTERS // 4 else None
         one = _viewed(diff, change, body)
-        yield replace(one, near=body is None and not large and not tree.is_generated(change.path))
+        near = body is None and not (large or viewed or tree.is_generated(change.path))
+        yield replace(one, near=near, content=content, viewed=viewed)
+
+
+def digest(change: FileChange) -> str:
+    """Return a digest of both sides of a file's change."""
+    sides = (sha256(one or b"").hexdigest() for one in (change.before, change.after))
+    return "-".join(sides)
 
 
 def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView:

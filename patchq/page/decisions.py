@@ -115,14 +115,25 @@ def _errand(session: Session, deed: str, id: str, words: str, commit: str | None
 def _placed(fields: Fields) -> list[dict[str, Any]]:
     """The comments on lines: each with its place before it."""
     found, place = [], dict[str, Any]()
+    first: int | str = ""
     for name, value in fields:
         if name in ("path", "side"):
             place[name] = value
+        elif name == "from":
+            first = _number(value)
         elif name == "line":
-            place[name] = int(value) if value.isdecimal() and len(value) < 10 else value
+            place["line"] = last = _number(value)
+            place.pop("lines", None)
+            if isinstance(first, int) and isinstance(last, int) and first < last:
+                place["lines"] = [first, last]
+            first = ""
         elif name == "words" and value.strip():
             found.append({**place, "text": value.replace("\r\n", "\n")})
     return found
+
+
+def _number(value: str) -> int | str:
+    return int(value) if value.isdecimal() and len(value) < 10 else value
 
 
 def _written(fields: Fields) -> Iterator[str]:

@@ -329,14 +329,35 @@ def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
     assert first.inner_text() == "value_1 = 1"
 
 
-def test_words_on_a_range_by_keys(opened: Opening, repo: Path, large: str) -> None:
+def test_words_on_a_range_are_kept_until_they_are_sent(
+    opened: Opening, repo: Path, large: str
+) -> None:
     tab = opened(f"/batch/{large}")
     for key in ("j", "J", "c"):
         tab.keyboard.press(key)
     assert tab.inner_text(".words label").startswith("Comment on base lines 600 to 601 of")
-    tab.keyboard.press("Escape")
-    tab.keyboard.press("s")
-    assert tab.get_attribute("html", "data-view") == "unified"
+    with tab.expect_response("**/draft"):
+        tab.keyboard.type("half a sentence")
+    tab.reload()
+    assert tab.input_value(".words textarea") == "half a sentence"
+    tab.click("button:text('Send back to')")
+    tab.locator(f"text=Sent back {large}").wait_for()
+    (said,) = patchq("--json", "show", large, cwd=repo).json()["review"]["comments"]
+    assert (said["lines"], said["line"], said["text"]) == ([600, 601], 601, "half a sentence")
+
+
+def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
+    fresh(repo, "view", "a\n", "A\n")
+    tab = opened("/batch/view")
+    with tab.expect_response("**/viewed"):
+        tab.keyboard.press("v")
+    tab.reload()
+    assert tab.is_checked("[data-viewed]")
+    assert tab.locator("[data-changed]").count() == 0, "it is folded"
+    drop(repo / ".patchq", {"view2.md": edits(("a\n", "AA\n"), path="notes.md")})
+    patchq("run", cwd=repo)
+    tab.goto(f"{tab.own}/batch/view2")
+    assert not tab.is_checked("[data-viewed]")
 
 
 def test_several_are_accepted_by_one_form(opened: Opening, repo: Path) -> None:

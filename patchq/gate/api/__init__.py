@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.pipeline.session import Session
     from patchq.gate.queue.events import Event
     from patchq.gate.queue.hand import Pending
+    from patchq.gate.queue.marks import Marks
     from patchq.gate.report.schema import Report
     from patchq.gate.review.comment_file import DraftComment
     from patchq.gate.review.comparison import Comparison
@@ -210,6 +211,14 @@ class Gate:
         from patchq.gate.review import accept
 
         return accept.preview(self.session(targeted=False), id, only)
+
+    def marks(self, kind: str) -> Marks:
+        """Return the marks of one kind that the person at this queue has made."""
+        from patchq.gate.queue.marks import Marks
+
+        context = self.context()
+        person = context.repo.identity()
+        return Marks(context.queue_root, person.email if person else "", kind)
 
     def overlaps(self) -> dict[str, Any]:
         """Return what is being written in work trees and branches, and what it overlaps."""

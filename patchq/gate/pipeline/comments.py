@@ -109,11 +109,11 @@ def carried(
 def _carried(
     texts: _Texts, comment: CommentEntry, old: str, new: str, renames: Renames
 ) -> CommentEntry:
-    path, line = comment.path, comment.line
+    path, span = comment.path, comment.span
     if path is None:
         return comment
     now = renames.get(path, path)
-    if line is None:
+    if span is None:
         return replace(comment, path=now)
     if comment.side == "base":
         before, after = texts.of(texts.parent(old), path), texts.of(texts.parent(new), now)
@@ -121,8 +121,11 @@ def _carried(
         before, after = texts.of(old, path), texts.of(new, now)
     start, end = (0, 0)
     if before is not None and after is not None:
-        start, end = image((line - 1, line), _hunks(before, after))
-    return replace(comment, path=now, line=start + 1 if start < end else None)
+        start, end = image(span, _hunks(before, after))
+    if start >= end:
+        return replace(comment, path=now, line=None, lines=None)
+    last = end if span[1] - span[0] > 1 else start + 1
+    return replace(comment, path=now, line=last, lines=(start + 1, last))
 
 
 # ---------------------------------------------------------------- what they speak of
@@ -133,12 +136,12 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
 
     None for all of the file, and where the proposal does not have it.
     """
-    path, line = comment.path or "", comment.line
-    if line is not None and comment.side != "base":
-        return line - 1, line
+    path, span = comment.path or "", comment.span
+    if span is not None and comment.side != "base":
+        return span
     lines: Lines
-    if line is not None:
-        begins, lines = texts.parent(commit), (line - 1, line)
+    if span is not None:
+        begins, lines = texts.parent(commit), span
     else:
         edit = next((e for e in report.edits if e.id == comment.edit), None)
         if edit is None or not edit.lines or report.base is None:
@@ -165,8 +168,8 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
             if region is not None and base is not None and new is not None:
                 back = [(b0, b1, a0, a1) for a0, a1, b0, b1 in _hunks(base, new)]
                 there = image(region, back)
-            if comment.side == "base" and comment.line:
-                there = (comment.line - 1, comment.line)
+            if comment.side == "base" and comment.span:
+                there = comment.span
             some = CommentedLines(_some(new, region), _some(base, there))
         found.append(some)
     _hunks.cache_clear()

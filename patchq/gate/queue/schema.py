@@ -11,7 +11,7 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
 NOT_MINE = (
     "(session is null or"
@@ -81,6 +81,10 @@ create table cache (
     primary key (kind, key)
 );
 create index cache_age on cache (kind, at);
+create table marks (
+    person text not null, kind text not null, batch text not null, key text not null,
+    value text not null, primary key (person, kind, batch, key)
+);
 create table troubles (
     what text primary key,
     message text not null,

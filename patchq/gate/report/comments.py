@@ -86,16 +86,21 @@ def place(comment: CommentEntry) -> str:
     """Return the place that a comment speaks of, on one line, without Markdown."""
     parts = [f"edit {comment.edit}"] if comment.edit else []
     if comment.path:
-        line = f":{comment.line}" if comment.line else ""
+        line = f":{_lines_of(comment)}" if comment.line else ""
         parts.append(f"{comment.path}{line}{' of the base' * (comment.side == 'base')}")
     return ", ".join(parts) or "the whole"
+
+
+def _lines_of(comment: CommentEntry) -> str:
+    first, last = comment.lines or (comment.line, comment.line)
+    return f"{last}" if first == last else f"{first}-{last}"
 
 
 def _comment(number: int, comment: CommentEntry) -> str:
     words = [f"edit {inline(comment.edit, 50)}"] if comment.edit else []
     if comment.path:
         side = {"base": " of the base", "new": " of the proposal"}.get(comment.side or "", "")
-        line = f" line {comment.line}{side}" if comment.line else ""
+        line = f" line {_lines_of(comment)}{side}" if comment.line else ""
         words.append(f"{inline(comment.path)}{line}")
     became = {True: " (changed here)", False: " (not changed here)"}
     answered = "" if comment.changed is None else became[comment.changed]

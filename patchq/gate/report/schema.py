@@ -121,16 +121,24 @@ class CommentEntry(Struct, frozen=True, kw_only=True):
     `line` is one of the proposal's commit (`side` is `new`) or of that commit's parent (`base`),
     and is carried along when the proposal follows its target; null where it is there no more.
     `changed` says whether an answer changed what the comment speaks of; null as long as there is
-    none, and where it speaks of all.
+    none, and where it speaks of all.  `lines` are the first and the last of the lines that it is
+    about, the last being `line`.
     """
 
     path: str | None
     line: int | None
+    lines: tuple[int, int] | None = None
     side: Literal["base", "new"] | None
     edit: str | None
     text: str
     by: str
     changed: bool | None
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Its lines, 0-based and half-open."""
+        first, last = self.lines or (self.line, self.line)
+        return None if first is None or last is None else (first - 1, last)
 
 
 class ReviewEntry(Struct, frozen=True, kw_only=True):

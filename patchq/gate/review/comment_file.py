@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 
 from patchq.core.text import yamlio
 from patchq.gate.errors import UsageError
@@ -31,6 +31,7 @@ _LINE = re.compile(
 _KINDS: dict[str, Any] = {
     "path": str | None,
     "line": int | None,
+    "lines": tuple[Annotated[int, Meta(ge=1)], int] | None,
     "side": Literal["base", "new"] | None,
     "edit": str | int | None,
     "text": str,
@@ -47,6 +48,8 @@ class DraftComment(Struct, frozen=True):
     line: int | None = None
     side: Literal["base", "new"] | None = None
     edit: str | None = None
+    lines: tuple[int, int] | None = None
+    """The first and the last of several lines; `line` is the last."""
 
 
 def read(data: bytes) -> list[DraftComment]:
@@ -141,6 +144,8 @@ def _listed(value: Any) -> list[DraftComment]:
         if not wrong:
             edit = entry.get("edit")
             known = {key: entry.get(key) for key in _KINDS}
+            if lines := entry.get("lines"):
+                known["lines"], known["line"] = tuple(lines), lines[1]
             drafts.append(DraftComment(**known | {"edit": None if edit is None else str(edit)}))
     refuse(flaws)
     return drafts
@@ -158,6 +163,8 @@ def _flaws(entry: Any) -> Iterator[str]:
             convert(entry.get(key), kind)
         except ValidationError as error:
             yield f"`{key}`: {error}"
+    if (lines := entry.get("lines")) and lines != sorted(lines):
+        yield f"`lines`: expected the first and the last, got {lines}"
 
 
 def refuse(flaws: list[str]) -> None:

@@ -125,6 +125,7 @@ def _entry(
     return CommentEntry(
         path=path,
         line=draft.line,
+        lines=draft.lines or (draft.line and (draft.line, draft.line)) or None,
         side=side if draft.line is not None else None,
         edit=draft.edit,
         text=draft.text.strip("\n").rstrip(),

@@ -111,23 +111,71 @@ function below(line) {
 function comment() {
   const form = document.getElementById("send-back"), lines = span();
   if (!form || !lines.length || !lines[0].matches?.("code")) return press("#words");
-  const { side } = lines[0].dataset, path = lines[0].closest("section").dataset.path;
-  const from = lines[0].dataset.line, line = lines.at(-1).dataset.line;
+  write(lines[0], lines.at(-1)).focus();
+}
+
+function write(first, last, draft = "") {
+  const { side, line: from } = first.dataset, { line } = last.dataset;
+  const path = first.closest("section").dataset.path;
   const words = document.createElement("div"), label = document.createElement("label");
   const text = document.createElement("textarea");
   words.className = "words";
   label.textContent = `Comment on ${side} ${from === line ? `line ${line}` : `lines ${from} to ${line}`} of ${path}`;
   text.name = "words";
-  text.setAttribute("form", form.id);
+  text.value = draft;
+  text.setAttribute("form", "send-back");
   label.append(text);
   words.append(...Object.entries({ path, side, from, line }).map(([name, value]) => {
     const input = document.createElement("input");
     Object.assign(input, { type: "hidden", name, value });
-    input.setAttribute("form", form.id);
+    input.setAttribute("form", "send-back");
     return input;
   }), label);
-  below(lines.at(-1)).after(words);
-  text.focus();
+  below(last).after(words);
+  return text;
+}
+
+function send(what, fields) {
+  const address = document.getElementById("send-back")?.action.replace(/send-back$/, what);
+  if (address) fetch(address, { method: "POST", body: new URLSearchParams(fields), redirect: "manual", keepalive: true });
+}
+
+// Half a comment is kept: a reload or a restart loses no word.
+const late = new Map();
+document.addEventListener("input", event => {
+  const text = event.target.closest("textarea[name=words], #words");
+  if (!text) return;
+  const place = { path: "", side: "", from: "", line: "" };
+  for (const input of all("input", text.closest(".words") ?? document.createElement("p"))) place[input.name] = input.value;
+  clearTimeout(late.get(text));
+  late.set(text, setTimeout(() => send("draft", { ...place, words: text.value }), 400));
+});
+
+function redraw() {
+  for (const draft of all("[data-drafts] li")) {
+    const { path, side, from, line } = draft.dataset;
+    const section = files().find(file => file.dataset.path === path);
+    const at = number => section && one(`code[data-side=${side}][data-line="${number}"]`, section);
+    if (at(line) && at(from)) { write(at(from), at(line), draft.textContent); draft.remove(); }
+  }
+}
+
+document.addEventListener("change", event => {
+  if (!event.target.matches("[data-viewed]")) return;
+  const box = event.target, section = box.closest("section");
+  section.classList.toggle("folded", box.checked);
+  send("viewed", { path: section.dataset.path, content: box.checked ? box.value : "" });
+  const link = one("[data-fetch]", section);
+  if (!box.checked && link) load(link).catch(() => {});
+  one("[data-count]").textContent = all("[data-viewed]:checked").length;
+});
+
+function viewNext() {
+  const section = current?.closest("section[data-path]") ?? files()[0];
+  const box = section && one("[data-viewed]", section);
+  if (box && !box.checked) box.click();
+  const next = files().find(file => !one("[data-viewed]", file).checked);
+  if (next) select(one(".run code", next) ?? next);
 }
 
 // The number is in the margin of its line.
@@ -155,6 +203,7 @@ const keys = {
   "[": () => step(files(), -1),
   n: () => follow("a[rel=next]"),
   p: () => follow("a[rel=prev]"),
+  v: viewNext,
   o: () => one("[data-unfold], [data-fetch]", current?.closest("section") ?? document)?.click(),
   O: () => all("[data-unfold][data-all], [data-fetch]", current?.closest("section")).forEach(it => it.click()),
   s: () => view(root.dataset.view === "split" ? "unified" : "split"),
@@ -221,7 +270,7 @@ document.addEventListener("input", event => {
 // What a person has begun is never taken away: the page is then said to be old, and not replaced.
 function begun() {
   const texts = all("textarea, main input:not([type]), main input[type=search]");
-  const boxes = all("main input[type=checkbox]");
+  const boxes = all("main input[type=checkbox]:not([data-viewed])");
   return boxes.some(box => box.checked !== box.defaultChecked) || texts.some(text => text.value !== text.defaultValue);
 }
 
@@ -248,6 +297,7 @@ async function renew() {
   if (again) select(again);
   scrollTo(0, top);
   watch();
+  redraw();
 }
 
 const version = root.dataset.version;
@@ -268,3 +318,4 @@ setInterval(ago, 30_000);
 ago();
 watch();
 count();
+redraw();
