@@ -124,9 +124,8 @@ class Progress:
             print(visible(f"{target}: {size} accepted, joined as one train"), flush=True)
         self._runs += 1
         names = ", ".join(run.id for run in trial.runs if bool(run.exit != 0) != trial.passed)
-        what = (
-            f"checked {size} together" if trial.size == size else f"checked the first {trial.size}"
-        )
+        words = {size: f"checked {size} together", 0: f"checked {target} itself"}
+        what = words.get(trial.size, f"checked the first {trial.size}")
         verdict = "passed" if trial.passed else "refused"
         print(visible(f"  {what:<24} {verdict:<8} {names}  {_clock(trial.seconds)}"), flush=True)
 
