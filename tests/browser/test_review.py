@@ -13,6 +13,7 @@ import pytest
 
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
+from tests.helpers.pages import ROOT
 from tests.page.people import edits
 
 pytestmark = pytest.mark.browser
@@ -262,17 +263,6 @@ def test_the_plain_address_leads_to_the_page_and_has_no_cookie(opened: Opening) 
     assert len(tab.context.cookies(tab.own)) == 1
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_pictures(opened: Opening, theme: str, tmp_path: Path) -> None:
-    room = Path(os.environ.get(PICTURES, tmp_path))
-    tab = opened(color_scheme=theme, viewport={"width": 1280, "height": 800})
-    for path in PAGES:
-        tab.goto(f"{tab.own}{path}")
-        name = path.strip("/").replace("/", "-") or "inbox"
-        picture = tab.screenshot(path=room / f"{name}-{theme}.png")
-        assert len(picture) > 10_000
-
-
 # ---------------------------------------------------------------- large changes
 
 
@@ -372,3 +362,25 @@ def test_several_are_accepted_by_one_form(opened: Opening, repo: Path) -> None:
     tab.click("[data-decide=accept]")
     tab.locator("text=Accepted 12 changes").wait_for()
     assert {state(repo, f"bulk-{number}") for number in range(12)} == {"accepted"}
+
+
+SHOWN = {
+    "inbox": ("/", 1280),
+    "inbox-phone": ("/", 390),
+    "large": ("/batch/large", 1280),
+    "large-phone": ("/batch/large", 390),
+    "small": ("/batch/rtl", 1280),
+    "several": ("/several?deed=accept&chosen=rtl+x&chosen=large+x", 1280),
+}
+"""The pictures of docs/reviewing.md: their pages and widths."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_pictures_of_the_docs(opened: Opening, large: str, name: str, tmp_path: Path) -> None:
+    """`REVIEW_PICTURES=docs/pictures pytest -m browser -k pictures` makes them anew."""
+    path, width = SHOWN[name]
+    tab = opened(path, viewport={"width": width, "height": 800})
+    room = Path(os.environ.get(PICTURES, tmp_path))
+    picture = tab.screenshot(path=room / f"{name}.png")
+    assert len(picture) > 10_000
+    assert f"pictures/{name}.png" in (ROOT / "docs/reviewing.md").read_text()
