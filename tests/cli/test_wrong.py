@@ -54,7 +54,7 @@ OWN = {
     "show": "goood",
     "accept": "good --without 7",
     "send-back": "good -m x --comments nowhere.yaml",
-    "discard": "patchq/good",
+    "discard": "patchq/goood",
     "revert": "good",
     "retry": "nobody",
     "prompt": "a.txt --task x --line b.txt:1",
