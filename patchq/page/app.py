@@ -99,8 +99,8 @@ def _decide(
 ) -> Response:
     id, deed = request.path_params["id"], request.path_params["deed"]
     try:
-        with deciding.session(writes=True) as session:
-            result = decisions.take(session, id, deed, fields)
+        with deciding.gate(writes=True) as gate:
+            result = decisions.take(gate, id, deed, fields)
         with looking.gate() as gate:
             if result is None:
                 gate.marks(batch.DRAFT).clear(id)
@@ -139,8 +139,8 @@ def _several(
 ) -> Response:
     deed = next((value for name, value in fields if name == "deed"), "")
     try:
-        with deciding.session(writes=True) as session:
-            result = decisions.decide_each(session, deed, fields)
+        with deciding.gate(writes=True) as gate:
+            result = decisions.decide_each(gate, deed, fields)
         if result is None:
             many = sum(name == "chosen" for name, _ in fields)
             done = urlencode({"done": f"{_DONE.get(deed, deed)} {many} changes"})

@@ -11,12 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
-from patchq.gate.api import Gate, finding
+from patchq.gate.api import Gate
+from patchq.gate.api.rows import ChangeRow
 from patchq.gate.errors import UsageError
-from patchq.gate.pipeline import depends
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
-from patchq.gate.review import comparison
 from patchq.gate.review.comparison import Comparison
 from patchq.page import inbox, tree
 from patchq.page.decisions import FormResult, Preview
@@ -61,21 +60,19 @@ class FileView(Struct, frozen=True):
 
 def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
     """Return the change as it is now; `result` is why a decision was not taken, or its preview."""
-    session = gate.context()
-    report, note = finding.seen(session, *finding.find(session, asked["id"]))
-    found = comparison.compare(session, report)
+    row = _found(gate, asked["id"])
+    report, found = row.report, gate.compare(row.report)
     choice = result.choice if result else None
-    stack = depends.under(session, report) if report.state == "proposed" else depends.Stack()
     seen = gate.marks(VIEWED).of()
     files = list(_files(report, found, seen)) if found else []
     before, after = inbox.neighbours(gate, report.id)
     values = {
         "report": report,
-        "below": list(reversed(stack.ids)),
-        "note": note,
+        "below": list(reversed(gate.stack(report))),
+        "note": row.note,
         "commit": found.commit if found else None,
         "waits": report.state == "proposed" and found is not None,
-        "risk": comparison.risk_of(session, report),
+        "risk": row.risk,
         "told": report.problems,
         "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
         "checks": _checks(report),
@@ -101,12 +98,18 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
     return Shown("batch.html", report.id, values)
 
 
+def _found(gate: Gate, id: str) -> ChangeRow:
+    row = gate.find(id)
+    if not isinstance(row, ChangeRow):
+        raise UsageError(f"{id} has no verdict yet", "look again in a moment")
+    return row
+
+
 def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
     """Return one file of a change, with the asked lines of a fold, or these lines alone."""
-    session = gate.context()
-    report, _ = finding.seen(session, *finding.find(session, asked["id"]))
+    report = gate.report(asked["id"])
     path, opened = asked.get("path", ""), _span(asked, "from", "to")
-    found = comparison.compare(session, report)
+    found = gate.compare(report)
     change = next((one for one in found.changes if one.path == path), None) if found else None
     if found is None or change is None:
         raise UsageError(f"{report.id} changes no file {path}", "go back to the change")

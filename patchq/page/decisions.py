@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import EditOutcome, Problem
-from patchq.gate.api import deciding
+from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.pipeline.session import Session
-from patchq.gate.review import accept, comment_file
+from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
-from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
+from patchq.gate.review.decide import Decided
 
 Fields = Sequence[tuple[str, str]]
 """A form's names and values, in its order."""
@@ -43,18 +42,18 @@ class Preview(Struct, frozen=True):
     diff: str
 
 
-def take(session: Session, id: str, deed: str, fields: Fields) -> FormResult | None:
+def take(gate: Gate, id: str, deed: str, fields: Fields) -> FormResult | None:
     """Do what the form asks for; None when it is done."""
     try:
         if deed not in _DEEDS:
             raise UsageError(f"there is no {deed} of a change", "go back to the change")
-        return _DEEDS[deed](session, id, fields)
+        return _DEEDS[deed](gate, id, fields)
     except Fault as error:
         problem = Problem(error.code, error.message, error.hint)
         return FormResult((problem,), "\n".join(_written(fields)))
 
 
-def decide_each(session: Session, deed: str, fields: Fields) -> FormResult | None:
+def decide_each(gate: Gate, deed: str, fields: Fields) -> FormResult | None:
     """Decide on the chosen proposals alike; None when that is done for each.
 
     What one has against it keeps none of the others; what is wrong with the machine ends it.
@@ -66,12 +65,11 @@ def decide_each(session: Session, deed: str, fields: Fields) -> FormResult | Non
         return FormResult((Problem("usage", f"nothing was decided: say {what}", None),), words)
     seen = {id: commit for id, _, commit in chosen if commit}
     if deed == "accept":
-        return _accepted(session, seen)
+        return _accepted(gate, seen)
     problems: list[Problem] = []
     for number, (id, _, commit) in enumerate(chosen, 1):
         try:
-            errand = _errand(session, deed, id, words, commit or None)
-            problems += deciding.decide(session, errand).problems
+            problems += _decided(gate, deed, id, words, commit or None).problems
         except Fault as error:
             left = ", ".join(other for other, _, _ in chosen[number:])
             over = not isinstance(error, UsageError) and bool(left)
@@ -82,17 +80,15 @@ def decide_each(session: Session, deed: str, fields: Fields) -> FormResult | Non
     return FormResult(tuple(problems), words) if problems else None
 
 
-def _accepted(session: Session, seen: Mapping[str, str]) -> FormResult | None:
+def _accepted(gate: Gate, seen: Mapping[str, str]) -> FormResult | None:
     """Accept the proposals that were seen, those of one target as one train."""
     trains: dict[str | None, list[str]] = {}
     for id in seen:
-        report = session.queue.load(id)
-        trains.setdefault(report.target if report else None, []).append(id)
+        trains.setdefault(gate.report(id).target, []).append(id)
     problems: list[Problem] = []
     for ids in trains.values():
         try:
-            errand = Accept(tuple(ids), seen={id: seen[id] for id in ids})
-            decided = deciding.decide(session, errand)
+            decided = gate.accept(ids, seen={id: seen[id] for id in ids})
         except Fault as error:
             problems.append(Problem(error.code, error.message, error.hint))
         else:
@@ -104,11 +100,11 @@ def _accepted(session: Session, seen: Mapping[str, str]) -> FormResult | None:
     return FormResult(tuple(problems)) if problems else None
 
 
-def _errand(session: Session, deed: str, id: str, words: str, commit: str | None) -> Errand:
+def _decided(gate: Gate, deed: str, id: str, words: str, commit: str | None) -> Decided:
     if deed == "discard":
-        return Discard(id, words or None, commit)
+        return gate.discard(id, words or None, commit)
     if deed == "send-back":
-        return _asks(session, id, [DraftComment(words)], commit)
+        return gate.send_back(id, [DraftComment(words)], commit)
     raise UsageError(f"there is no {deed} of several changes", "go back to the inbox")
 
 
@@ -145,37 +141,37 @@ def _written(fields: Fields) -> Iterator[str]:
         yield f"{one.get('path')}:{old}{one.get('line')}: {words}"
 
 
-def _accept(session: Session, id: str, fields: Fields) -> FormResult | None:
+def _accept(gate: Gate, id: str, fields: Fields) -> FormResult | None:
     only = tuple(sorted(_edits(fields))) if _one(fields, "chosen") else None
-    return _ended(session, Accept((id,), only, seen={id: _seen(fields)}))
+    return _ended(gate.accept([id], only, seen={id: _seen(fields)}))
 
 
-def _accept_stack(session: Session, id: str, fields: Fields) -> FormResult | None:
+def _accept_stack(gate: Gate, id: str, fields: Fields) -> FormResult | None:
     # The commit that was looked at has those below it for its history.
-    return _ended(session, Accept((id,), stack=True, seen={id: _seen(fields)}))
+    return _ended(gate.accept([id], stack=True, seen={id: _seen(fields)}))
 
 
-def _choose(session: Session, id: str, fields: Fields) -> FormResult | None:
-    decided = accept.preview(session, id, _edits(fields))
+def _choose(gate: Gate, id: str, fields: Fields) -> FormResult | None:
+    decided = gate.preview(id, _edits(fields))
     if decided.problems:
         return FormResult(decided.problems)
     edits = tuple(edit for edit in decided.report.edits if edit.state == "applied")
     return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report.diff))
 
 
-def _discard(session: Session, id: str, fields: Fields) -> FormResult | None:
-    return _ended(session, Discard(id, _one(fields, "why") or None, _seen(fields)))
+def _discard(gate: Gate, id: str, fields: Fields) -> FormResult | None:
+    return _ended(gate.discard(id, _one(fields, "why") or None, _seen(fields)))
 
 
-def _send_back(session: Session, id: str, fields: Fields) -> FormResult | None:
+def _send_back(gate: Gate, id: str, fields: Fields) -> FormResult | None:
     general = "\n".join(value for name, value in fields if name == "all")
     drafts = list(comment_file.plain(general.replace("\r\n", "\n")))
     if placed := _placed(fields):
         drafts += comment_file.read(json.dumps(placed).encode())
-    return _ended(session, _asks(session, id, drafts, _seen(fields)))
+    return _ended(gate.send_back(id, drafts, _seen(fields)))
 
 
-_DEEDS: Mapping[str, Callable[[Session, str, Fields], FormResult | None]] = {
+_DEEDS: Mapping[str, Callable[[Gate, str, Fields], FormResult | None]] = {
     "accept": _accept,
     "accept-stack": _accept_stack,
     "choose": _choose,
@@ -184,12 +180,7 @@ _DEEDS: Mapping[str, Callable[[Session, str, Fields], FormResult | None]] = {
 }
 
 
-def _asks(session: Session, id: str, drafts: Sequence[DraftComment], seen: str | None) -> SendBack:
-    return SendBack(id, tuple(drafts), session.identity().name, seen)
-
-
-def _ended(session: Session, errand: Errand) -> FormResult | None:
-    decided = deciding.decide(session, errand)
+def _ended(decided: Decided) -> FormResult | None:
     return FormResult(decided.problems) if decided.problems else None
 
 

@@ -53,7 +53,7 @@ DEEPER = {
         "train",
         "tenure", "wait", "walk", "watch", "worker",
     )),
-    "patchq.mcp.resend", "patchq.mcp.tools", "patchq.page.batch", "patchq.page.decisions",
+    "patchq.mcp.resend", "patchq.mcp.tools",
 }  # fmt: skip
 """Modules of skins that still reach below; there may only be fewer."""
 # What reaches out of the process, or reads its clock, its environment or its luck.

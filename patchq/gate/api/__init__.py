@@ -269,7 +269,8 @@ class Gate:
         from patchq.gate.review.errands import Accept
 
         chosen = None if only is None else tuple(sorted(only))
-        return self.decide(Accept(tuple(ids), chosen, tuple(sorted(without)), stack, dict(seen)))
+        edits = chosen, tuple(sorted(without))
+        return self.decide(Accept(tuple(ids), *edits, stack=stack, seen=dict(seen)))
 
     def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
         """Take a change away that waits or is held."""
