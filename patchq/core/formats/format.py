@@ -54,6 +54,7 @@ class Document:
     # True if the front matter says that a path line over a fence replaces the file.
     whole_files: bool = False
     path: str | None = None  # the path of the last edit, for one that names none
+    changed: set[str] = field(default_factory=set)  # the paths of all edits so far
     low: int = 0  # the first line (index) behind the last edit: headings are not sought before it
     # True if the base has a path, or an earlier edit makes it.
     known: KnownPaths = field(init=False)

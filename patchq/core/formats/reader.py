@@ -166,6 +166,7 @@ class _ResponseReader:
             if isinstance(edit.op, MAKING):
                 doc.known.made.add(edit.op.to if isinstance(edit.op, Rename) else edit.path)
             doc.path = edit.path
+            doc.changed.add(edit.path)
         self.first = top if self.first is None else self.first
         self.left_out.append(range(top, piece.end))
         if piece.edits:

@@ -5,7 +5,7 @@ A new format is one more line in `FORMATS`; see `format`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from msgspec.structs import replace
@@ -116,28 +116,33 @@ def _part_read(
 def settled(edits: Iterable[Edit], known: KnownPaths) -> list[Edit]:
     """Return the edits with the paths that git has; raises `UnreadableEdit`.
 
-    The headers of a diff tell of prefixes themselves.  In other forms the path of a new file may
-    begin with a diff's prefix or with a directory of that name.
+    The headers of a diff name their own prefixes.  In other forms the path of a new file may begin
+    with a diff's prefix or with a directory of that name: it is a prefix if another path lost it.
     """
-    found = [edit if edit.format == DIFF else _renamed(edit, known) for edit in edits]
+    found = [edit if edit.format == DIFF else _renamed(edit, known.meant) for edit in edits]
+    bare: dict[str, str] = {}
     for edit in found:
         path = edit.op.to if isinstance(edit.op, Rename) else edit.path
-        if edit.format == DIFF or not isinstance(edit.op, MAKING) or known.base.has(path):
+        makes = edit.format != DIFF and isinstance(edit.op, MAKING) and not known.base.has(path)
+        if not makes or path[:2] not in PREFIXES:
             continue
         directory, there = path[2:].rpartition("/")[0], known.base.has_directory
-        if path[:2] in PREFIXES and directory and there(directory) and not there(path[0]):
+        lost, literal = path[:2] in known.lost, there(path[0])
+        if lost and not literal:
+            bare[path] = path[2:]
+        elif lost or (directory and there(directory) and not literal):
             message = (
                 f"line {edit.at[0]}, column 1: {path!r} may be {path[2:]!r} behind a diff's "
-                f"prefix, or a file in a new directory {path[0]!r}"
+                f"prefix, or a file in a directory {path[0]!r}"
             )
             hint = f"name the new file without a prefix: {path[2:]}"
             raise UnreadableEdit.of(Problem("path.invalid", message, hint, line=edit.at[0]))
-    return found
+    return [_renamed(edit, lambda path: bare.get(path, path)) for edit in found] if bare else found
 
 
-def _renamed(edit: Edit, known: KnownPaths) -> Edit:
-    path, op = known.meant(edit.path), edit.op
-    if isinstance(op, Rename) and (to := known.meant(op.to)) != op.to:
+def _renamed(edit: Edit, name: Callable[[str], str]) -> Edit:
+    path, op = name(edit.path), edit.op
+    if isinstance(op, Rename) and (to := name(op.to)) != op.to:
         op = Rename(to)
     return edit if path == edit.path and op is edit.op else replace(edit, path=path, op=op)
 

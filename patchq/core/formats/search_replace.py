@@ -20,7 +20,7 @@ What stands above names the path. It is read upwards from the opening marker, bl
     <<<<<<< SEARCH
 
 Each of them may be missing.  A sentence counts only where nothing else names one.  Two that name
-different paths make the block unreadable.
+different paths make the block unreadable, unless only one of the files has its old lines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from patchq.core.formats.marks.blocks import (
     may_mark,
     opening,
 )
-from patchq.core.formats.marks.fences import Fence
+from patchq.core.formats.marks.fences import USUAL_LENGTH, Fence
 from patchq.core.formats.marks.lines import joined, line_above, next_line
 from patchq.core.formats.marks.paths import (
     KnownPaths,
@@ -47,6 +47,7 @@ from patchq.core.formats.marks.paths import (
 )
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import Edit
+from patchq.core.text.grammars import is_code
 
 NAME = "search_replace"
 INSTRUCTIONS = """\
@@ -100,11 +101,15 @@ class Blocks:
         further = self.own is not None
         if above.fences:
             self.own = above.fences[0]
-        block = block_at(doc.lines, start, marker)
+        own = self.own[1] if self.own and self.own[1].length > USUAL_LENGTH else None
+        inside = doc.fences.inside(own, start) if own else ()
+        block = block_at(doc.lines, start, marker, inside)
         heading = _heading_of(doc, above, block)
         if further:
             self._check_between(start, heading)
         path = self._path(heading, block)
+        if block.unless_code and not is_code(path):
+            raise block.unless_code
         edit = Edit("", NAME, (start + 1, block.end + 1), path, _op(block, doc.known, heading))
         doc.fences.hold_block()
         self.end = self._behind(block.end)
@@ -250,7 +255,7 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     if not named and block.creates:  # a single word may be one that the base does not have
         words = [(i, word_line(lines[i])) for i in over]
         named = [(i, path) for i, path in words if path][:1]
-    path = _one_path(block, named)
+    path = _one_path(doc, block, named)
     top = min([block.start, *[i for i, _ in above.fences], *[i for i, _ in named]])
     named_on = frozenset([i for i, _ in named])
     kept = tuple([i for i in over if i >= top and i not in named_on])
@@ -258,12 +263,15 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     return Heading(path, top, named_on, kept, stated)
 
 
-def _one_path(block: Block, named: Sequence[tuple[int, str]]) -> str | None:
+def _one_path(doc: Document, block: Block, named: Sequence[tuple[int, str]]) -> str | None:
     if len(named) < 2:
         return named[0][1] if named else None
-    paths = list(dict.fromkeys(path for _, path in named))
-    if len(paths) == 1:
-        return paths[0]
+    paths = {path for _, path in named}
+    holders = {path for path in paths if doc.notes(StrippedTexts).holds(path, block.old)}
+    # An edit before may have put the lines into a file that lacks them.
+    certain = holders if len(paths) > 1 and doc.changed.isdisjoint(paths - holders) else paths
+    if len(certain) == 1:
+        return certain.pop()
     (one, first), (other, second) = named[0], next(n for n in named if n[1] != named[0][1])
     raise UnreadableEdit(
         block.start,
@@ -271,6 +279,25 @@ def _one_path(block: Block, named: Sequence[tuple[int, str]]) -> str | None:
         f"{second!r} on line {other + 1}",
         "name the path once, alone on the line before the block",
     )
+
+
+class StrippedTexts:
+    """Texts of the base without blanks at the edges of lines."""
+
+    def __init__(self, doc: Document) -> None:
+        self._text = doc.known.base.text
+        self._stripped: dict[str, str] = {}
+
+    def holds(self, path: str, quote: Sequence[str]) -> bool:
+        """Return whether the file has the quoted lines one behind the other."""
+        if path not in self._stripped:
+            self._stripped[path] = _stripped((self._text(path) or "").split("\n"))
+        lines = _stripped(quote).strip("\n")
+        return bool(lines) and f"\n{lines}\n" in self._stripped[path]
+
+
+def _stripped(lines: Sequence[str]) -> str:
+    return "\n".join(["", *map(str.strip, lines), ""])
 
 
 def _look_above(doc: Document, start: int) -> LinesAbove:

@@ -74,6 +74,12 @@ class Named(Struct, frozen=True):
     body: int
 
 
+def is_code(path: str) -> bool:
+    """Return whether the syntax of the file's language can be checked."""
+    suffix = path.rpartition(".")[2].lower()
+    return suffix == "pyi" or suffix in _LANGUAGES
+
+
 def knows(path: str) -> bool:
     """Return whether the grammar of the file's language is installed."""
     return _parser(path.rpartition(".")[2].lower()) is not None

@@ -47,6 +47,9 @@ UNREADABLE = [
     bad("of a table", f"src/b.py\n| {BLOCK}", 2, "outside a block"),
     bad("in-a-list", f"- {BLOCK}", 1, "outside a block"),
     bad("text-ambiguous", f"README.md\n{block(BLOCK)}", 3, "a block opens before"),
+    bad("inner-fence-ambiguous",
+        "README.md\n````\n" + block("```\n=======\n>>>>>>> REPLACE\n```\n") + "````\n", 3,
+        "two ways"),
     # halves
     bad("blank-search", "src/b.py\n" + block("\n"), 3, "blank lines only"),
     bad("blanks-search", "src/b.py\n" + block(" \t\n\n"), 3, "blank lines only"),

@@ -151,6 +151,11 @@ def case(name: str, text: str, *edits: tuple[str, Op]) -> object:
             ("README.md", Replace(BLOCK, BLOCK + DELETION)),
         ),
         case(
+            "shorter-fence-in-text",
+            f"README.md\n````\n{QUOTING}````\n",
+            ("README.md", Replace(f"```\n{BLOCK}```\n", "x\n")),
+        ),
+        case(
             "odd-fence-in-text",
             f"README.md\n````\n{ODD}````\n",
             ("README.md", Replace("a\n```\n", "b\n```\n=====\n")),
@@ -263,5 +268,5 @@ def test_response_without_edits(text: str) -> None:
 
 
 def test_instructions_show_a_block_that_can_be_read() -> None:
-    example = INSTRUCTIONS[: INSTRUCTIONS.index("The path stands")]
+    example = INSTRUCTIONS[: INSTRUCTIONS.index("The path is")]
     assert [path for path, _ in said(example)] == ["path/to/file.py"]

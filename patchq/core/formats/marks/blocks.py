@@ -1,12 +1,15 @@
 """Lines that open, divide and close a SEARCH/REPLACE block.
 
 Markers have 5 to 9 characters, and those of one block the same number.  Markers of another length
-are text, so that a file which holds marker lines itself can be edited.
+are text, so that a file which holds marker lines itself can be edited; so are those in a fence
+inside the block's own, longer one.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 
 from msgspec import Struct
@@ -64,6 +67,8 @@ class Block(Struct, frozen=True):
     word: str
     old: list[str]
     new: list[str]
+    # Refuses the block unless its file is code: a second divider is right before the end.
+    unless_code: UnreadableEdit | None = None
 
     @property
     def creates(self) -> bool:
@@ -100,16 +105,45 @@ def is_cut(line: str, headed: bool) -> bool:
     return begun is not None and any(word.startswith(begun) for word in _OPENING_WORDS)
 
 
-def block_at(lines: list[str], start: int, marker: BlockMarker) -> Block:
+def block_at(
+    lines: list[str], start: int, marker: BlockMarker, inside: Iterable[range] = ()
+) -> Block:
     """Return the block that opens with `marker` on line `start` (an index).
 
-    Raises `UnreadableEdit`.
+    Markers in the lines `inside`, of inner fences, may be text.  Raises `UnreadableEdit`, also if
+    the block can be read both ways.
     """
+    quoting: Block | None = None
+    if inside:
+        with suppress(UnreadableEdit):
+            quoting = _block(lines, start, marker, inside)
+    try:
+        plain = _block(lines, start, marker, ())
+    except UnreadableEdit:
+        if quoting is None:
+            raise
+        return quoting
+    if quoting and (quoting.end, quoting.old) != (plain.end, plain.old):
+        raise UnreadableEdit(
+            start,
+            "the block can be read in two ways, with the markers in its inner fence as markers or "
+            "as text",
+            "give the block's three markers a length (5 to 9) that its text does not have",
+        )
+    return plain
+
+
+def _block(lines: list[str], start: int, marker: BlockMarker, inside: Iterable[range]) -> Block:
     dividers: list[int] = []
+    fences, quoted = iter(inside), range(0)
     for i in range(start + 1, len(lines)):
         line = lines[i]
         head = line[:5]
         if head not in _MARKER_HEADS:
+            continue
+        while quoted.stop <= i:
+            quoted = next(fences, range(len(lines), len(lines) + 1))
+        if i in quoted:
             continue
         if head == _DIVIDES and _DIVIDER.fullmatch(line.rstrip(_BLANKS)):
             dividers.append(i)
@@ -125,7 +159,7 @@ def block_at(lines: list[str], start: int, marker: BlockMarker) -> Block:
                 "three markers another length (5 to 9)",
             )
         elif ends_block(line, marker):
-            return _divided(lines, start, i, marker, dividers)
+            return _divided(lines, start, i, marker, dividers, loose=not inside)
     raise UnreadableEdit.cut(
         start,
         "the block that opens here is not closed before the response ends; expected "
@@ -134,23 +168,32 @@ def block_at(lines: list[str], start: int, marker: BlockMarker) -> Block:
 
 
 def _divided(
-    lines: list[str], start: int, end: int, marker: BlockMarker, dividers: list[int]
+    lines: list[str],
+    start: int,
+    end: int,
+    marker: BlockMarker,
+    dividers: list[int],
+    *,
+    loose: bool,
 ) -> Block:
     if marker.word in ("RENAME", "DELETE"):
         return Block(start, end, marker.word, lines[start + 1 : end], [])
     same = [i for i in dividers if len(lines[i].rstrip(_BLANKS)) == marker.length]
-    dividers = same or dividers
+    dividers, last, flaw = same or dividers if loose else same, end, None
     if len(dividers) != 1:
         line = "=" * marker.length
-        raise UnreadableEdit(
+        flaw = UnreadableEdit(
             dividers[1] if dividers else start,
             f"expected exactly one divider of {marker.length} `=` in the block of line "
             f"{start + 1}, found {len(dividers)}",
             f"put one line `{line}` between the old and the new lines; where the lines themselves "
             "hold such a run, give the block's three markers another length (5 to 9)",
         )
-    old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : end]
-    return Block(start, end, "SEARCH", old, new)
+        last = end - 1
+        if dividers[1:] != [last]:
+            raise flaw
+    old, new = lines[start + 1 : dividers[0]], lines[dividers[0] + 1 : last]
+    return Block(start, end, "SEARCH", old, new, flaw)
 
 
 def ends_block(line: str, marker: BlockMarker) -> bool:

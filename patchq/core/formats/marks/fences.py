@@ -11,6 +11,7 @@ from itertools import compress, pairwise
 from msgspec import Struct
 
 TAG_NAMES = ("source", "code", "pre", "codeblock", "sourcecode", "diff")  # the tags that are fences
+USUAL_LENGTH = 3
 _SHORT = 120
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MAY_FENCE = re.compile(r" {0,3}(?:```|~~~)|<").match
@@ -97,6 +98,18 @@ class Fences:
             elif other.info and other.kind == mark.kind and other.length >= nested[-1].length:
                 nested.append(other)
         return len(self._lines)
+
+    def inside(self, outer: Fence, start: int) -> Iterator[range]:
+        """Yield the lines of the shorter fences inside `outer` behind line `start`."""
+        opened: tuple[int, Fence] | None = None
+        for i, mark in self.behind(start):
+            if outer.closed_by(mark):
+                return
+            if opened and opened[1].closed_by(mark):
+                yield range(opened[0], i)
+                opened = None
+            elif mark.length < outer.length and (not opened or opened[1].kind == mark.kind):
+                opened = i, mark
 
     # ------------------------------------------------------------ as the text is read
 

@@ -77,13 +77,14 @@ class KnownPaths:
 
     base: BasePaths
     made: set[str] = field(default_factory=set)  # paths that edits make
+    lost: set[str] = field(default_factory=set)  # prefixes taken off paths that the base has
     _on_lines: dict[tuple[str, int], str | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, known: Known) -> KnownPaths:
         """The paths for a further text of a response."""
         if isinstance(known, KnownPaths):
-            return cls(known.base, set(known.made))
+            return cls(known.base, set(known.made), known.lost)
         return cls(known if isinstance(known, BasePaths) else BasePaths(known))
 
     def __call__(self, path: str) -> bool:
@@ -95,8 +96,10 @@ class KnownPaths:
         if ":" in path and not self._has(path):
             plain = _AT_LINE.sub("", path)
             path = plain if self._has(plain) else path
-        prefixed = path[:2] in PREFIXES and not self._has(path) and self._has(path[2:])
-        return path[2:] if prefixed else path
+        if path[:2] in PREFIXES and not self._has(path) and self._has(path[2:]):
+            self.lost.add(path[:2])
+            return path[2:]
+        return path
 
     def on_line(self, line: str) -> str | None:
         """Return the path that is the whole of a line but for its dressing, or None."""

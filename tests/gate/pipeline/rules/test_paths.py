@@ -90,13 +90,14 @@ CREATING = [form for form in PLAIN if form.creates]
 @pytest.mark.parametrize("form", CREATING, ids=lambda form: form.name)
 def test_a_prefix_before_a_new_file(bench: Bench, form: Form, prefix: str) -> None:
     alone = form.write([ADDED], _prefixed(prefix))
-    says = ("'src/new.py' behind a diff's prefix", f"new directory {prefix[0]!r}")
+    says = ("'src/new.py' behind a diff's prefix", f"a directory {prefix[0]!r}")
     check(bench, Row("alone", SRC, alone, None, ("path.invalid",), says=says))
     edited = _alike(form, EDITED, SRC)
     for changes in ([edited, ADDED], [ADDED, edited]):
         text = form.write(changes, _prefixed(prefix))
-        check(bench, Row("both", SRC, text, None, ("path.invalid",), says=says))
+        check(bench, Row("both", SRC, text, {"src/x.py": "two\n", "src/new.py": "new\n"}))
     has = SRC | {f"{prefix}y.py": "y\n"}
+    check(bench, Row("both, a directory", has, text, None, ("path.invalid",), says=says))
     check(bench, Row("a directory", has, alone, {f"{prefix}src/new.py": "new\n"}))
     for path in ("new.py", "lib/new.py"):
         text = form.write([Change(path, None, "new\n")], _prefixed(prefix))
@@ -169,6 +170,23 @@ A = {"src/a.py": "1\ntwo\n"}
 UNREADABLE = ("response.unreadable_edit",)
 
 ABOVE = [
+    Row("heading and info", AB, f"### src/b.py\n```python:src/a.py\n{BLOCK}```\n", A),
+    Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
+    Row(
+        "neither holds it",
+        AB,
+        f"### src/b.py\n\nIn `CHANGES`:\n\n{BLOCK.replace('one', 'none')}",
+        None,
+        UNREADABLE,
+    ),
+    Row(
+        "an edit before may have moved the lines",
+        AB,
+        "src/b.py\n<<<<<<< SEARCH\nthree\n=======\none\n>>>>>>> REPLACE\n\n"
+        f"### src/b.py\n\nThey come from `src/a.py`:\n{BLOCK}",
+        None,
+        UNREADABLE,
+    ),
     Row("new file", AB, f"### src/b.py\n\nIn `src/n.py`:\n\n{CREATION}", None, UNREADABLE),
     Row("title and info", AB, f"### src/c.py\n```python:src/a.py\n{BLOCK}```\n", None, UNREADABLE),
     Row("right above", AB, f"### src/c.py\n\nBefore all:\n\nsrc/a.py\n{BLOCK}", A),

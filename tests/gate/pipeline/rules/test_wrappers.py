@@ -254,6 +254,28 @@ def test_prefixes(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
+# ---------------------------------------------------------------- a second divider
+
+SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
+DIVIDED = [
+    Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
+    Row("in Markdown", {"a.md": "x = 1\n"}, f"a.md\n{SPARE}", None, UNREADABLE),
+    Row("above a blank line", A, f"src/a.py\n{SPARE[:-16]}\n{SPARE[-16:]}", None, UNREADABLE),
+    Row("twice", A, f"src/a.py\n{SPARE[:-16]}=======\n{SPARE[-16:]}", None, UNREADABLE),
+    Row(
+        "of another length, as a heading",
+        {"a.rst": "One\n=====\n"},
+        "a.rst\n<<<<<<< SEARCH\nOne\n=====\n=======\nTwo\n=====\n>>>>>>> REPLACE\n",
+        {"a.rst": "Two\n=====\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize("row", DIVIDED, ids=lambda row: row.name)
+def test_a_second_divider(bench: Bench, row: Row) -> None:
+    check(bench, row)
+
+
 # ---------------------------------------------------------------- a cut end
 
 ENDS = [
