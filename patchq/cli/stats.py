@@ -13,6 +13,7 @@ from patchq.gate.api.stats import BY, DAY, KINDS, edits
 ARGUMENTS = (
     arguments.Argument("--by", choices=BY, help="a row for each of these, in place of one"),
 )
+_WORDS = {"batches": "changes"}
 
 
 def run(args: Namespace) -> int:
@@ -38,6 +39,8 @@ def _lines(rows: list[dict[str, Any]], by: str | None) -> Iterator[str]:
         for kind in KINDS.values():
             if row[kind]:
                 sums = sorted(row[kind].items(), key=lambda item: (-item[1], item[0]))
-                yield f"  {kind:<12}" + ", ".join(f"{visible(value)} {n}" for value, n in sums)
+                yield f"  {kind:<12}" + ", ".join(
+                    f"{_WORDS.get(value) or visible(value)} {n}" for value, n in sums
+                )
         if row["truncated"]:
             yield f"  {'truncated':<12}{row['truncated']}"

@@ -90,6 +90,7 @@ def test_nothing_is_lost_at_a_point(tmp_path: Path, own: ServerOnce, rows: str) 
     assert [(row.times, row.wrong) for row in found] == [(1, [])] * len(found)
 
 
+@pytest.mark.parametrize("when", ["before", "behind"])
 def test_a_gate_keeps_a_statement_or_its_answer(own: ServerOnce, when: When) -> None:
     gate = Gate("me", partial(to_socket, own.conninfo), Statements)
     through = f"host=127.0.0.1 port={gate.port} sslmode=disable gssencmode=disable"

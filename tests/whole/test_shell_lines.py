@@ -50,6 +50,8 @@ UNRUN = {
     "git push . HEAD:refs/for/main": PUSHES,
     "git push origin HEAD:refs/for/main": PUSHES,
     "patchq ask": "needs a model",
+    "patchq accept --all-from codex": "needs proposals of that agent",
+    "patchq accept --undo": "needs a train that has not left",
     "patchq setup": "asks a person, and changes what the machine's clients read",
     "patchq service": SYSTEMD,
     "systemctl": SYSTEMD,

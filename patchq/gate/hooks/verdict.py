@@ -120,7 +120,7 @@ def _refusal(step: Step, run: HookRun) -> Problem:
     if run.exit > 128 and run.exit - 128 in set(signal.Signals):
         how += f", ended by {signal.Signals(run.exit - 128).name}"
     return Problem(
-        "hook.refused", f"the hook {step.id} ({step.stage}) refused the batch: {how}{output}"
+        "hook.refused", f"the hook {step.id} ({step.stage}) refused the change: {how}{output}"
     )
 
 

@@ -182,7 +182,7 @@ def test_a_refusal_says_which_hook_and_why(repo: Path, stage: str, run: str, how
     [told] = settle(repo, code=1, r=EDIT)
     assert (told["state"], told["commit"], codes(told)) == ("rejected", None, ["hook.refused"])
     message = told["problems"][0]["message"]
-    assert message.startswith(f"the hook h ({stage}) refused the batch: ")
+    assert message.startswith(f"the hook h ({stage}) refused the change: ")
     assert how in message
     assert "bad" in told["hooks"][0]["output"]
     assert "bad" in told["retry"]["prompt"]

@@ -96,7 +96,8 @@ def test_auto_mode_proposes(repo: Path, name: str, text: str) -> None:
     assert "patchq accept x" in hint
     assert tip(repo) == before
     assert not (linked / "new.txt").exists()
-    assert "worktree.unseen" in patchq("status", cwd=repo).out
+    (waiting,) = patchq("--json", "status", cwd=repo).json()["waiting"]
+    assert "worktree.unseen" in waiting["warnings"]
 
 
 def test_who_commits_there_takes_nothing_back(repo: Path) -> None:
