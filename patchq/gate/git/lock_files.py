@@ -112,11 +112,16 @@ class LockFile:
             self.lock.unlink(missing_ok=True)
             self.lock = None
 
+    def release(self) -> None:
+        """Unlock, and leave the own file as a dead owner's."""
+        self.unlock()
+        os.close(self.fd)
+
     def free(self) -> None:
         """Unlock, and remove the own file."""
         self.unlock()
         self.own.unlink(missing_ok=True)
-        os.close(self.fd)
+        self.release()
 
 
 def owner_of(directory: Path, lock: Path) -> Literal["alive", "dead"] | None:

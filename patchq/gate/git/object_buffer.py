@@ -44,8 +44,12 @@ def clean(objects: Path) -> None:
 
 
 def write_loose(objects: Path, new: Iterable[tuple[int, bytes]]) -> list[str]:
-    """Write objects into files of their own below the directory; return their ids."""
-    odb = pygit2.Odb(str(objects))
+    """Write objects into files of their own below the directory; return their ids.
+
+    The directory's alternates do not count: one of theirs may be empty since a power cut.
+    """
+    odb = pygit2.Odb()
+    odb.add_backend(pygit2.OdbBackendLoose(str(objects), -1, False), 1)
     return [str(odb.write(kind, data)) for kind, data in new]
 
 
@@ -216,6 +220,9 @@ def _publish(file: Path, place: Path) -> None:
 
 
 def _drop(own: LockFile) -> None:
-    """Remove the own file, after the scratch directory that it vouches for."""
+    """Remove the own file after its scratch directory; both stay for `clean` where that fails."""
     shutil.rmtree(own.beside(".d"), ignore_errors=True)
-    own.free()
+    if own.beside(".d").exists():
+        own.release()
+    else:
+        own.free()

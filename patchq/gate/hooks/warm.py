@@ -130,23 +130,27 @@ class WarmTree(Struct, frozen=True):
 
     def show(self, tree: str, head: str, objects: Objects) -> None:
         """Bring files and index to `tree`, and HEAD to the commit `head`."""
-        git, shown = self._git(self.tree), _shown(self.place)
+        shown = _shown(self.place)
         (self.place / "shown").unlink(missing_ok=True)
         written, now = int(str(shown.get("objects", 0))), str(shown.get("tree", ""))
-        if not now or written > _MOST_OBJECTS:
+        moved = False
+        if now and written <= _MOST_OBJECTS:
+            with suppress(RepositoryFault):
+                written += self._write(objects)
+                self._move(head, *(("-m", now, tree) if now != tree else ()))
+                moved = True
+        if not moved:
             self.remove()
             self._init()
-            now, written = "", 0
-        written += self._write(objects)
-        (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
-        if now and now != tree:
-            with suppress(RepositoryFault):
-                git.output("read-tree", "-m", "-u", now, tree)
-                now = tree
-        if now != tree:
-            git.output("read-tree", "--reset", "-u", tree)
+            written = self._write(objects)
+            self._move(head, "--reset", tree)
         known = {"tree": tree, "objects": written, "boot": files.boot()}
         (self.place / "shown").write_text(json.dumps(known), encoding="ascii")
+
+    def _move(self, head: str, *trees: str) -> None:
+        (self.gitdir / "HEAD").write_text(f"{head}\n", encoding="ascii")
+        if trees:
+            self._git(self.tree).output("read-tree", "-u", *trees)
 
     def _init(self) -> None:
         info = self.gitdir / "objects/info"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pygit2.enums import ObjectType
 
 from patchq.gate.hooks.warm import WarmTree, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -70,6 +71,22 @@ def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: WarmTree, shown: str) ->
     (tree.place / "shown").write_text(shown)
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
     assert files(tree)["a.txt"] == b"a\n"
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["in the repository", "in the work tree"])
+def test_an_empty_object_is_no_hindrance(repo: Path, tree: WarmTree, own: bool) -> None:
+    start = git("rev-parse", "HEAD", cwd=repo)
+    show(tree, repo, start)
+    commit = commit_files(repo, {"a.txt": "A\n"})
+    oid, top = git("rev-parse", f"{commit}:a.txt", f"{commit}^{{tree}}", cwd=repo).split()
+    place = repo / ".git/objects" / oid[:2] / oid[2:]
+    place.unlink()
+    if own:
+        place = tree.gitdir / "objects" / oid[:2] / oid[2:]
+        place.parent.mkdir()
+    place.touch()
+    tree.show(top, start, {oid: (ObjectType.BLOB, b"A\n")})
+    assert files(tree)["a.txt"] == b"A\n"
 
 
 def test_two_never_share_a_slot(tmp_path: Path) -> None:
