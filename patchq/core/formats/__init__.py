@@ -1,6 +1,6 @@
 """The forms in which a model may write edits; each has its grammar and instructions in one file.
 
-The form is told by the content, never by a file's name or the configuration.  The grammars are
+The content decides the form, never by a file's name or the configuration.  The grammars are
 loaded with the first response, so that commands which read none start sooner.
 """
 

@@ -1,7 +1,7 @@
-"""The account: code that stands beside a response's edits and went into no file.
+"""The account: code that is beside a response's edits and went into no file.
 
 A response that lands is looked through once more.  Its prose may show what was meant as a further
-edit, in a form that nobody knows: code in a fence, a command that changes files, JSON or a tag that
+edit, in an unknown form: code in a fence, a command that changes files, JSON or a tag that
 names a file, lines under a path, a part of the edits between tags.  `shown` collects these lines
 while the response is read, `beside` judges them once the result is known: where a shown line is
 no line of any file that the response edits or names, a person has to look.
@@ -88,11 +88,11 @@ def shown(doc: Document, prose: bytearray, places: Sequence[range]) -> Iterator[
                 if _fence(doc, behind):
                     break
                 behind += 1
-            told = list(range(i, behind))
+            found = list(range(i, behind))
             if line.lstrip()[0] not in "<{[":  # a path, and more of them perhaps
-                told = [k for k in told if not _is_path(lines[k], known)]
-            if told:
-                yield ShownPlace("text", _numbered(lines, told))
+                found = [k for k in found if not _is_path(lines[k], known)]
+            if found:
+                yield ShownPlace("text", _numbered(lines, found))
 
 
 def _fence(doc: Document, i: int) -> Fence | None:

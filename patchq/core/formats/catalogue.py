@@ -1,6 +1,6 @@
 """All formats together: what may begin on a line, by its text alone, and who is asked there.
 
-Most lines are prose, and what stands around them does not make them anything else.  So only the
+Most lines are prose, and what is around them does not make them anything else.  So only the
 formats that may begin on a line, which look around, are asked there.
 """
 
@@ -38,7 +38,7 @@ class Beginning(Struct, frozen=True):
     fences: bool = False  # true if it is a fence line
     thought: Tag | None = None  # the tag with which a thinking block begins or ends there
     channel: bool = False  # true if a message of a model's raw output begins there
-    # What stands before the beginning of an edit, or of a fence, on the line.
+    # What is before the beginning of an edit, or of a fence, on the line.
     prefix: str | None = None
 
 

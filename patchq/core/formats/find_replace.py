@@ -13,11 +13,11 @@
     new lines
     ```
 
-A block begins at its `FIND:`; what stands above names the file and tells what the change does.  Its
+A block begins at its `FIND:`; the lines above name the file and tell what the change does.  Its
 two halves belong together, so a half alone refuses the response.  An empty old half creates the
 file.
 
-`FILE:` counts from wherever it stands behind the last edit, and so does a path that is a heading.
+`FILE:` counts anywhere behind the last edit, and so does a path that is a heading.
 Any other path has to stand right above the block, or above its CHANGE line.  The last edit's path
 counts only if the lines between name no other.
 """
@@ -85,7 +85,7 @@ _SECTION = re.compile(r"\s*(?:#{1,6}\s|\*\*|__|(?:file(?: ?path| ?name)?|path)\s
 
 
 def read(doc: Document, i: int) -> Piece | None:
-    """Return the block whose `FIND:` stands on line `i` (an index), or None."""
+    """Return the block whose `FIND:` is on line `i` (an index), or None."""
     half = half_at(doc, i)
     if half is None:
         change = change_line(doc.lines[i])
@@ -144,7 +144,7 @@ def _fenced_half(doc: Document, i: int, name: str) -> Fenced:
     return fenced_at(doc, below, mark)
 
 
-# ---------------------------------------------------------------- what stands above
+# ---------------------------------------------------------------- what is above
 
 
 class BlockHeading(Struct, frozen=True):
@@ -158,12 +158,12 @@ class BlockHeading(Struct, frozen=True):
     description: str | None
     start: int
     top: int
-    # True if the path stands in a form that names files that there are as well.
+    # True if the path is in a form that names files that there are as well.
     quoting: bool = False
 
 
 def _heading_of(doc: Document, i: int) -> BlockHeading:
-    """Return the heading of the block whose `FIND:` stands on line `i`; raises `UnreadableEdit`.
+    """Return the heading of the block whose `FIND:` is on line `i`; raises `UnreadableEdit`.
 
     Above it count the lines behind the last edit; in fences that were closed only `FILE:` lines.
     """

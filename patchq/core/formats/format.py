@@ -2,9 +2,9 @@
 
 A format is one file (or a folder with one) that ends in a `FORMAT`, and one line in
 `registry.FORMATS`.  It says on which lines it may begin, how it is read from there, how a model is
-told to write it, and what resembles it when it is nearly right.  Everything else follows from that:
+taught to write it, and what resembles it when it is nearly right.  Everything else follows:
 which lines are prose at a glance, who is asked on a line and in which order, what `patchq formats`
-lists, and what refuses a response that nobody could read as it was meant.
+lists, and what refuses a response that cannot be read as it was meant.
 
     FORMAT = Format(
         "shout",
@@ -14,12 +14,12 @@ lists, and what refuses a response that nobody could read as it was meant.
     )
 
 `read(doc, i)` looks at line `i` (an index) of the document.  It returns the `Piece` that begins
-there; None if what stands there is none of its own; and raises `UnreadableEdit`, with the line and
+there; None if what is there is none of its own; and raises `UnreadableEdit`, with the line and
 what to send instead, where the format begins and is damaged.  Nothing is guessed: a response of
 which a part cannot be read is refused as a whole.
 
 The formats are asked line by line whether one of theirs begins there; the first that says so takes
-its lines, which nobody else looks at again.  What nobody takes is prose.
+its lines, which no other format looks at.  All other lines are prose.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class UnreadableEdit(Exception):
         return self.of(replace(self.problem, format=self.problem.format or format or None))
 
     def moved(self, line: int) -> UnreadableEdit:
-        """The same for a text that stands inside JSON, on line `line` of the response."""
+        """The same for a text that is inside JSON, on line `line` of the response."""
         return UnreadableEdit.of(replace(self.problem, line=line))
 
 
@@ -181,7 +181,7 @@ class Opening(Struct, frozen=True):
 
     read: Read
     # How such a line begins, blanks aside: regular expressions. A line that begins as no format's
-    # does is prose, and nobody is asked about it; so the more letters, the faster.
+    # does is prose, and no format is asked about it; so the more letters, the faster.
     starts: tuple[str, ...]
     # True if it may begin on a line that starts so, by the line's text alone; it is asked once for
     # each different line of a text. None: always.
@@ -216,7 +216,7 @@ class Format(Struct, frozen=True):
     """One form in which edits are written."""
 
     name: str
-    instructions: str  # what a model is told to write it, a text of whole lines
+    instructions: str  # what a model needs to write it, a text of whole lines
     openings: tuple[Opening, ...] = ()
     fences: tuple[FenceOpening, ...] = ()
     signs: tuple[Sign, ...] = ()

@@ -53,7 +53,7 @@ class Reading:
     author: str | None = None
     warnings: list[Problem] = field(default_factory=list)
     sections: int = 0  # the last number of a section of theirs
-    # What stands beside the edits and may have been meant as one.
+    # What is beside the edits and may have been meant as one.
     shown: list[ShownPlace] = field(default_factory=list)
     # The paths of the base that the prose names, where something is shown.
     named: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Reading:
     under_paths: list[FenceUnderPath] = field(default_factory=list)
 
     def add(self, part: Piece | Reading, at: tuple[int, int] | None = None) -> None:
-        """Take in what stands further on; `at` is its place where its text stands inside JSON."""
+        """Take in what is further on; `at` is its place where its text is inside JSON."""
         first, behind = len(self.edits), self.sections
         for i, stated in part.stated.items():
             self.stated[first + i] = stated
@@ -81,7 +81,7 @@ class Reading:
 
 
 def _moved(places: Iterable[ShownPlace], at: tuple[int, int]) -> list[ShownPlace]:
-    """Return what a text inside of JSON shows, on the line on which the text stands."""
+    """Return what a text inside of JSON shows, on the line on which the text is."""
     return [ShownPlace(one.what, tuple((at[0], line) for _, line in one.lines)) for one in places]
 
 
@@ -133,7 +133,7 @@ class _ResponseReader:
         self._check_end()
 
     def _step(self, i: int) -> int:
-        """Read what stands on line `i` (an index), and return the line to go on with."""
+        """Read what is on line `i` (an index), and return the line to go on with."""
         begun = self.formats.begun(self.doc.lines[i])
         if begun.prefix:
             self.carried.take_off(i, begun.prefix)
@@ -177,7 +177,7 @@ class _ResponseReader:
         return piece.end
 
     def _thought(self, i: int, tag: Tag) -> int:
-        """Leave out the thinking block whose tag stands on line `i`."""
+        """Leave out the thinking block whose tag is on line `i`."""
         if tag.closes:
             raise stray(i)
         end = blank_thought(self.doc, i, tag)

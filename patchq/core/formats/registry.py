@@ -52,8 +52,8 @@ def parse(text: str, known: Known, header: Header, first_line: int) -> Parsed:
         return Parsed(problems=(error.problem,))
     problems = (*reading.warnings, *warnings)
     shown = (*unlikely, *reading.shown)
-    said = reading.summary, reading.author
-    return Parsed(edits, reading.prose, problems, *said, shown, tuple(reading.named))
+    head = reading.summary, reading.author
+    return Parsed(edits, reading.prose, problems, *head, shown, tuple(reading.named))
 
 
 def _answer_read(answer: ApiAnswer, known: KnownPaths, header: Header, first_line: int) -> Reading:
@@ -101,7 +101,7 @@ def _part_read(
         except UnreadableEdit as error:
             raise error.moved(lines[0]) from None
     found = read_call(doc, replace(part, at=lines))
-    if found and not part.told:
+    if found and not part.certain:
         raise UnreadableEdit(
             lines[0] - 1,
             f"the stream does not tell whether this call of {part.name!r} was made",

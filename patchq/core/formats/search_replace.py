@@ -12,7 +12,7 @@ half until the closing marker.  An empty old half creates the file.  `<<<<<<< RE
 path, `<<<<<<< DELETE` nothing.  Every line that looks like a marker and is none refuses the
 response: read as prose it would be left out in silence.
 
-What stands above names the path. It is read upwards from the opening marker, blank lines left out:
+The lines above name the path. They are read upwards from the opening marker, blank lines left out:
 
     path, or a sentence that names one        the outer line
     ```python path                            the fence; models open it twice at times
@@ -76,7 +76,7 @@ def read(doc: Document, i: int) -> Piece | None:
     if is_suspect(line):
         raise UnreadableEdit(
             i,
-            f"{line.strip()[:40]!r} stands outside a block",
+            f"{line.strip()[:40]!r} is outside a block",
             "expected a whole block: `<<<<<<< SEARCH`, the old lines, `=======`, the new lines, "
             "`>>>>>>> REPLACE`, each marker alone on its line and at its start",
         )
@@ -212,11 +212,11 @@ def _deletion(block: Block) -> DeleteFile:
     return DeleteFile()
 
 
-# ---------------------------------------------------------------- what stands above
+# ---------------------------------------------------------------- lines above a block
 
 
 class LinesAbove(Struct, frozen=True):
-    """The indices of what stands above a block; the fences from the marker upwards, two at most."""
+    """The indices of the lines above a block; the fences from the marker upwards, two at most."""
 
     inner: int | None = None
     fences: tuple[tuple[int, Fence], ...] = ()
@@ -234,7 +234,7 @@ class Heading(Struct, frozen=True):
     top: int  # the index of the first line that belongs to the block
     named_on: frozenset[int] = frozenset()  # the indices of the lines that name the path
     kept: tuple[int, ...] = ()  # the indices of the lines from `top` on that are prose all the same
-    # True if the fence's info names it behind a colon, which nobody does who means another.
+    # True if the fence's info names it behind a colon, so that no other can be meant.
     stated: bool = False
 
 
@@ -301,7 +301,7 @@ def _stripped(lines: Sequence[str]) -> str:
 
 
 def _look_above(doc: Document, start: int) -> LinesAbove:
-    """Return what stands above line `start`, down to the last edit.
+    """Return the lines above line `start`, down to the last edit.
 
     A fence line right above the marker opens, whatever was left open before it; one above another
     line only if it was read so.

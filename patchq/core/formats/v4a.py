@@ -9,7 +9,7 @@
     *** End Patch
 
 The two outer markers bound the patch; where it ends is decided before anything in it is read.  An
-indented marker may as well be a context line: it counts only where no chunk line stands before it,
+indented marker may as well be a context line: it counts only where no chunk line is before it,
 or where no unindented marker follows that could be meant instead.
 
 Models forget the space before context lines.  Every chunk is read with it; if some context line of
@@ -63,7 +63,7 @@ _SUSPECT = re.compile(
 _HEREDOC = re.compile(r"<<-?[ \t]*(['\"\\]?)(\w+)")
 _CLOSERS = re.compile(r"[\"')\]};\s]*")
 _SECTIONS = ("add file", "delete file", "update file")
-_HEAD = 60  # a marker stands within so many characters from the start of its line
+_HEAD = 60  # a marker is within so many characters from the start of its line
 _SCOPE = re.compile(r"@@(?=[ \t\r]|\Z)(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"-(\d{1,9})(?:,\d+)? +\+\d+(?:,\d+)?(?: *@@.*)?\Z", re.DOTALL)
 _UNKNOWN = re.compile(r"\*{3}[ \t]*\w+(?: \w+)? ?(?:File|Patch|Path|to)\b", re.IGNORECASE)
@@ -362,7 +362,7 @@ def _chunks_of(body: Sequence[PatchLine]) -> list[Chunk]:
 
 
 def _take_scope(chunk: Chunk, text: str) -> None:
-    """Read what stands behind `@@`: a line, the numbers of a diff, or nothing."""
+    """Read what is behind `@@`: a line, the numbers of a diff, or nothing."""
     if numbers := _NUMBERS.match(text):
         chunk.stated = int(numbers[1]) or None
         return

@@ -98,7 +98,7 @@ def read(doc: Document, i: int) -> Piece | None:
 
 
 def is_named(mark: Fence) -> bool:
-    """Return whether a fence's info has something behind a colon, as a file's name stands."""
+    """Return whether a fence's info has something behind a colon, as a file's name is."""
     return _NAMED.match(mark.info) is not None
 
 
@@ -161,7 +161,7 @@ def _path_above(doc: Document, i: int, mark: Fence) -> str | None:
 
 
 def _is_inside(doc: Document, top: int) -> bool:
-    """Return whether line `top` stands in a fence that holds more than files and their paths."""
+    """Return whether line `top` is in a fence that holds more than files and their paths."""
     outer = doc.fences.outermost
     if outer is None or outer >= top:
         return False
@@ -174,7 +174,7 @@ def decided(
 ) -> tuple[list[Edit], list[ShownPlace]]:
     """Return the edits with the files under paths, and the files of unlikely names.
 
-    Raises `UnreadableEdit` where a new file stands beside edits, or is written twice.
+    Raises `UnreadableEdit` where a new file is beside edits, or is written twice.
     """
     _check_twice(edits)
     if any(edit.format != NAME for edit in edits):
@@ -183,7 +183,7 @@ def decided(
             if not known(one.path) and one.path not in made:
                 raise UnreadableEdit(
                     one.at[0] - 1,
-                    f"the text in this fence may be the new file {one.path!r}, and stands beside "
+                    f"the text in this fence may be the new file {one.path!r}, and is beside "
                     "edits in another form",
                     f"{named_fence(one.path)} as the fence's info makes it a file",
                 )
@@ -280,7 +280,7 @@ def _unfenced(doc: Document, i: int, path: str) -> Piece | None:
         if is_marker(lines[end]):
             raise UnreadableEdit(
                 end,
-                f"{lines[end].strip()[:40]!r} stands in what should be the text of {path!r}",
+                f"{lines[end].strip()[:40]!r} is in what should be the text of {path!r}",
                 "put the text into a fence whose info names the file, or send blocks alone",
             )
         fences = fences or doc.fences.at(end) is not None
@@ -339,7 +339,7 @@ def _check_markers(text: Fenced, path: str) -> None:
         if is_marker(line):
             raise UnreadableEdit(
                 i,
-                f"{line.strip()[:40]!r} stands in what should be the text of {path!r}",
+                f"{line.strip()[:40]!r} is in what should be the text of {path!r}",
                 "send blocks whole and alone",
             )
 

@@ -49,7 +49,7 @@ class Listing:
         self.names = names
         self.whole = whole
         self.damaged = damaged
-        # Files of it that somebody has read to look for lines; of how many, the reader decides.
+        # Files of it that were read to look for lines; of how many, the reader decides.
         self.contents = contents or {}
 
     @classmethod

@@ -209,7 +209,7 @@ def _unportable_component(component: str) -> str | None:
             "has a component that ends in a dot or a blank, which Windows drops": (
                 component.endswith((".", " "))
             ),
-            "has a component with a blank at its edge, which nobody sees": (
+            "has a component with a blank at its edge, which cannot be seen": (
                 component != component.strip()
             ),
             f"holds `{found}`, which Windows does not allow": bool(found),

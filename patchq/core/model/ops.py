@@ -25,7 +25,7 @@ class Replace(Struct, frozen=True):
 
 
 class Create(Struct, frozen=True, eq=False):
-    """Make a new file that holds `text`; `quoting` says that the path stands in a form that names
+    """Make a new file that holds `text`; `quoting` says that the path is in a form that names
     files that there are as well."""
 
     text: str
@@ -83,7 +83,7 @@ class Occurrences(Struct, frozen=True):
 
 
 class InContext(Struct, frozen=True):
-    """Put `new` in place of `target` where it stands between `before` and `after`; in `every` such
+    """Put `new` in place of `target` where it is between `before` and `after`; in `every` such
     place, or in the only one that begins on a line of `window` (first, last; 1-based)."""
 
     before: str
@@ -158,7 +158,7 @@ class Write(Struct, frozen=True):
 
 
 class Delta(Struct, frozen=True):
-    """Bytes told by what a file holds: git's instructions, and the id of what they make of it."""
+    """Bytes as a change of a file's: git's instructions, and the id of what they make."""
 
     data: bytes
     after: str

@@ -54,7 +54,7 @@ class Header(Struct, frozen=True):
     whole_files: bool = False
     """Whether a path line over a fence replaces the file."""
     blank: bool = False
-    """Whether front matter stands there and is empty: what looks like it behind it is text."""
+    """Whether front matter is there and empty: what looks like it behind it is text."""
 
 
 class Envelope(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Edit(Struct, frozen=True):
-    """One edit as it stands in the response; `at` are its first and last line there."""
+    """One edit as it is in the response; `at` are its first and last line there."""
 
     id: str
     format: str
@@ -136,7 +136,7 @@ class Parsed(Struct, frozen=True):
     author: str | None = None
     """Who wrote the change, `Name <address>`, where the text itself says so (a mail's head)."""
     shown: tuple[ShownPlace, ...] = ()
-    """What stands beside the edits and may have been meant as one."""
+    """What is beside the edits and may have been meant as one."""
     named: tuple[str, ...] = ()
     """The paths of the base that the prose names, where something is shown."""
 
@@ -233,7 +233,7 @@ class ErrorProblem(Problem, frozen=True):
 
 
 class WarningProblem(Problem, frozen=True):
-    """Problem that a person is told of, and that refuses nothing."""
+    """Problem that a person sees, and that refuses nothing."""
 
     severity: Literal["warning"] = "warning"
 

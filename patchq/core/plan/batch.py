@@ -69,15 +69,15 @@ def plan(
     """Return what the edits do to `tree`; a plan with errors changes nothing.
 
     `declared` says that the response names the tree's commit as its base, so that the line numbers
-    it states may be believed.  Without `diagnosed` nobody will read why an edit was missed.
+    it states may be believed.  Without `diagnosed` the reason of a miss is not sought.
     """
 
     first: Order = "sequence" if all(edit.called for edit in edits) else "base"
 
     def read(some: Sequence[Edit], order: Order) -> BatchReading:
-        # Of the second order nothing is told where it is refused.
-        told = diagnosed and order == first
-        return _Batch(some, tree, rules, order, told, declared=declared).run()
+        # A refusal in the second order is not reported.
+        reported = diagnosed and order == first
+        return _Batch(some, tree, rules, order, reported, declared=declared).run()
 
     return guards.settled(
         edits, lambda some: meant(some, lambda order: read(some, order)), rules.judged
@@ -174,11 +174,11 @@ class _Batch:
             self.seen[key] = outcome(
                 edit, "applied" if self._whole_file(edit, edit.op) else "already_applied"
             )
-        said = self.seen[key]
-        if said.id in self.operations.overwritten:
-            between = self.operations.overwritten[said.id]
+        first = self.seen[key]
+        if first.id in self.operations.overwritten:
+            between = self.operations.overwritten[first.id]
             raise collision(edit, "what another one makes of the file", between, "conflict.order")
-        return outcome(edit, said.state)
+        return outcome(edit, first.state)
 
     def _whole_file(self, edit: Edit, op: Op) -> bool:
         """Do an operation on a whole file; return True if that changes anything."""
@@ -243,11 +243,11 @@ class _Batch:
             return named[0]
         hints = Hints(self.rules.levels, edit.path)
 
-        def stands(file: File) -> bool:
+        def holds(file: File) -> bool:
             found = (match(text, op, hints) for text in {file.text, file.now()})
             return any(isinstance(one, Found) or one.why != "none" for one in found)
 
-        standing = [file for file in named if stands(file)]
+        standing = [file for file in named if holds(file)]
         if len(standing) > 1:
             raise files.in_both(edit, standing[1], self.files.renamed.get(edit.path))
         return (standing or named)[0]
@@ -361,7 +361,7 @@ class _Batch:
             raise files.contradiction(edit, file, found, patch)
         if other := file.edited.add(changed_ranges(edit, found, self.meaning[id(edit)])):
             raise files.overlap(edit, file, found, other)
-        file.said.add(self.meaning[id(edit)])
+        file.placed.add(self.meaning[id(edit)])
         if edit.format == INDEXED:
             file.indexed[edit.id] = tuple(run for run in found.runs if run)
         return done

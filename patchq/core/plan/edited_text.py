@@ -45,8 +45,8 @@ class ChangedRange(Struct, frozen=True):
 
     def means(self, other: ChangedRange) -> bool:
         """Return whether both say the same of one place."""
-        said = self.meaning is not None and self.meaning == other.meaning
-        return said and self.hunks == other.hunks
+        equal = self.meaning is not None and self.meaning == other.meaning
+        return equal and self.hunks == other.hunks
 
     def within(self, start: int, end: int) -> set[Hunk] | None:
         """Return the hunks inside `start:end`; None if one crosses a border, or is not known."""
@@ -102,7 +102,7 @@ class EditedText:
         """The most bytes of one of them, and the last offset that one reaches."""
         self._patches: list[Patch] = []
         self._begins: list[int] = []
-        """The offsets of the first patches in the text as it stands."""
+        """The offsets of the first patches in the text as it is."""
         self._new_lines: set[bytes] = set()
         """The lines that whole-line patches wrote, without blanks round them."""
         self._unread: list[Hunk] = []
@@ -281,7 +281,7 @@ class EditedText:
         first = bisect_left(self._patches, start, key=_END)
         return self._patches[first : bisect_right(self._patches, end, first, key=_START)]
 
-    # ------------------------------------------------------------ edits of the text as it stands
+    # ------------------------------------------------------------ edits of the text as it is
 
     def fold(self, edit: str, format: str, hunks: Sequence[Hunk], quoted: Hunk) -> tuple[str, ...]:
         """Make replacements of bytes of `now`, for an edit that quotes the bytes `quoted` there.

@@ -65,7 +65,7 @@ class File:
     """One file of the batch: where it stood, where it will, and what is made of it."""
 
     path: str
-    """Where it stands behind the edits so far."""
+    """Where it is behind the edits so far."""
     text: Text
     """The text on the base; of a file that the batch creates, as it is created."""
     before: bytes | None
@@ -89,7 +89,7 @@ class File:
     """How the text ends, where an edit says it; None: as it did."""
     folded: dict[int, EditOutcome] = field(default_factory=dict)
     """The edits that were resolved on what earlier ones wrote, by what they mean."""
-    said: set[int] = field(default_factory=set)
+    placed: set[int] = field(default_factory=set)
     """What edits of the base mean."""
     indexed: dict[str, tuple[tuple[Hunk, ...], ...]] = field(default_factory=dict)
     """What indexed edits change of the base, in runs, by their ids."""
@@ -111,7 +111,7 @@ class File:
 
     @property
     def stated_by(self) -> str | None:
-        """The edit that states all that it holds, so that nobody means its base any more."""
+        """The edit that states all that it holds, so that no edit means its base any more."""
         return self.by.get("written") or self.by.get("made")
 
     @property
@@ -126,7 +126,7 @@ class File:
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""
         self.text, self.edited = text, EditedText(text)
-        self.folded, self.said, self.indexed, self.final_newline = {}, set(), {}, None
+        self.folded, self.placed, self.indexed, self.final_newline = {}, set(), {}, None
         self.by = {operation: by for operation, by in self.by.items() if operation == "renamed"}
 
     def after(self) -> bytes | None:
@@ -225,7 +225,7 @@ class Files:
             raise
 
     def _coming(self, path: str) -> File | None:
-        """The file that a rename of the batch gives the path, also one that stands behind."""
+        """The file that a rename of the batch gives the path, also one that is behind."""
         met = {path}
         while (rename := self.renames.get(path)) and rename.path not in met:
             path = rename.path
@@ -361,11 +361,11 @@ def unmade(edit: Edit, cause: ErrorProblem, problem: ErrorProblem) -> EditRefuse
 
 
 def in_both(edit: Edit, coming: File, rename: Edit | None) -> EditRefused:
-    """A quote that stands in the file that leaves a path and in the one that comes."""
+    """A quote that is in the file that leaves a path and in the one that comes."""
     return EditRefused(
         ErrorProblem(
             "conflict.order",
-            f"edit {edit.id} quotes what stands in two files of the name {edit.path}: read "
+            f"edit {edit.id} quotes what is in two files of the name {edit.path}: read "
             "before the files move, it changes the one that "
             + (f"edit {rename.id} renames" if rename else "leaves")
             + "; read after that, the one that comes from "

@@ -3,13 +3,13 @@ r"""Checks of new text that a model wrote and does not mean.
 A file of escapes, a whole file that keeps too little, text that would give a file two encodings,
 and lines that stand for others are refused.
 
-With dots and a word of the rest (`# ... existing code ...`) a line says itself that it stands for
+With dots and a word of the rest (`# ... existing code ...`) a line says itself that it replaces
 others, and is refused wherever it is.  Bare dots, and a comment with such a word, are refused at
 the edge of a change that takes at least two lines more away than it writes.  A line that the file
-or the quote has already stands for itself.  Documents show code, which elides as a matter of
+or the quote has already means itself.  Documents show code, which elides as a matter of
 course: of them only a new file of nothing else is refused.
 
-New text that a model escaped once too often is told from what comes of it.  Where a quote is found
+New text that a model escaped once too often is recognised by its result.  Where a quote is found
 only with its escapes undone, both halves lose theirs on the way (see `resolve.levels`).  Two
 kinds of new text have no quote that could tell: the files that the same response creates, and a
 replacement that alone is escaped, which shows only in a file that does not parse with `\n` and `\"`
@@ -258,7 +258,7 @@ _DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "
 
 
 def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
-    """Raise `EditRefused` for a new line that says itself that it stands for others.
+    """Raise `EditRefused` for a new line that says itself that it replaces others.
 
     In a new file, without a `base`, also for one of nothing but lines that stand for others.
     """
@@ -274,7 +274,7 @@ def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
 
 
 def check_elided_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequence[Hunk]) -> None:
-    """Raise `EditRefused` for a new line that stands for lines which the edit takes away."""
+    """Raise `EditRefused` for a new line that replaces lines which the edit takes away."""
     if not rules.elision or is_document(edit.path):
         return
     old = halves(edit.op)[0]
@@ -295,14 +295,14 @@ def _has_dots(text: str) -> bool:
 
 
 def _is_nothing_else(path: str, text: str) -> str | None:
-    """Return the first line of a text in which every line stands for others."""
+    """Return the first line of a text in which every line replaces others."""
     lines = [line for line in text.split("\n") if line.strip()]
-    stands = bool(lines) and all(_SAYS.search(line) or _stands_for(path, line) for line in lines)
-    return lines[0] if stands else None
+    elided = bool(lines) and all(_SAYS.search(line) or _stands_for(path, line) for line in lines)
+    return lines[0] if elided else None
 
 
 def _stands_for(path: str, line: str) -> bool:
-    """Return whether a line at a change's edge stands for the lines that go."""
+    """Return whether a line at a change's edge replaces the lines that go."""
     if line.strip() in _DOTS:
         return not path.endswith(_DOTS_ARE_CODE)
     comment = _COMMENT.fullmatch(line)
@@ -331,7 +331,7 @@ def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
     return EditRefused(
         ErrorProblem(
             "edit.elided",
-            f"edit {edit.id} would write a line into {edit.path} that stands for others{what}: "
+            f"edit {edit.id} would write a line into {edit.path} that replaces others{what}: "
             f"{line.strip()[:99]!r}",
             "write every line out, or leave unchanged lines out of both halves",
             edit=edit.id,

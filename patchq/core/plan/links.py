@@ -2,7 +2,7 @@
 
 A link is judged on the tree that the batch leaves, with all other links in it, as a file system
 would follow it.  One that leads out of the repository, into what git or patchq keeps for itself, to
-a denied path, round in circles, or stands where git follows no link, is refused.  At any other a
+a denied path, round in circles, or is where git follows no link, is refused.  At any other a
 person looks first.
 
 Nothing is ever written through a link: no path of a batch may have one above it.
@@ -77,7 +77,7 @@ class _After:
             self._now[change.path] = None if change.after is None else change
 
     def has_link(self, path: str) -> bool:
-        """True if a link stands at the path."""
+        """True if a link is at the path."""
         if path in self._now:
             change = self._now[path]
             return change is not None and change.link

@@ -1,6 +1,6 @@
 """The two readings of a batch, and which of them is meant.
 
-On the base, every edit stands where its quote stands there; only one that has no place there is
+On the base, every edit is where its quote is; only one that has no place there is
 sought on the text as the edits before it leave it.  In sequence, an edit may as well stand where it
 touches what an edit before it wrote, and a call wherever its quote is the only one left.  If one
 reading holds, it is meant.  If both do and differ, calls are meant in sequence, for so do their
@@ -45,7 +45,7 @@ class BatchReading(Struct, frozen=True):
 
     `meets` says that the other order may give something else.  `followed` are the edits that stand
     on what others wrote although they have a place on the base, each with one of those others.
-    `barred` says that a call has its one place here, and that nobody can tell what it writes there.
+    `barred` says that a call has its one place here, and that what it writes there is not certain.
     """
 
     plan: Plan
@@ -91,7 +91,7 @@ def _undecided(on_base: Plan, in_sequence: BatchReading) -> Plan:
         f"edits {earlier} and {later} can be read in two ways: on the base, {later} changes "
         f"{where} of {outcome.path}; after {earlier}, it changes what {earlier} writes",
         "send one edit for all that shall become of these lines, or quote more of them, so that "
-        "the text stands either in the file or in what the edit before writes",
+        "the text is either in the file or in what the edit before writes",
         edit=later,
         path=outcome.path,
         line=lines[0],
@@ -116,7 +116,7 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
     """Return whether an edit with a result on the base may have another place in sequence."""
     if file.edited.is_bare:
         return False
-    if meaning in file.said or meaning in file.folded:
+    if meaning in file.placed or meaning in file.folded:
         return False
     if isinstance(op, InsertAt):
         return edit.called

@@ -1,6 +1,6 @@
 """Checks of the paths that edits name.
 
-The first check that fails decides: the path's spelling, what the configuration denies, what stands
+The first check that fails decides: the path's spelling, what the configuration denies, what is
 at the path in the base, and whether its bytes can be edited as text.
 """
 
@@ -61,7 +61,7 @@ class PlanRules(Struct, frozen=True):
 class EditRefused(Exception):
     """An edit cannot be applied; an error without an id is of the edit itself.
 
-    A `note` is told in its place of an edit that fails since another one, of the error, did.
+    A `note` is shown in its place for an edit that fails since another one, of the error, did.
     """
 
     def __init__(self, problem: ErrorProblem, note: WarningProblem | None = None) -> None:
@@ -223,7 +223,7 @@ def check_new(
         raise _refuse(
             "path.invalid",
             path,
-            f"the path {path!r} stands for another one: {placeholder!r} is no name",
+            f"the path {path!r} is a placeholder: {placeholder!r} is no name",
             "name the file that is meant, relative to the repository's root",
         )
     parent = path.rpartition("/")[0]
@@ -260,7 +260,7 @@ def check_twin(tree: Tree, path: str, leaving: Collection[str]) -> None:
 
 
 def _placeholder(tree: Tree, path: str) -> str | None:
-    """The part of a new path that stands for something else, unless the base has it."""
+    """The part of a new path that replaces something else, unless the base has it."""
     parts = path.split("/")
     for depth, part in enumerate(parts, 1):
         here = "/".join(parts[:depth])

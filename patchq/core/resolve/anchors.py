@@ -1,7 +1,7 @@
 """Edits at an anchor (a line, an import, a decorator, or a definition), and the anchors of a file.
 
 The anchor has to be unique; only an exactly stated line decides among equals.  What a definition is
-taken for, its header or the whole of it, must follow from the content, or be said (`scope`).
+taken for, its header or the whole of it, must follow from the content, or be stated (`scope`).
 
 Definitions and statements are line ranges.  Python is read by `ast`, other languages by their
 grammar if it is installed.  Where neither is known, where a definition ends is unknown too, and

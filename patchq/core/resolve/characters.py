@@ -1,6 +1,6 @@
 """Edits that quote characters: calls, indexed and contextual edits.
 
-They mean what they say to the letter, so the letter comes first: the quote is sought as it stands,
+They mean what they say to the letter, so the letter comes first: the quote is sought as it is,
 wherever in a line it begins.  Only a quote of whole lines then goes down the ladder of the formats
 that quote lines; one of less than a line is never stretched.  By paragraph, a predicate names where
 a target, or a number of sentences, is to change.

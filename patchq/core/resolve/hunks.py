@@ -262,7 +262,7 @@ def _behind_claims(
             is_before, quoted = here.end <= quoted and here.hunks, -1
             if is_before:
                 place = LineRange(here.start, here.end, [], [])
-                why = "it stands before the lines that the chunk above it quotes"
+                why = "it is before the lines that the chunk above it quotes"
                 here = Missed("unwritable", here.level, (place,), why)
         yield here
 

@@ -1,6 +1,6 @@
 """One ladder for every edit that quotes whole lines: certain, or missed with what was found.
 
-The first name at which the quote stands decides: in one place it is taken, in several the edit is
+The first level that finds the quote decides: in one place it is taken, in several the edit is
 ambiguous, unless all of them give the same bytes.  Before any name is accepted, the text is asked
 whether the edit is already there, since leniency finds the quote inside its own replacement.
 

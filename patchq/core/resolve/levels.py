@@ -82,7 +82,7 @@ def _normaliser(ends: bool, trailing: bool, typography: bool) -> Normalise | Non
 class Quote(Struct, frozen=True):
     """The two halves of an edit as lines without `\n`, as they were written or rewritten.
 
-    `level` is the rewriting level that made it, or None for the text as it stands.  `flaw` says why
+    `level` is the rewriting level that made it, or None for the text as it is.  `flaw` says why
     the new half could not be rewritten as the old one was.
     """
 

@@ -3,7 +3,7 @@
 Runs of lines are found by one substring search; for a uniform shift of the indentation by one among
 lines without it, and one for the quote with each indentation that is found so.
 
-At the level `elided` a `...` line in both halves stands for lines that both leave out.  The quote
+At the level `elided` a `...` line in both halves replaces lines that both leave out.  The quote
 is then several segments, in order, all of them shifted alike.  A segment that changes may have
 several places; every combination of them is a placement of its own, so that the caller can judge by
 what they write.
@@ -30,7 +30,7 @@ from patchq.core.text.lines import Normalise, Text, plain_typography
 from patchq.core.text.lines import find as find_text
 
 MOST_PLACES = 50
-"""More places than these are not told apart; every report says at most so many."""
+"""More places than these are not distinguished; every report says at most so many."""
 _MOST_EDGE_BLANKS = 4
 _MOST_INDENTS = 64
 """A quote that fits as many lines of other indentations is nowhere, since each takes a search."""
@@ -185,7 +185,7 @@ class _Segment(Struct, frozen=True):
     old: Lines
     new: Lines
     starts: list[int]
-    """The lines at which it stands, in order."""
+    """The lines at which it is, in order."""
 
 
 def _placements(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Placement]:

@@ -85,7 +85,7 @@ def problem(edit: Edit, scene: Scene, missed: Missed) -> Problem:
     if missed.why == "unwritable":
         return Problem(
             "match.none",
-            f"the quote of edit {edit.id} stands in {_place(scene)} only as `{missed.level}` reads "
+            f"the quote of edit {edit.id} is in {_place(scene)} only as `{missed.level}` reads "
             f"it, at line {missed.places[0].start + 1}, and {missed.detail}",
             "quote the lines exactly as the file has them, and write the new lines alike",
             edit=edit.id,
@@ -173,7 +173,7 @@ def _anchor(edit: Edit, op: Anchored, scene: Scene, missed: Missed) -> Problem:
         )
     if missed.why == "ambiguous":
         lines = ", ".join(str(place.start + 1) for place in missed.places)
-        what = f"the anchor {anchor!r} stands on several lines: {lines}"
+        what = f"the anchor {anchor!r} is on several lines: {lines}"
         hint = "choose an anchor that occurs once, or state its `line`"
         problem = _uncertain(edit, scene, missed, what, hint)
         found = _bare(scene, missed.places[:_MOST])
@@ -212,10 +212,7 @@ def _ambiguous(edit: Edit, op: Replace, scene: Scene, missed: Missed) -> Problem
         what = f"occurs several times in line {lines} of {_place(scene)}"
         advice = "quote more of the line"
     if missed.level == "elided" and not several:
-        what = (
-            f"leaves lines out (`...`), and what it quotes stands in {_place(scene)} in several "
-            "ways"
-        )
+        what = f"leaves lines out (`...`), and what it quotes is in {_place(scene)} in several ways"
         advice = "quote every line, without `...`"
     return Problem(
         "match.ambiguous",
@@ -260,7 +257,7 @@ def _none(edit: Edit, op: Replace, scene: Scene) -> Problem:
 def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[str, str]:
     text, raw = scene.text, op.old.encode("utf-8", "surrogateescape")
     if any(map(DOTS.match, quote)):
-        return "elided", "quote every line; `...` stands for nothing here"
+        return "elided", "quote every line; `...` replaces nothing here"
     if unescape(raw) != raw and unescape(raw).strip() in text.data:
         return "escaped", "write the lines as the file has them, without backslash escapes"
     loose = text.view(_loose)
@@ -361,7 +358,7 @@ def candidates(scene: Scene, op: Replace, missed: Missed) -> tuple[Candidate, ..
 
 
 def _bare(scene: Scene, places: Iterable[LineRange]) -> tuple[Candidate, ...]:
-    """Return the places, told apart by their line numbers alone."""
+    """Return the places, by their line numbers alone."""
     text, effort = scene.text, scene.effort
     return tuple(
         Candidate(

@@ -5,8 +5,8 @@
     zcmV...
 
 The first letter of a line says how many bytes it holds, `A` one and `z` fifty-two.  Behind `delta`
-they hold what git's packs hold of an object that is told by another: both sizes, then pieces of the
-other to copy and bytes to insert (`git help format-pack`, "Deltified representation").
+they hold a delta as git's packs do: both sizes, then pieces of the
+other object to copy and bytes to insert (`git help format-pack`, "Deltified representation").
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing is repaired that could be meant in two ways: a value that is cut, a key that comes twice, a
 number that is none (`NaN`) are errors with their place.  Every value knows its lines, so that an
-edit can say where in the response it stands.  Reading is linear in the text.
+edit can say where in the response it is.  Reading is linear in the text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class JsonError(ValueError):
 
 
 class Node(Struct, frozen=True):
-    """A value and the first and last line (1-based) on which it stands.
+    """A value and the first and last line (1-based) on which it is.
 
     `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.
     """
@@ -134,7 +134,7 @@ class _Reader:
                 raise JsonError(self.text, position, 'expected `"` before a key, or `}`')
             key, end = self._string(position)
             if key in members:
-                raise JsonError(self.text, position, f"the key {key!r} stands twice in one object")
+                raise JsonError(self.text, position, f"the key {key!r} is twice in one object")
             end = self.skip(end)
             if self.text[end : end + 1] != ":":
                 raise JsonError(self.text, end, f"expected `:` behind the key {key!r}")

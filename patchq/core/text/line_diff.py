@@ -7,7 +7,7 @@ that runs out, the lines that are unique on both sides cut the texts into smalle
 and a stretch without such lines counts as changed as a whole.  The budget is counted in steps, not
 in time, so that the same texts always give the same answer.
 
-Who made a change knows what it touched, so nobody has to look for it in the two texts again: the
+Who made a change knows what it touched, so it need not be sought in the two texts again: the
 hunks of a change that is known already become lines, and spare the diff of a report most lines.
 """
 
@@ -30,7 +30,7 @@ _STEPS_PER_LINE = 8
 def line_diff(
     a: Sequence[Hashable], b: Sequence[Hashable], front: int = 0, back: int = 0
 ) -> list[LineHunk]:
-    """The changed blocks from `a` to `b`, in order; between two blocks stands a common line.
+    """The changed blocks from `a` to `b`, in order; between two blocks is a common line.
 
     The lines outside the blocks are a longest common subsequence whenever `a` and `b` together
     have at most 500 lines once their common ends are off, and nearly always beyond.  The first
@@ -249,7 +249,7 @@ def _count(text: bytes) -> int:
 def known_diff(a: Sequence[bytes], b: Sequence[bytes], hunks: Sequence[LineHunk]) -> list[LineHunk]:
     """Return `line_diff(a, b)`, where all that differs is in `hunks`.
 
-    Where no line that goes away or is new stands anywhere else, only the lines of the hunks are
+    Where all lines that go away or are new are nowhere else, only the lines of the hunks are
     compared: all others are alike, and no diff could match more.
     """
     if len(hunks) > 1:

@@ -30,7 +30,7 @@ Normalise = Callable[[list[bytes]], list[bytes]]
 
 _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 # So many searches look through the whole text; for more it pays to know where each line of a view
-# stands, and what the chunks of a haystack hold.
+# is, and what the chunks of a haystack hold.
 SCANS = 8
 _FEW = 64
 _SCAN = 8  # to look through the whole text takes as long as to look at one line of so many
@@ -289,8 +289,8 @@ class View:
         for k, line in enumerate(quote[:_FEW]):
             if line not in repeated:  # then there is one place at most
                 start = last.get(line, -1) - k
-                stands = start >= 0 and self.lines[start : start + len(quote)] == quote
-                return iter((start,) if stands else ())
+                matches = start >= 0 and self.lines[start : start + len(quote)] == quote
+                return iter((start,) if matches else ())
         return self._repeated(quote)
 
     def _repeated(self, quote: list[bytes]) -> Iterator[int]:
@@ -343,7 +343,7 @@ class Haystack:
         return next(self.find(needle), None) is not None
 
     def repeats(self, needle: bytes) -> bool:
-        """Return whether it stands at two places that do not overlap, or more."""
+        """Return whether it is at two places that do not overlap, or more."""
         places = self.find(needle) if needle else iter(())
         first = next(places, None)
         return first is not None and any(at >= first + len(needle) for at in places)

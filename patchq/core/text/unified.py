@@ -30,9 +30,9 @@ _ESCAPES = {
 def unified(changes: Sequence[FileChange], as_bytes: Collection[str] = ()) -> str:
     """The changes as one git-style diff, in the order of their paths; no change, no text.
 
-    The files at the paths `as_bytes` are told by their bytes, whatever they hold.  Of another one
+    The files at the paths `as_bytes` are shown by their bytes, whatever they hold.  Of another one
     that is binary the diff only says that it differs.  A file that becomes a link, or was one, is
-    one that goes and one that comes; only told by its bytes it is one that changes its mode.
+    one that goes and one that comes; only shown by its bytes it is one that changes its mode.
     """
     in_order = sorted(changes, key=lambda change: change.path)
     return "".join(_file(change, change.path in as_bytes) for change in in_order)

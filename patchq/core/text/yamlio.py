@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # most responses hold no YAML, so it is imported with the fir
     import yaml
 
 MAX_DEPTH = 50
-MAX_NODES = 100_000  # nodes of one document, counting an alias as all that it stands for
+MAX_NODES = 100_000  # nodes of one document, counting an alias as all that it repeats
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(
@@ -64,7 +64,7 @@ class Sequence(Struct, frozen=True):
 
 
 class Mapping(Struct, frozen=True):
-    """`entries` in their order; a key that stands twice is there twice, see `duplicates`."""
+    """`entries` in their order; a repeated key is there twice, see `duplicates`."""
 
     line: int
     column: int
@@ -104,8 +104,8 @@ class Misfit(Exception):
 
 
 class EntryFlaw(Struct, frozen=True):
-    """An entry that cannot be used: its key stands in line `first` already, its value is not what
-    was `expected`, or, without either, nobody knows the key."""
+    """An entry that cannot be used: its key is in line `first` already, its value is not what
+    was `expected`, or, without either, the key is unknown."""
 
     key: Scalar
     value: Node
@@ -224,7 +224,7 @@ class _Composer:
         return root
 
     def _node(self, depth: int, *, is_key: bool = False) -> tuple[Node, int]:
-        """The node that begins at the event, and how many nodes it stands for."""
+        """The node that begins at the event, and how many nodes it counts as."""
         event = self._event
         if isinstance(event, self._yaml.AliasEvent):
             if event.anchor not in self._anchors:

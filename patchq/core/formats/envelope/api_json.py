@@ -2,7 +2,7 @@
 
 Four shapes are known, each by members that the others lack: `content` of an assistant's message
 (Messages), `choices` (Chat Completions), `output` (Responses) and `candidates` (generateContent).
-What the model said comes out in its order: text, and calls of tools with their arguments.  What it
+The model's words come out in its order: text, and calls of tools with their arguments.  What it
 thought does not.
 
 Nothing here judges a call; whether it edits is for the formats to say.  The API's stop reason is
@@ -34,7 +34,7 @@ _BESIDE = frozenset({"type", "id", "call_id", "index", "status", "caller", "thou
 
 
 class ApiText(Struct, frozen=True):
-    """A piece of text that the model said; it stands on the lines `at` (first, last; 1-based)."""
+    """A piece of text that the model wrote; it is on the lines `at` (first, last; 1-based)."""
 
     text: str
     at: tuple[int, int]
@@ -42,13 +42,13 @@ class ApiText(Struct, frozen=True):
 
 class ToolCall(Struct, frozen=True):
     """A tool call.  `arguments` are an object where the API gives one, or a text that holds one
-    (whose lines are then the text's own); what else stands there is left as it is."""
+    (whose lines are then the text's own); what else is there is left as it is."""
 
     name: str
     arguments: Node
     at: tuple[int, int]
     id: str | None = None
-    told: bool = True  # true if a stream that tells of results has told that it was made
+    certain: bool = True  # false if a stream that has results has none for this call
 
 
 ApiPart = ApiText | ToolCall
@@ -157,12 +157,14 @@ def _answer(node: Node) -> ApiAnswer | None:
         return _opened(content, reason, node.text("modelVersion", "model"))
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
-    stats, said = node.get("stats"), node.get("response")
-    if said is not None and isinstance(said.value, str) and stats is not None:  # of the Gemini CLI
+    stats, answer = node.get("stats"), node.get("response")
+    if (
+        answer is not None and isinstance(answer.value, str) and stats is not None
+    ):  # of the Gemini CLI
         failed = node.get("error")
-        lines = said.line, said.last
+        lines = answer.line, answer.last
         cut = "error" if failed is not None and failed.value else None
-        return ApiAnswer((ApiText(said.value, lines),), cut)
+        return ApiAnswer((ApiText(answer.value, lines),), cut)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
         return ApiAnswer(

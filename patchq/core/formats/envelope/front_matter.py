@@ -1,9 +1,9 @@
-"""Front matter: where the YAML block before the edits stands, and where one may have been lost.
+"""Front matter: where the YAML block before the edits is, and where one may have been lost.
 
 Lines alone decide, before any YAML is read: a block between two lines `---` that begins the
 response, blank lines and one fence round it aside, and in which a line begins with a key of ours.
 From then on nothing is let through that is not understood: taken for prose, a lost `target` or
-`base` would land the edits elsewhere without a word.  So a block that is not closed, or that stands
+`base` would land the edits elsewhere without a word.  So a block that is not closed, or that is
 further down, refuses the response as well.  Without a key of ours it is Markdown.
 
 `message` takes the rest of its line as it is, since the subjects of commits have colons and signs
@@ -34,7 +34,7 @@ KEYS = (
     "depends_on", "whole_files", "bytes", "sha256",
 )  # fmt: skip
 MAX_BYTES = 65_536
-# By so many characters a block may be longer than is read, and still be told to be so.
+# By so many characters a block may be longer than is read, and still be named so.
 _ROOM = 4_096
 _INVISIBLE = "\u200b\u2060\ufeff"
 _MARKER = re.compile(r"([ \t]*)---(?:[ \t]+#.*)?[ \t]*")
@@ -60,7 +60,7 @@ _HINT_FIRST = (
 )
 MAX_VALUE_BYTES = 16_384
 _MESSAGE = re.compile(r"message[ \t]*:(?:[ \t]+(.*)|)")
-# A scalar that is quoted, and ends there or goes on below, or stands in lines of its own.
+# A scalar that is quoted, and ends there or goes on below, or is in lines of its own.
 _SCALAR = re.compile(
     r"\"(?:[^\"\\]|\\.)*(?:\"\s*(?:#.*)?)?\Z|'(?:[^']|'')*(?:'\s*(?:#.*)?)?\Z"
     r"|[|>][-+0-9]*(?:[ \t]+#.*)?\Z",
@@ -155,7 +155,7 @@ def _block(
         if edit is None and not line.blank:
             filled.append(line.text.removeprefix(indent))
     if edit and filled and filled[-1].startswith("file"):
-        filled.pop()  # the path line of an edit that stands between two rules
+        filled.pop()  # the path line of an edit that is between two rules
     keys = [match[2] if (match := _NAMED.match(line)) else None for line in filled]
     empty = closing is not None and not (filled or edit or wrapper)
     first = "" if empty else next(filter(None, keys if closing else keys[:1]), None)
@@ -177,7 +177,7 @@ def _filled(lines: Iterator[_Line]) -> _Line | None:
 
 
 def _unwrapped(text: str, found: Split, opening: _Line, mark: Fence) -> Split | None:
-    """Return front matter in a fence without it, if it stands there alone.
+    """Return front matter in a fence without it, if it is there alone.
 
     A fence round the edits, too, is theirs; one that holds other text is a document that is shown.
     """
@@ -204,10 +204,10 @@ def _misplaced(line: int, how: str) -> Problem:
 
 
 def inside(text: str) -> Problem | None:
-    """Return the problem of front matter that begins a text which stands inside of JSON."""
+    """Return the problem of front matter that begins a text which is inside of JSON."""
     found = split(text)
     if isinstance(found, Split) and found.block.strip():
-        return _misplaced(found.block_line - 1, "stands inside of an answer's JSON")
+        return _misplaced(found.block_line - 1, "is inside of an answer's JSON")
     return found if isinstance(found, Problem) else None
 
 
@@ -303,7 +303,7 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
         return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
     if flaw.first is None:
         return _unknown(flaw.key)
-    message = f"`{name}` stands twice: in lines {flaw.first} and {flaw.key.line}."
+    message = f"`{name}` is twice: in lines {flaw.first} and {flaw.key.line}."
     return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
 
 

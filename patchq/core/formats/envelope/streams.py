@@ -104,8 +104,8 @@ def is_event(node: Node) -> bool:
     inner = message is not None and isinstance(message.value, dict)
     if kind and (kind in _REPEATS or node.text("session_id", "sessionId", "sessionID")):
         return True
-    told = node.get("subtype", "is_error") is not None
-    return kind in _EVENTS and (inner or (told and kind in ("system", "result")))
+    stated = node.get("subtype", "is_error") is not None
+    return kind in _EVENTS and (inner or (stated and kind in ("system", "result")))
 
 
 def open_stream(events: Iterable[Node]) -> ApiAnswer:
@@ -126,7 +126,7 @@ class _Stream:
     # True if the call of that id was made, as its result says.
     made: dict[str, bool] = field(default_factory=dict)
     # The texts that were met, with their messages' ids.
-    said: set[tuple[str, str]] = field(default_factory=set)
+    texts: set[tuple[str, str]] = field(default_factory=set)
     cwd: str | None = None
     model: str | None = None
     # True if the events are those of a session, whose results tell what was made.
@@ -157,8 +157,8 @@ class _Stream:
         elif kind == "result":
             self._result(event)
         elif message is not None and kind == "user":
-            told = event.get("tool_use_result", "toolUseResult")
-            changed = told.get("userModified") if told is not None else None
+            result = event.get("tool_use_result", "toolUseResult")
+            changed = result.get("userModified") if result is not None else None
             if changed is not None and changed.value is True:
                 return _unreadable(event, "a person changed an edit of this stream", _BY_TREE)
             self._results(message)
@@ -191,10 +191,10 @@ class _Stream:
             if isinstance(part, ApiText) and of_another:
                 continue
             if isinstance(part, ApiText):
-                said = message.text("id") or "", part.text
-                if not (said[0] and said in self.said):
+                text = message.text("id") or "", part.text
+                if not (text[0] and text in self.texts):
                     self.parts.append(part)
-                self.said.add(said)
+                self.texts.add(text)
                 continue
             placed = replace(part, arguments=_below(part.arguments, self.cwd))
             if flaw := self._call(placed, part.id, message):
@@ -237,7 +237,7 @@ class _Stream:
         self.failed = how if how != "success" else "an error" if failed else None
         for denied in items_of(event.get("permission_denials")):
             self._deny(denied)
-        if not (self.said or self.calls) and (text := event.text("result")):
+        if not (self.texts or self.calls) and (text := event.text("result")):
             self.parts.append(ApiText(text, (event.line, event.last)))
 
     def _other(self, event: Node, kind: str) -> Unopened | None:
@@ -264,17 +264,17 @@ class _Stream:
             return ApiAnswer((), unreadable=cut(self.last, f"in {self.failed}"))
         if self.session and not (self.ended or self.cut):
             return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
-        parts = [told for part in self.parts if (told := self._told(part))]
+        parts = [made for part in self.parts if (made := self._made(part))]
         cwd = self.cwd if self.session else None
         parts = [part for part in parts if not (self.session and _is_talk(part))]
         return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
 
-    def _told(self, part: ApiPart) -> ApiPart | None:
+    def _made(self, part: ApiPart) -> ApiPart | None:
         """Return the part, with the fate of its call; None for a call that was not made."""
         if isinstance(part, ApiText) or part.id is None:
             return part
         made = self.made.get(part.id)
-        return None if made is False else replace(part, told=bool(made) or not self.session)
+        return None if made is False else replace(part, certain=bool(made) or not self.session)
 
 
 def _is_talk(part: ApiPart) -> bool:

@@ -145,7 +145,7 @@ def _check_heading(doc: Document, i: int, piece: Piece) -> None:
         raise UnreadableEdit(
             i,
             f"this fence may hold edits of {piece.edits[0].path!r} or be the text of {path!r}, "
-            f"whose path stands on line {above + 1}",
+            f"whose path is on line {above + 1}",
             f"for the text of a file put its path into the fence's info (`json:{path}`)",
         )
 
@@ -367,8 +367,8 @@ Answer with one JSON object:
   "summary": "what all of them are for"
 }
 
-`occurrences` counts where the target stands in the file as it is now, from 1; leave it out for a
-target that stands there once. `type` is `modification`, `deletion` (no `replacement`) or `addition`
+`occurrences` counts where the target is in the file as it is now, from 1; leave it out for a
+target that is there once. `type` is `modification`, `deletion` (no `replacement`) or `addition`
 (`afterText`, `occurrence` and `insertion` instead). Copy all texts exactly.
 
 Group related changes under one id: the same change at several places is one edit with all its

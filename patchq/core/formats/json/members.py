@@ -53,7 +53,7 @@ class JsonPlace(Struct, frozen=True):
     default_path: str | None = None
 
     def at(self, node: Node) -> tuple[int, int]:
-        """The first and last line (1-based) of the response on which a value stands."""
+        """The first and last line (1-based) of the response on which a value is."""
         return self.fixed or (self.first + node.line - 1, self.first + node.last - 1)
 
     def inside(self, node: Node) -> JsonPlace:
@@ -165,7 +165,7 @@ class Members(dict[str, Node]):
         return None if value is None else float(value)
 
     def path(self, default: str | None = None) -> str:
-        """The path of the file, without dressing; `default` is what stands further out."""
+        """The path of the file, without dressing; `default` is what is further out."""
         stated = self.text(*PATH), default, self.place.default_path
         written = next((path for path in stated if path is not None), None)
         path = written and _undressed(written, self.place.known)
@@ -187,7 +187,7 @@ class Members(dict[str, Node]):
         return any(key in PATH or key.endswith("path") for key in self)
 
     def edit(self, format: str, op: Op, default_path: str | None, id: str = "") -> Edit:
-        """The edit of that format that the object says; `default_path` is what stands further
+        """The edit of that format that the object says; `default_path` is what is further
         out."""
         return Edit(
             id,

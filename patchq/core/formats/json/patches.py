@@ -5,7 +5,7 @@
     {"name": "bash", "arguments": {"command": "apply_patch <<'EOF'\\n*** Begin Patch\\n…\\nEOF"}}
 
 A V4A patch is read over the lines of the text that holds it, and nothing but patches may stand
-there: what else a shell is told to do would be left out in silence.
+there: what else a shell does would be left out in silence.
 """
 
 from __future__ import annotations

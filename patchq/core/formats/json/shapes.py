@@ -50,7 +50,7 @@ _CHANGES = frozenset(
 # The tools that delete a line with its end, where the quote has none.
 _TAKE_LINE_ENDS = frozenset({"Edit", "MultiEdit"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-# What stands before a tool's own name: the server or the namespace that offers it.
+# What is before a tool's own name: the server or the namespace that offers it.
 _SERVER = re.compile(r".*(?:__|[.:/])")
 
 
@@ -341,7 +341,7 @@ def edit_of(
 ) -> Edit | None:
     """Return the edit that an object says, in the shape that its keys tell.
 
-    `default` is the path that stands further out.  None if it only looks; raises `UnreadableEdit`.
+    `default` is the path that is further out.  None if it only looks; raises `UnreadableEdit`.
     """
     shape = shape or next(shape for shape in SHAPES if shape.tells(members))
     with written_as(shape.form):

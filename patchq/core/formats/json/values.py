@@ -1,4 +1,4 @@
-"""Where JSON stands in a response's text: in a fence, or bare from a line's start.
+"""Where JSON is in a response's text: in a fence, or bare from a line's start.
 
 A value is read as far as it goes, not as far as its fence does: models put raw line ends into
 strings, and fence lines with them.
@@ -60,7 +60,7 @@ class JsonNotes:
 
     @cached_property
     def speak_of_edits(self) -> bool:
-        """Return whether an edit's key in JSON stands anywhere in the text."""
+        """Return whether an edit's key in JSON is anywhere in the text."""
         return speaks_of_edits("\n".join(self.doc.lines))
 
 

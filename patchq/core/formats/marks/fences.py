@@ -140,7 +140,7 @@ class Fences:
         return self._stack[0] if self._stack else None
 
     def hold_block(self) -> None:
-        """Note that a block stands here: in all the fences that are open."""
+        """Note that a block is here: in all the fences that are open."""
         self._holding.update(self._stack)
 
     def close(self, start: int, i: int) -> None:
@@ -150,7 +150,7 @@ class Fences:
         self._changes.append((i, self._marks[self._stack[-1]] if self._stack else None))
 
     def innermost(self) -> list[Fence | None]:
-        """Return for each line the fence that it stands in, as the text was read."""
+        """Return for each line the fence that it is in, as the text was read."""
         found: list[Fence | None] = []
         for (start, mark), (end, _) in pairwise([*self._changes, (len(self._lines), None)]):
             found += [mark] * (end - start)

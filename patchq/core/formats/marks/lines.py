@@ -14,7 +14,7 @@ DIFF_ENDINGS = (".diff", ".patch", ".udiff", ".rej")
 
 
 def is_blank(line: str) -> bool:
-    """Return whether nothing stands on the line; one that holds blanks is a line like any other."""
+    """Return whether the line is empty; one that holds blanks is a line like any other."""
     return not line.strip("\r")
 
 

@@ -1,9 +1,9 @@
 """The parts of a response: the lines that label them, as `FILE:`, `END FILE`, `CHANGE`, `FIND:` and
-`REPLACE WITH:`, and the text that stands in a fence under them.
+`REPLACE WITH:`, and the text that is in a fence under them.
 
 A bare fence line of at least the opening's length closes.  Inside, a fence line with info opens a
 nested fence, which a bare line closes first; a shorter one cannot be mistaken for the outer fence
-and is text.  Nobody can tell a bare line that opens inside from the outer fence's end, so a text
+and is text.  A bare line that opens inside looks like the outer fence's end, so a text
 that may hold fences is only read if no further line could have been that end.
 """
 
@@ -193,7 +193,7 @@ def check_end(doc: Document, text: Fenced, path: str) -> None:
     while i < len(lines):
         mark = fences.at(i)
         if mark is None and _begins_edit(doc, i):
-            # What stands right under a fence line of a document may be shown in it.
+            # What is right under a fence line of a document may be shown in it.
             shown = shown or (nests and i == text.end + 1 and not is_file_end(lines[i]))
             if not shown:
                 return

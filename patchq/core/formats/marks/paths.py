@@ -117,7 +117,7 @@ class KnownPaths:
         return path in self.made or self.base.has(path)
 
     def spelled(self, path: str) -> str:
-        """The path with what stands before it as it is, but for `./`."""
+        """The path with what is before it as it is, but for `./`."""
         if "\\" not in path and path[:1] not in (".", "/"):
             return path
         path = undotted(path)

@@ -87,7 +87,7 @@ def opens_channel(line: str) -> bool:
 def blank_thought(doc: Document, start: int, opened: Tag) -> int | None:
     """Blank the thinking block that opens on line `start` (an index) with the tag `opened`.
 
-    Returns the index of the line on which it ends, which keeps what stands behind the closing tag;
+    Returns the index of the line on which it ends, which keeps what is behind the closing tag;
     None if the block is never closed, and then nothing is blanked.
     """
     lines, depth, at = doc.lines, 1, opened.end
@@ -152,6 +152,6 @@ def stray(i: int) -> UnreadableEdit:
     """Return the refusal of a closing tag on line `i` (an index) to which none opens."""
     return UnreadableEdit(
         i,
-        "a thinking block ends here that begins nowhere, so what stands before it may be a draft",
+        "a thinking block ends here that begins nowhere, so what is before it may be a draft",
         _ALONE,
     )

@@ -1,9 +1,9 @@
 """The files of a unified diff, and the edits that their hunks stand for: one edit for each hunk.
 
 Only a new or deleted file's hunks are one edit together.  A file has git's own headers, `---` and
-`+++` lines, or both.  What a diff can say and nobody here can do (submodules, copies, binary files
-without their bytes) refuses it.  So does a symbolic link whose target is told as lines; one that is
-told by its bytes, with both ids, is what the doors for commits make.
+`+++` lines, or both.  What a diff can say and patchq cannot do (submodules, copies, binary files
+without their bytes) refuses it.  So does a symbolic link whose target is shown as lines; commits
+that are handed in show it by its bytes, with both ids.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def headers_at(region: DiffRegion, start: int) -> FileHeaders:
         headers.sided = not (others and headers.complete)
         headers.end, sides = (last + 1, (old, new)) if headers.sided else (i, git)
     if sides is None:
-        raise region.unreadable(start, "the header's paths cannot be told apart")
+        raise region.unreadable(start, "the header's paths have no certain border")
     extended = headers.extended
     headers.creates = "new file mode" in extended or sides[0] == NOWHERE
     headers.deletes = "deleted file mode" in extended or sides[1] == NOWHERE

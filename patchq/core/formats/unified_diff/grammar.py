@@ -7,7 +7,7 @@
     -old line
     +new line
 
-A diff stands in a fence of its own language or bare in the text, and then it ends where the lines
+A diff is in a fence of its own language or bare in the text, and then it ends where the lines
 stop looking like one.  If a bare diff's counts do not hold, nothing behind that point may look like
 the rest of it.
 
@@ -92,7 +92,7 @@ def read(doc: Document, i: int) -> Piece | None:
     line = doc.lines[i]
     if line[:1] in ("`", "~", " ", "\t", ">"):
         if _INDENTED.match(line):
-            raise UnreadableEdit(i, "a diff stands here, but not at the start of its lines", HINT)
+            raise UnreadableEdit(i, "a diff is here, but not at the start of its lines", HINT)
         return _fenced(doc, i)
     if line.startswith("From") and (mail := mail_at(doc.lines, i)):
         refuse_further_mails(doc.lines, i, mail)
@@ -165,7 +165,7 @@ def _is_change(line: str) -> bool:
 
 
 def _stat_above(doc: Document, start: int) -> int | None:
-    """Return the index of the `---` above a mail's diff, if the diffstat stands between them."""
+    """Return the index of the `---` above a mail's diff, if the diffstat is between them."""
     i = start - 1
     while i >= doc.low and doc.lines[i].strip() != "---":
         if doc.lines[i].strip() and doc.lines[i][:1] != " ":
@@ -231,7 +231,7 @@ def _heading(doc: Document, i: int, mark: Fence | None) -> tuple[str | None, int
 def _end(doc: Document, start: int, mark: Fence, indent: int) -> tuple[int, bool]:
     """Return where the fence's lines end, and whether a fence line closes it there.
 
-    A fence line of a file's text stands behind a sign, so one with info opens another fence.
+    A fence line of a file's text is behind a sign, so one with info opens another fence.
     """
     for i, other in doc.fences.behind(start):
         line = doc.lines[i]

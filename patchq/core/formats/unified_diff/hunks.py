@@ -66,7 +66,7 @@ class DiffRegion(Struct, frozen=True):
 
 
 def is_hunk(lines: Sequence[str], i: int) -> bool:
-    """Return whether a hunk's header stands on line `i`, and that line is there."""
+    """Return whether a hunk's header is on line `i`, and that line is there."""
     return i < len(lines) and HUNK.match(lines[i]) is not None
 
 
@@ -174,7 +174,7 @@ def hunk_at(region: DiffRegion, i: int) -> DiffHunk:
 def _counted(region: DiffRegion, start: int, numbers: tuple[int, int, int]) -> int | None:
     """Return where the counts end the hunk; None if they are wrong."""
     lines, known = region.lines, region.doc.known
-    # Behind the text's last newline stands no line.
+    # Behind the text's last newline is no line.
     limit = len(lines) - (not region.fenced and lines[-1] == "")
     (_, old, new), i = numbers, start
     while old > 0 or new > 0:
@@ -222,9 +222,9 @@ def side(line: str) -> str | None:
 
 
 def git_sides(rest: str) -> Sides | None:
-    """Return the two paths, with their prefixes, of what stands behind `diff --git `.
+    """Return the two paths, with their prefixes, of what is behind `diff --git `.
 
-    Paths with blanks are told apart only if both sides agree, as they do where nothing is renamed.
+    Paths with blanks are known only if both sides agree, as they do where nothing is renamed.
     """
     rest = rest.strip()
     if '"' in rest:
