@@ -14,7 +14,7 @@ from patchq.gate.git.objects import Identity
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import dry_start
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.pipeline.session import NOBODY
+from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.report import document
 from patchq.gate.service.check import repository
 
@@ -64,7 +64,9 @@ def _unsigned(location: Location, rules: GateRules) -> list[str]:
     """Why commits that are to be signed cannot be, tried out."""
     commit = rules.config.commit
     try:
-        Signer(location.repo, commit.sign).try_out(location.repo.identity() or Identity(*NOBODY))
+        Signer(location.repo, commit.sign).try_out(
+            location.repo.identity() or Identity(*DEFAULT_IDENTITY)
+        )
     except CannotSign as fault:
         of_git = commit.sign == "auto"
         where = "git's configuration" if of_git else rules.place("commit", "sign")

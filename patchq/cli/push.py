@@ -1,7 +1,7 @@
-"""What git's `proc-receive` hook does: a push to refs/for/BRANCH hands in what BRANCH lacks.
+"""Git's `proc-receive` hook: a push to refs/for/BRANCH hands in what BRANCH lacks.
 
 The response that they make holds all that they change, so that the pushed objects are needed no
-longer than it takes to make it.  The ref is never stored.  What is said on standard error, the
+longer than it takes to make it.  The ref is never stored.  What is printed on standard error, the
 pusher sees as `remote:` lines; standard output belongs to git.
 """
 
@@ -29,7 +29,7 @@ from patchq.gate.api.location import Location
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.intake import push as receiving
-from patchq.gate.intake.push import NAMESPACE, Command, Push, Said
+from patchq.gate.intake.push import NAMESPACE, Command, Push, PushOptions
 from patchq.gate.pipeline import stages
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.lock import lock_owner
@@ -43,15 +43,15 @@ from patchq.gate.service.watcher import Watcher
 _MOST_LINES, _FEW_LINES = 60, 12
 """Of the page of a refusal, and of any other."""
 _LOOKS_SECONDS = 0.5
-"""How often one looks whether a daemon runs, at least."""
+"""The interval of looking whether a daemon runs, at most."""
 _RESTARTS_SECONDS = 10.0
 """For so long a daemon that went away may come back."""
 _HELD_SECONDS = 2.0
-"""What is held for longer is told as held."""
+"""A change that is held for longer is reported as held."""
 
 
 class _Ended:
-    """Whether this process was asked to end: what becomes of the batch is told before."""
+    """True once this process was asked to end: it first reports on the batch."""
 
     _asked = False
 
@@ -87,24 +87,27 @@ def receive(args: Namespace, location: Location) -> int:
 
 
 def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -> str | None:
-    """Why the push fails, in one line, or None; raises `Fault` for what never reaches the queue."""
+    """Return why the push fails, in one line, or None.
+
+    Raises `Fault` for what never reaches the queue.
+    """
     command, target = _only(push)
-    said = receiving.said(push.options)
-    data, words = _response(args, command, target, said)
+    options = receiving.push_options(push.options)
+    data, words = _response(args, command, target, options)
     shutil.rmtree(args.objects, ignore_errors=True)
     queue = opening.gate(args).queue(location.rules().config)
     if ended.asked():
         raise UsageError("the push was interrupted; nothing was taken", "push again")
-    wanted = said.keys.get("id")
+    wanted = options.keys.get("id")
     id = queue.next_id(wanted) if isinstance(wanted, str) else None
     name = queue.submit(data, submitting.marked_name(words))
     _tell([f"handed in as {id or PurePath(name).stem}"])
-    report, why = _wait(queue, sha256(data).hexdigest(), name, said.seconds, ended)
+    report, why = _wait(queue, sha256(data).hexdigest(), name, options.seconds, ended)
     if report is None:
         id = id or PurePath(name).stem
         _tell([f"no verdict yet: {why}", f"  `patchq wait {id}` waits on"])
         return f"interrupted; {id} stays in the queue" if ended.asked() else None
-    return _told(report)
+    return _print_verdict(report)
 
 
 def _only(push: Push) -> tuple[Command, str]:
@@ -122,7 +125,9 @@ def _only(push: Push) -> tuple[Command, str]:
     return command, command.ref.removeprefix(NAMESPACE)
 
 
-def _response(args: Namespace, command: Command, target: str, said: Said) -> tuple[bytes, str]:
+def _response(
+    args: Namespace, command: Command, target: str, options: PushOptions
+) -> tuple[bytes, str]:
     """The response that the pushed commits are, and words to name it by."""
     session = opening.gate(args).session(writes=False)
     if args.objects.is_dir():
@@ -135,11 +140,11 @@ def _response(args: Namespace, command: Command, target: str, said: Said) -> tup
         raise UsageError(f"{target} has all of it already", "commit something, then push")
     if problem := commits.outsized(session, change):
         raise _refusal(problem)
-    keys = {**sender.from_environment().keys(), **said.keys, "target": target}
+    keys = {**sender.from_environment().keys(), **options.keys, "target": target}
     data = commits.as_response(session.repo, session.rules, change, keys)
     if problem := dry_run.oversize(session, data):
         raise _refusal(problem)
-    return data, str(said.keys.get("message") or subject(session.repo.message(change.result)))
+    return data, str(options.keys.get("message") or subject(session.repo.message(change.result)))
 
 
 def _refusal(problem: Problem) -> UsageError:
@@ -151,8 +156,8 @@ def _refusal(problem: Problem) -> UsageError:
 # ---------------------------------------------------------------- the verdict
 
 
-def _told(report: Report) -> str | None:
-    """Tell the verdict; why the push fails, or None."""
+def _print_verdict(report: Report) -> str | None:
+    """Print the verdict; return why the push fails, or None."""
     refused = report.state == "rejected"
     page = to_markdown(report).partition(f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n")[0]
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
@@ -172,7 +177,7 @@ def _wait(
     with closing(Watcher(queue.root)) as watcher:
         while True:
             watcher.read()
-            serves = lock_owner(queue.root) is not None  # before: who has gone has told
+            serves = lock_owner(queue.root) is not None  # before: who has gone has reported
             report, now = submitting.report_on(queue, digest, name), time.monotonic()
             held = (held or now) if report and report.state == "held" else None
             if report and (held is None or now - held > _HELD_SECONDS):
@@ -186,7 +191,7 @@ def _wait(
             elif now - served >= patience:
                 return None, (
                     "no daemon works on the queue; the response lies in the inbox and gets its "
-                    "verdict once somebody runs `patchq watch` or `patchq run`"
+                    "verdict once `patchq watch` or `patchq run` runs"
                 )
             watcher.wait(min(_LOOKS_SECONDS, began + seconds - now + 0.01))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
 from patchq.gate.errors import Busy, UsageError
-from patchq.gate.queue.hand import STOP_NOW, activities, told
+from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
 from patchq.gate.queue.lock import lock_owner
 
 ARGUMENTS = (
@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
         if time.monotonic() > patience:
             said = _say(args, root, said)
         time.sleep(_PAUSE_SECONDS)
-    doing = told(activities(root), batches=True)
+    doing = activity_text(activities(root), batches=True)
     raise Busy(
         f"process {owner.pid} still works after {_WAIT_SECONDS:.0f} s{doing and f': {doing}'}",
         "it ends when that is done; `patchq stop --now` leaves the change to the next start",
@@ -69,6 +69,6 @@ def _say(args: Namespace, root: Path, said: str) -> str:
     doing = activities(root)
     names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
     if doing and names != said and not args.quiet:
-        what = told(doing, batches=True)
+        what = activity_text(doing, batches=True)
         print(visible(f"patchq: waiting for {what}; `--now` ends that"), file=sys.stderr)
     return names

@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> TimeIsUp:
     pending = finding.pending(context, args.id)
     stands = f"is {state}" if state else "has no verdict"
-    where = f"it is {pending.told()}" if pending else "`patchq status` says what it waits for"
+    where = f"it is {pending.summary()}" if pending else "`patchq status` says what it waits for"
     return TimeIsUp(
         f"change {args.id} {stands} after {args.timeout:g} s",
         f"{where}; `patchq wait {args.id}` waits on",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.rows import FileRows
 
 MOST = 50
-"""Rows of a list, if nobody says how many."""
+"""Rows of a list, unless a number is given."""
 
 
 class Gate:
@@ -302,6 +302,6 @@ def _close(session: Session) -> None:
                 from patchq.gate.land import reports
 
                 session.notifier().close()
-                reports.keep_told(session, sys.maxsize)
+                reports.keep_hook_outputs(session, sys.maxsize)
     finally:
         session.close()

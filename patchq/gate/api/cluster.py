@@ -11,7 +11,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 
 SOON_SECONDS = 10.0
-"""A lane may wait for so long before it is said that nobody serves it."""
+"""A lane may wait for so long before it counts as not served."""
 FEEDER = "feeder"
 
 
@@ -48,7 +48,7 @@ def target_of(config: Config) -> str:
 
 
 def feeder_name(root: Path) -> str:
-    """What the database calls this queue: made once, and kept with the claims that go by it."""
+    """Return the queue's name in the database: made once, and kept with its claims."""
     place = root / FEEDER
     try:
         return place.read_text().strip()

@@ -19,13 +19,13 @@ from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
 
 _FOLLOWS_SECONDS = 10.0
-"""How long the feeder here, if one runs, is waited for."""
+"""The wait for the feeder here, if one runs."""
 
 
 def decide(session: Session, errand: Errand, tell: worker.Tell = lambda report: None) -> Decided:
     """Have it done, and return what came of it; `tell` gets the verdicts on batches that were made
     for it.  Raises what kept it from being done, here or there; in a cluster `errors.Busy` where
-    nobody serves the branch."""
+    no worker serves the branch."""
     return begun(session, errand, tell)()
 
 

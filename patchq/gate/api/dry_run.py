@@ -1,4 +1,4 @@
-"""What would become of a response; nothing is written."""
+"""The verdict that a response would get; nothing is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def foresee(session: Session, data: bytes, name: str) -> Report:
 
 
 def preview(session: Session, claim: Claim, choice: Choice | None = None) -> Decision:
-    """What would become of a response now; nothing is written, and no id is taken."""
+    """Return the verdict that a response would get now; nothing is written, and no id is taken."""
     opened = open_response(claim.data)
     named = opened.header.id if isinstance(opened, Envelope) else None
     id = claim.id or batch_id(named or PurePath(claim.source.name).stem)
@@ -49,6 +49,6 @@ def unread(session: Session, data: bytes, name: str) -> Claim:
 
 
 def oversize(session: Session, data: bytes) -> Problem | None:
-    """Why a response that does not come through the inbox would not be read there."""
+    """Return the problem of a response that is too large for the inbox, which it does not pass."""
     most = session.config.limits.response_bytes
     return too_large(len(data), most) if len(data) > most else None

@@ -84,10 +84,10 @@ def is_given(context: RepoContext, id: str) -> bool:
 def seen(context: RepoContext, report: Report, *notes: str) -> tuple[Report, str]:
     """Return the report with the state that git shows now, and how it came to it."""
     now = history.observe(context, report)
-    return as_it_stands(context, report, now), "; ".join(filter(None, (now.note, *notes)))
+    return with_current_state(context, report, now), "; ".join(filter(None, (now.note, *notes)))
 
 
-def as_it_stands(context: RepoContext, report: Report, now: Sighting) -> Report:
+def with_current_state(context: RepoContext, report: Report, now: Sighting) -> Report:
     """Return the report with that state, and the commit, tree and diff of a changed branch."""
     changes: dict[str, Any] = {}
     if now.commit and now.commit != report.commit and has_commit(report):

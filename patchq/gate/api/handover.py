@@ -1,4 +1,4 @@
-"""Where a cluster's workers decide: a response that a command has goes to this machine's feeder,
+"""The handover in a cluster: a response that a command has goes to this machine's feeder,
 beside the inbox, and the command waits for its verdict, or for why it is held."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LOOK_SECONDS = 1.0
 def decided(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
     """The report on the response, taken as a person wants it.
 
-    `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where nobody serves
-    the branch, and then the response waits in the queue.
+    `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where no worker
+    serves the branch, and then the response waits in the queue.
     """
     if lock_owner(session.queue_root) is None:
         raise UsageError(
@@ -34,7 +34,7 @@ def decided(session: Session, data: bytes, name: str, choice: Choice | None = No
         claim = queue.adopt(data, name, choice.to_json() if choice else None)
         queue.leave(claim)
         looks = monotonic() + cluster.SOON_SECONDS
-        while (report := _told(watcher, queue, claim.token)) is None:
+        while (report := _new_report(watcher, queue, claim.token)) is None:
             if monotonic() > looks:
                 _check_that_it_is_served(
                     session, (choice and choice.target) or _lane(session, data)
@@ -44,7 +44,7 @@ def decided(session: Session, data: bytes, name: str, choice: Choice | None = No
     return report
 
 
-def _told(watcher: Watcher, queue: StoreQueue, token: str) -> Report | None:
+def _new_report(watcher: Watcher, queue: StoreQueue, token: str) -> Report | None:
     for event in watcher.read():
         if queue.token(event["batch"]) == token and (report := queue.load(event["batch"])):
             return report

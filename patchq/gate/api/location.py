@@ -36,7 +36,7 @@ _PASSWORD = re.compile(r"://[^:/?#]*:([^@]+)@|password=(?:'((?:[^'\\]|\\.)+)'|([
 
 
 class Options(Struct, frozen=True):
-    """The repository that is meant, and what is said of it on a command line."""
+    """The repository that is meant, and the options on it from a command line."""
 
     directory: Path = Path()
     config: Path | None = None
@@ -98,7 +98,7 @@ class Location(Struct, frozen=True):
             return GateRules(trouble=error, home=recorded(self.repo.commondir) if known else None)
 
     def _find_home(self, own: GateRules | None) -> Home | None:
-        """Return the home branch, recorded if it was not; None where nobody needs one."""
+        """Return the home branch, recorded if it was not; None where none is needed."""
         named, remote = self.options.home, self.options.home_remote
         known, checked_out = recorded(self.repo.commondir), False
         if named is None and remote is not None and known:
@@ -122,7 +122,7 @@ class Location(Struct, frozen=True):
         return home
 
     def _not_a_queue(self, config: Config) -> str | None:
-        """Why the queue cannot be where the configuration has it, though a directory is there."""
+        """Return why the queue cannot be at its configured place, though a directory is there."""
         root = (self.home / config.queue.path).resolve()
         if any(path.resolve().is_relative_to(root) for path in (self.home, self.repo.commondir)):
             return f"got `{config.queue.path}`, which holds the repository"

@@ -36,7 +36,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
     report: Report
     note: str = ""
-    """How it came to its state, where not by patchq."""
+    """The cause of its state, where that is not patchq."""
     ended: float | None = None
     """The time of its verdict, in seconds since the epoch."""
     risk: Risk | None = None
@@ -127,7 +127,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
 
 
 class Rows(Struct, frozen=True, kw_only=True):
-    """A bounded list of changes; `left_out` is the number of others, -1 if nobody counted them."""
+    """A bounded list of changes; `left_out` is the number of others, -1 if not counted."""
 
     rows: list[ChangeRow]
     left_out: int = 0

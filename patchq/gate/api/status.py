@@ -22,7 +22,7 @@ from patchq.gate.pipeline.history import Sighting
 from patchq.gate.pipeline.rules import difference
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.events import Events
-from patchq.gate.queue.hand import activities, stem_id, told
+from patchq.gate.queue.hand import activities, activity_text, stem_id
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report, has_commit
@@ -141,7 +141,7 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
 
 
 def _unseen(context: RepoContext, id: str) -> Report:
-    """Return the report of a held change that nobody has looked at yet."""
+    """Return the report of a held change that has not been looked at yet."""
     return document.to_json(
         Outcome(id=id, state="held", source=Source("", "", 0), mode=context.config.mode)
     )
@@ -158,7 +158,7 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
             yield finding.seen(context, report)
     for report in from_git.waiting(context, marks - lost) if lost else ():
         now = Sighting("proposed", from_git.SAYS_SO)
-        yield finding.as_it_stands(context, report, now), now.note
+        yield finding.with_current_state(context, report, now), now.note
 
 
 def _troubles(context: RepoContext) -> Iterator[Finding]:
@@ -190,7 +190,7 @@ def _in_hand(context: RepoContext) -> dict[str, Any]:
     return {
         "count": len(pending),
         "doing": [asdict(one) for one in doing],
-        "text": told(doing, batches=True),
+        "text": activity_text(doing, batches=True),
     }
 
 

@@ -12,8 +12,10 @@ _LONGEST_STEM = 40
 
 
 def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
-    """What there is on the response with these bytes that came under that name: a verdict, or why
-    it is held."""
+    """Return the report on the response with these bytes that came under that name, if any.
+
+    It has a verdict, or why the response is held.
+    """
     for id in reversed(queue.by_source(digest)):
         report = queue.load(id)
         if report and report.source.name == name:
@@ -22,6 +24,6 @@ def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
 
 
 def marked_name(words: str) -> str:
-    """A file's name of these words: two who send the same bytes at once are told apart by it."""
+    """Return a file's name of these words, which differs where two send the same bytes at once."""
     stem = batch_id(words)[:_LONGEST_STEM].strip(".-_").lower()
     return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}.md"

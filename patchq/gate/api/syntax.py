@@ -19,7 +19,7 @@ _STYLES: Mapping[str, str] = {
     "k": "magenta", "s": "yellow", "c": "bright_black", "m": "cyan", "nf": "blue", "nc": "blue",
     "nd": "blue", "nt": "blue", "nb": "cyan",
 }  # fmt: skip
-"""What a terminal shows of each kind, by how its name begins."""
+"""The colour of each kind of token, by the first letters of its name."""
 
 
 @lru_cache(maxsize=128)
@@ -49,7 +49,7 @@ def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
 
 
 def offered() -> bool:
-    """Whether there is what tells the kinds, and a person who wants colours."""
+    """Return True if pygments is installed and colours are wanted."""
     return "NO_COLOR" not in os.environ and find_spec("pygments") is not None
 
 

@@ -37,7 +37,7 @@ def line(report: Report) -> str:
 
 def pending(one: Pending) -> str:
     """One plain line for a response without a verdict."""
-    return visible(f"{one.state:<10} {one.id}  {one.told()}")
+    return visible(f"{one.state:<10} {one.id}  {one.summary()}")
 
 
 def age(*moments: Moment | float | None) -> str:

@@ -214,10 +214,10 @@ def replaces(session: Session, head: Head) -> str:
     for _ in range(_MOST_TRIES):
         if report is None:
             break
-        *_, stands = depends.successors(session, report.id)
-        now = session.queue.load(stands)
+        *_, last = depends.successors(session, report.id)
+        now = session.queue.load(last)
         if now and now.state in WAITING:
-            return stands
+            return last
         if report.state == "rejected":
             refused = refused or report.id
         before = report.retry.of

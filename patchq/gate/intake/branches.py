@@ -32,10 +32,10 @@ class Head(Struct, frozen=True):
     retries: str = ""
     """The batch that it takes the place of."""
     why: str = ""
-    """Why the tip was turned away, and what to do."""
+    """The reason that the tip was turned away, and what to do."""
     cure: str = ""
     waits: str = ""
-    """Why a later tip cannot be taken yet, and what it waits for."""
+    """The reason that a later tip cannot be taken yet, and what it waits for."""
     until: str = ""
 
 

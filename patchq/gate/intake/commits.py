@@ -41,7 +41,7 @@ from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 
 MOST_COMMITS = 1000
-"""How many commits one range may hold."""
+"""Most commits in one range."""
 
 
 class Range(Struct, frozen=True):
@@ -177,7 +177,7 @@ def _git(repo: Repository) -> Git:
 
 
 def _commit(repo: Repository, text: str) -> str:
-    """Return the commit that an id, a name or `HEAD~3` stands for; raises `UsageError`."""
+    """Return the commit of an id, a name or `HEAD~3`; raises `UsageError`."""
     done = _git(repo).run("rev-parse", "-q", "--verify", "--end-of-options", f"{text}^{{commit}}")
     if done.returncode or "\0" in text:
         raise UsageError(f"there is no commit {text!r} in this repository", "see `git log`")
@@ -217,8 +217,8 @@ def _written(checkout: Checkout, head: str) -> str:
             index.write_bytes((checkout.gitdir / "index").read_bytes())
         checkout.git.output("add", "-A", "--", ".", index=index)
         tree = checkout.git.output("write-tree", index=index).decode().strip()
-    told = checkout.git.output("commit-tree", tree, "-p", head, "-m", "Work in progress")
-    return told.decode().strip()
+    commit = checkout.git.output("commit-tree", tree, "-p", head, "-m", "Work in progress")
+    return commit.decode().strip()
 
 
 # ---------------------------------------------------------------- responses
@@ -228,15 +228,15 @@ _MOST_MESSAGE = 10_000
 
 
 def as_response(
-    repo: Repository, rules: PlanRules, change: Range, said: Mapping[str, object]
+    repo: Repository, rules: PlanRules, change: Range, given: Mapping[str, object]
 ) -> bytes:
     """Return the response that hands a range in; raises `UsageError`.
 
-    Its front matter has the base, the keys that are `said`, and the message of the commits unless
+    Its front matter has the base, the keys that are `given`, and the message of the commits unless
     another one is given.
     """
     messages = [repo.message(commit) for commit in change.commits]
-    keys = {**sender.from_trailers(messages).keys(), **_given(said), "base": change.base}
+    keys = {**sender.from_trailers(messages).keys(), **_without_empty(given), "base": change.base}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
@@ -246,8 +246,8 @@ def as_response(
     return data
 
 
-def _given(said: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in said.items() if value}
+def _without_empty(keys: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in keys.items() if value}
 
 
 def outsized(session: Session, change: Range) -> Problem | None:
@@ -297,15 +297,15 @@ def diff_response(
         return Problem("response.no_edits", "nothing was changed", "there is nothing to hand in")
     as_bytes = {path for change in wanted if not _is_text(change) for path in change.paths}
     while True:
-        told = unified.unified(tuple(_parted(wanted, as_bytes)), as_bytes)
-        data = f"---\n{header}---\n{told}".encode("utf-8", "surrogateescape")
+        diff = unified.unified(tuple(_parted(wanted, as_bytes)), as_bytes)
+        data = f"---\n{header}---\n{diff}".encode("utf-8", "surrogateescape")
         missed = _misread(data, repo, rules, start, tuple(_parted(wanted, as_bytes)))
         if not missed:
             return data
         more = {path for change in missed for path in change.paths}
         if more <= as_bytes:
             path = min(more)
-            message = f"the change of {path} cannot be told in a response"
+            message = f"the change of {path} cannot be written in a response"
             return Problem("response.unreadable_edit", message, path=path)
         as_bytes |= more
 
@@ -345,8 +345,8 @@ def _misread(
     plan = batch.plan(parsed.edits, tree, replace(rules, denied=lambda path: None), declared=True)
     if _forbidden(plan):
         return []
-    made = {_said(change) for change in plan.changes}
-    missed = [change for change in wanted if _said(change) not in made]
+    made = {_identity(change) for change in plan.changes}
+    missed = [change for change in wanted if _identity(change) not in made]
     return missed or ([] if len(made) == len(wanted) else list(wanted))
 
 
@@ -356,6 +356,6 @@ def _forbidden(plan: Plan) -> bool:
     return plan.refused and all(error.code.startswith(ruled) for error in plan.errors)
 
 
-def _said(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None, bool]:
+def _identity(change: FileChange) -> tuple[str, bytes | None, str | None, bool | None, bool]:
     bit = None if change.after is None else change.executable
     return change.path, change.after, change.renamed_from, bit, change.link

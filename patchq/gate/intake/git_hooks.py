@@ -34,7 +34,7 @@ from patchq.gate.queue import Claim
 from patchq.gate.report.schema import LANDED
 
 MOST_COMMITS = 1000
-"""How many commits one push may bring."""
+"""Most commits in one push."""
 _MAIL, _PUSH = "git-am", "push"
 _PLAN: tuple[Stage, ...] = ("pre-apply",)
 _TREE: tuple[Stage, ...] = ("pre-commit",)
@@ -194,7 +194,7 @@ def _asked(
     )
     with ExitStack() as scratch:
         asking = replace(session, config=config, engine=_engine(session, scratch))
-        (decision,) = presubmit.check([decision], asking, as_it_stands=True)
+        (decision,) = presubmit.check([decision], asking, unchanged=True)
     errors = [problem for problem in decision.problems if problem.severity == "error"]
     return errors or ([] if decision.lands else list(decision.problems))
 

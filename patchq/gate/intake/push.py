@@ -1,6 +1,6 @@
 """Git's talk with its `proc-receive` hook, and what the options of such a push say.
 
-The hook is told what is pushed and answers for each ref, in lines that begin with their length
+The hook reads what is pushed and answers for each ref, in lines that begin with their length
 (`git help githooks`, under proc-receive; `git help protocol-common`, under pkt-line).
 """
 
@@ -45,7 +45,7 @@ class Push(Struct, frozen=True):
     options: tuple[str, ...] = ()
 
 
-class Said(Struct, frozen=True):
+class PushOptions(Struct, frozen=True):
     """Options of a push: keys of the front matter, and the seconds that the pusher waits."""
 
     keys: dict[str, object]
@@ -66,7 +66,7 @@ def hear(reader: BinaryIO, writer: BinaryIO, limit: int) -> Push:
     _flush(writer)
     commands = [os.fsdecode(line).split(" ", 2) for line in _lines(reader, limit)]
     if not all(len(words) == 3 for words in commands):
-        raise UsageError("git's proc-receive said what is no command", "see `git help githooks`")
+        raise UsageError("git's proc-receive sent what is no command", "see `git help githooks`")
     options = (
         [line.decode("utf-8", "replace") for line in _lines(reader, limit)] if with_options else []
     )
@@ -76,12 +76,12 @@ def hear(reader: BinaryIO, writer: BinaryIO, limit: int) -> Push:
 def answer(writer: BinaryIO, push: Push, reason: str | None) -> None:
     """Tell git that all of it is done, or why it is not, in one line."""
     for command in push.commands:
-        told = f"ng {command.ref} {reason[:_MOST_REASON]}" if reason else f"ok {command.ref}"
-        _put(writer, told.encode("utf-8", "surrogateescape"))
+        answer = f"ng {command.ref} {reason[:_MOST_REASON]}" if reason else f"ok {command.ref}"
+        _put(writer, answer.encode("utf-8", "surrogateescape"))
     _flush(writer)
 
 
-def said(options: Iterable[str]) -> Said:
+def push_options(options: Iterable[str]) -> PushOptions:
     """Return the parsed options; `UsageError` for one that is wrong."""
     keys: dict[str, object] = {}
     seconds = None
@@ -111,7 +111,7 @@ def said(options: Iterable[str]) -> Said:
             keys[_KEYS[name]] = value
     if before:
         keys["depends_on"] = before
-    return Said(keys, WAITS_SECONDS if seconds is None else seconds)
+    return PushOptions(keys, WAITS_SECONDS if seconds is None else seconds)
 
 
 def _check_id(name: str, id: str) -> None:

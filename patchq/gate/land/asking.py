@@ -41,7 +41,7 @@ def _lanes(
 
 
 def _has_base(header: Header, session: Session) -> bool:
-    """Whether the base is a commit that is here, whatever branches and tags are called."""
+    """Return True if the base is a commit that is here, whatever branches and tags are called."""
     base = header.base
     return base is None or bool(_ID.fullmatch(base) and session.repo.resolve_commit(base))
 

@@ -43,9 +43,8 @@ class Publication(Struct, frozen=True):
 
 
 class Landed(Struct, frozen=True):
-    """What became of a group: the verdicts that are true now and wait for `publish`, and those to
-    decide again since their branch, their work tree or a batch before them was changed by somebody
-    else."""
+    """The outcome of a group: verdicts that are true now and wait for `publish`, and batches to
+    decide again since their branch, their work tree or a batch before them changed meanwhile."""
 
     done: list[Publication] = field(default_factory=list)
     again: list[Decision] = field(default_factory=list)
@@ -89,8 +88,10 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
 
 
 def _intended(written: Publication, session: Session) -> bool:
-    """Whether the verdict is still to be had: a person may have decided on a held batch meanwhile,
-    and then it does not land."""
+    """Return True if the verdict still holds.
+
+    A person may have decided on a held batch meanwhile, and then it does not land.
+    """
     decision = written.decision
     if decision.state == "held":
         return True
@@ -105,7 +106,7 @@ def _intended(written: Publication, session: Session) -> bool:
 
 
 def _parcel(decision: Decision, session: Session) -> Parcel | None:
-    """What another clone makes the commit of: nobody else has it before the push has arrived."""
+    """Return the commit as a bundle for other clones, which lack it before the push arrives."""
     if decision.candidate is None or session.branches.remote is None:
         return None
     return partial(bundles.pack, session.repo, decision.candidate.commit)
@@ -136,7 +137,7 @@ def _sorted(
         elif isinstance(fault, Declined):
             landed.done.append(publication(decision.declined(fault)))
         elif isinstance(fault, Busy) and not session.stop.is_set:
-            # Somebody else holds the branch's lock: the batch waits, and is decided again.
+            # Another process holds the branch's lock: the batch waits, and is decided again.
             landed.done.append(publication(_waiting(decision, fault)))
         else:
             landed.again.append(decision)

@@ -112,7 +112,7 @@ def _amended(
 
 
 def _changes(candidate: CandidateCommit, fixed: Fixed, session: Session) -> tuple[FileChange, ...]:
-    """What the batch and the hook do to the parent's files, together."""
+    """Return the changes of the batch and the hook to the parent's files, together."""
     changes = {
         change.path: change
         for change in session.repo.file_changes(candidate.parent, candidate.commit)
@@ -137,7 +137,7 @@ def _changes(candidate: CandidateCommit, fixed: Fixed, session: Session) -> tupl
 def _of_hook(decision: Decision, hook: str, fixed: Fixed) -> Decision:
     """The refusal of a candidate for what a hook made of it: nothing in the response is wrong."""
 
-    def told(problem: Problem) -> Problem:
+    def reworded(problem: Problem) -> Problem:
         if problem.path in fixed and problem.code.startswith("path."):
             message = f"the hook {hook} changes what no change may: {problem.message}"
             hint = "nothing to correct in the response: have the hook looked after"
@@ -147,7 +147,7 @@ def _of_hook(decision: Decision, hook: str, fixed: Fixed) -> Decision:
             return replace(problem, message=message)
         return problem
 
-    return replace(decision, problems=tuple(map(told, decision.problems)))
+    return replace(decision, problems=tuple(map(reworded, decision.problems)))
 
 
 _PULSE_SECONDS = 1.0
@@ -160,18 +160,18 @@ def check(
     session: Session,
     steps: Steps | None = None,
     *,
-    as_it_stands: bool = False,
+    unchanged: bool = False,
 ) -> list[Decision]:
     """Return the decisions after each commit was shown to the hooks (all) by itself.
 
-    `as_it_stands`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
+    `unchanged`: hooks may not change the commit.  Raises `HookFault` if a hook cannot be
     started.
     """
     steps = steps or session.hooks
     asked = {id(d): d for d in decisions if d.candidate and d.lands}
     if not asked or not steps.before:
         return list(decisions)
-    each = _Check(session, steps, as_it_stands, Event(), Lock())
+    each = _Check(session, steps, unchanged, Event(), Lock())
     made = (
         together(each.one, list(asked.values()), each.stop.set, session.pulse)
         if steps.parallel
@@ -186,7 +186,7 @@ class _Check(Struct, frozen=True):
 
     session: Session
     steps: Steps
-    as_it_stands: bool
+    unchanged: bool
     stop: Event
     lock: Lock
 
@@ -234,19 +234,19 @@ class _Check(Struct, frozen=True):
     def _changed(
         self, decision: Decision, candidate: CandidateCommit, step: Step, verdict: Verdict
     ) -> Decision:
-        if self.as_it_stands and verdict.fixed:
+        if self.unchanged and verdict.fixed:
             changed = ", ".join(sorted(verdict.fixed))
             return decision.with_verdict(
                 "rejected",
                 Problem(
                     "hook.refused",
-                    f"the hook {step.id} would change {changed}, and the branch lands as it stands",
+                    f"the hook {step.id} would change {changed}, and the branch lands as it is",
                     f"commit that change on {records.branch(decision.id)}, or discard the change",
                 ),
             )
         if verdict.fixed:
             return take(decision, candidate, step.id, verdict.fixed, self.session)
-        if verdict.message is not None and not self.as_it_stands:
+        if verdict.message is not None and not self.unchanged:
             return say(decision, candidate, verdict.message, self.session)
         return decision
 

@@ -4,10 +4,10 @@ What counts is whether the ref of the verdict moved.  A batch is never applied t
 forgotten, whatever a person did to the branch meanwhile: what git remembers of the intended commit
 decides.
 
-On a remote the push of that commit may be on its way still, and arrive when nobody expects it any
-more.  So it is pushed again, the very same commit, by whoever recovers the claim, in whatever clone
-(`bundles`): of the two pushes one is taken, and then either the verdict is true, or its branch has
-moved without it, and neither can land any more.  Only what cannot is decided anew.
+On a remote the push of that commit may be on its way still, and arrive when it is not expected
+any more.  So it is pushed again, the very same commit, by whoever recovers the claim, in whatever
+clone (`bundles`): of the two pushes one is taken, and then either the verdict is true, or its
+branch has moved without it, and neither can land any more.  Only what cannot is decided anew.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_co
 
 _LOG = logging.getLogger("patchq")
 Tell = Callable[[Report], None]
-"""Called with each report once it is there; a batch that goes on waiting is not told of again."""
+"""Called with each report once it is there; a batch that goes on waiting is not reported again."""
 
 
 def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
@@ -59,8 +59,8 @@ def without_landed(
     claims: Sequence[Claim], session: Session, tell: Tell
 ) -> tuple[list[Claim], int]:
     """The claims without those recovered ones that have landed since `finish` asked, by a push of
-    their former owner, and how many these are; they get their verdict.  To who decided on one now
-    it would look as if somebody else had made its changes."""
+    their former owner, and how many these are; they get their verdict.  Decided now,
+    one would look as if others had made its changes."""
     recovered = [claim for claim in claims if claim.intended and session.branches.remote]
     left = {claim.token for claim in _publish_landed(recovered, session, tell)}
     gone = {claim.token for claim in recovered} - left
@@ -69,14 +69,14 @@ def without_landed(
 
 def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:
     """Publish the intended verdict of each claim whose ref has moved, as far as is known; the
-    others, without those of which it cannot be told."""
+    others, without those of which it is not known."""
     landed: list[tuple[Claim, Report]] = []
     rest: list[Claim] = []
     for claim in claims:
         report = claim.intended
         try:
             commit = _moved_to(report, session) if report else None
-        except ObjectDamaged as damage:  # whether it landed cannot be told: the next start asks
+        except ObjectDamaged as damage:  # whether it landed is unknown: the next start asks
             _doubt(report, damage, session)
             continue
         if report:
@@ -98,8 +98,8 @@ def _publish_landed(claims: Sequence[Claim], session: Session, tell: Tell) -> li
 
 
 def _unpack(claims: Sequence[Claim], session: Session) -> None:
-    """Make the commits that others intended in their clones, to push them again.  One that stands
-    on what is not on the remote any more cannot land, so it is not missed."""
+    """Make the commits that others intended in their clones, to push them again.  One on
+    top of what is not on the remote any more cannot land, so it is not missed."""
     some = False
     for claim in claims:
         report = claim.intended
@@ -139,8 +139,10 @@ def _push_again(claims: Sequence[Claim], session: Session) -> None:
 
 
 def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
-    """Whether what the intended commit stands on is, or will be, where the batch says: its target,
-    or the proposal that it is built on."""
+    """Return True if the parent of the intended commit is, or will be, where the batch says.
+
+    That is its target, or the proposal that it is built on.
+    """
     below = report.stands_on
     tip = tips.of(records.branch(below.batch) if below else report.target)
     (parent, *_) = session.repo.parents(report.commit)
@@ -152,7 +154,7 @@ def _is_rooted(report: CommittedReport, session: Session, tips: Tips) -> bool:
 def _doubt(report: Report | None, damage: ObjectDamaged, session: Session) -> None:
     """Say once that a verdict waits for what git cannot read."""
     id, troubles = report.id if report else "", Troubles(session.queue_root)
-    message = f"whether change {id} landed before a crash cannot be told: {damage.message}"
+    message = f"whether change {id} landed before a crash is unknown: {damage.message}"
     if message not in (trouble.message for trouble in troubles.all()):
         _LOG.warning("%s", message, extra={"batch": id})
         cure = f"{damage.hint}; it gets its verdict by itself then"

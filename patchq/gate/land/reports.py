@@ -70,8 +70,8 @@ def put(session: Session, updated: Report) -> Report:
 
 
 def amend(session: Session, id: str, change: Change) -> Report | None:
-    """Replace the report of a batch by what `change` makes of it as it stands now, which is None
-    where nothing is to change; returns the new report, durable, or None."""
+    """Replace the report of a batch by what `change` makes of it now, which is None where
+    nothing is to change; returns the new report, durable, or None."""
     return amend_each(session, {id: change}).get(id)
 
 
@@ -91,25 +91,27 @@ def amend_each(session: Session, changes: Mapping[str, Change]) -> dict[str, Rep
     return made
 
 
-def keep_told(session: Session, most: int) -> bool:
-    """Put into the reports what hooks said that were told of something, `most` runs of them;
-    whether there may be more.  A hook that runs again for a batch replaces what it said."""
+def keep_hook_outputs(session: Session, limit: int) -> bool:
+    """Put at most `limit` outputs of notified hooks into reports; True if there may be more.
+
+    A hook that runs again for a batch replaces its output.
+    """
     runs: dict[str, list[HookRun]] = {}
-    told = session.told(most)
-    for id, run in told:
+    outputs = session.hook_outputs(limit)
+    for id, run in outputs:
         runs.setdefault(id, []).append(run)
-    for id, said in list(runs.items()):
-        words = {"verb": "keep-told", "id": id, "runs": list(map(asdict, said))}
+    for id, of_batch in list(runs.items()):
+        words = {"verb": "keep-outputs", "id": id, "runs": list(map(asdict, of_batch))}
         if session.queue.pass_on(id, words):
             del runs[id]
     with suppress(Busy):  # they are in the log
         keep_runs(session, runs)
-    return len(told) == most
+    return len(outputs) == limit
 
 
 def keep_runs(session: Session, runs: Mapping[str, Sequence[HookRun]]) -> None:
-    """Put into the reports, by their ids, what hooks said that were told."""
-    amend_each(session, {id: partial(_with_runs, runs=said) for id, said in runs.items()})
+    """Put outputs of notified hooks into the reports, by their ids."""
+    amend_each(session, {id: partial(_with_runs, runs=outputs) for id, outputs in runs.items()})
 
 
 def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
@@ -120,7 +122,7 @@ def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
 
 
 def may_supersede(decision: Decision) -> bool:
-    """Whether the batch may take the place of another one, as far as it says itself."""
+    """Return True if the batch itself says that it may replace another one."""
     header = decision.header
     says = header.retries or (header.id and header.agent)
     return decision.state in REPLACING and bool(says)
@@ -138,8 +140,10 @@ def supersede(new: str, header: Header, session: Session) -> None:
 
 
 def answer(decision: Decision, session: Session) -> ReviewEntry | None:
-    """What a batch that lands, or waits from now on, makes of the changes that people asked for of
-    the one that it takes the place of; None where nobody did."""
+    """Return the review of the replaced batch, with what this one makes of each comment.
+
+    None where no changes were asked for.
+    """
     before = depends.sent_back(session, decision.id, decision.header)
     if before is None or decision.candidate is None:
         return None
@@ -234,8 +238,10 @@ def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Repo
 
 
 def _squashed_below(session: Session, report: CommittedReport, landed: str) -> Iterator[Report]:
-    """End the waiting of what the batch stands on, where the commit by which it landed holds that,
-    too.  It comes before the end of the batch itself, so that a crash leaves who tells of it."""
+    """End the waiting of proposals below the batch that its landed commit holds too.
+
+    It comes before the end of the batch itself, so that after a crash that still leads here.
+    """
     repo, target = session.repo, session.branches.tip(report.target)
     own = session.branches.tip(records.branch(report.id)) or report.commit
     if target is None or repo.is_ancestor(own, target):
@@ -265,7 +271,7 @@ def _say_not_ours(report: Report) -> Report | None:
             "target.moved",
             f"{records.branch(id)} was changed by hand, so patchq does not make it again when the "
             "target moves",
-            f"`patchq accept {id}` lands it as it stands; `patchq retry {id}` makes the response "
+            f"`patchq accept {id}` lands it as it is; `patchq retry {id}` makes the response "
             "anew and leaves the branch to you",
             severity="warning",
         ),
@@ -280,7 +286,7 @@ def close(
     why: str = "",
     **fields: Any,
 ) -> Report:
-    """End the waiting of a batch: its branch goes if it is still at `tip` and nobody has it
+    """End the waiting of a batch: its branch goes if it is still at `tip` and not
     checked out, its report and its note get the later state; returns the report.
 
     The mark that it waits goes last, so that `reconcile` finds what a crash leaves.
@@ -288,9 +294,9 @@ def close(
     id, repo = report.id, session.repo
     with locked(session):
         now = session.queue.load(id) or report
-        stands = history.observe(session, now).state if state == "discarded" else state
-        if stands not in ("proposed", state):
-            raise UsageError(f"change {id} does not wait for review: it is {stands}")
+        current = history.observe(session, now).state if state == "discarded" else state
+        if current not in ("proposed", state):
+            raise UsageError(f"change {id} does not wait for review: it is {current}")
         if session.branches.remote:
             _delete_own(session, id, tip, state)  # first, as a remote may be away
         if state == "discarded":
@@ -332,7 +338,7 @@ def _answerable_no_more(report: Report, state: ReviewState | None = None) -> Rep
 
 
 def in_words(reason: str | None) -> str | None:
-    """Why something was decided, as reports have it; nothing for nothing."""
+    """Return the reason of a decision as reports have it, without secrets."""
     return secrecy.without(clip(reason, _LONGEST_REASON)) if reason else None
 
 

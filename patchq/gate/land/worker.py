@@ -38,18 +38,18 @@ GROUP = 256
 """Responses that share their flushes, at most."""
 _GROUP_SECONDS = 0.2
 _FOLLOW_SECONDS = 1.0
-"""How long a group is gathered; and one that a work tree follows, as git reads and writes all of
-the index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait
-for the groups before them."""
+"""The time to gather a group; and one that a work tree follows, as git reads and writes all of the
+index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait for
+the groups before them."""
 _MANY = 64
 _CROWD = 4
-"""How many times as long it takes by the clock, at most, where others have the processor: a group
+"""The factor by which the clock may be slower, at most, where others have the processor: a group
 that ends sooner there has fewer in it, and costs those others as much as a large one."""
 _FEW = 32
 """Of so many the landing takes hardly longer than of one, so they are decided again together."""
 _PULSE_SECONDS = 0.1
 _TRIES = 20
-"""How often a batch is decided again by itself since somebody else moved its branch meanwhile."""
+"""Times that a batch is decided again by itself since its branch was moved meanwhile."""
 
 MOST_DEATHS = 5
 """So many processes may end while they decide on one response; then it is held."""
@@ -167,7 +167,7 @@ def _waits_for_mending(claim: Claim, session: Session) -> str | None:
     return waits_for_mending(report) if report and report.state == "held" else None
 
 
-_MENDED_BY_SOMEBODY = (
+_MENDED_BY_A_PERSON = (
     ObjectDamaged.code,
     CannotFollow.code,
     CRASHED,
@@ -181,7 +181,7 @@ def waits_for_mending(report: Report) -> str | None:
     objects that cannot be read, a work tree that cannot follow, processes that died, a key that
     does not sign."""
     last = report.problems[-1].code if report.problems else None
-    return last if last in _MENDED_BY_SOMEBODY else None
+    return last if last in _MENDED_BY_A_PERSON else None
 
 
 def work(
@@ -418,8 +418,11 @@ def _runs(done: Sequence[Publication]) -> Iterator[list[Publication]]:
 
 
 def _publish(run: Sequence[Publication], session: Session, tell: Tell) -> int:
-    """How many of the claims ended.  What is published is told of, also where the rest cannot be:
-    nobody recovers its claim."""
+    """Publish the verdicts; return how many of the claims ended.
+
+    Each published one goes to `tell`, also where the rest cannot be published: its claim is not
+    recovered.
+    """
     first = run[0].decision
     if reports.may_supersede(first):
         reports.supersede(first.id, first.header, session)

@@ -31,10 +31,10 @@ from patchq.gate.report.schema import STANDING
 _MOST_COMMITS = 300
 _MOST_STATES = 30
 _MOST_BYTES = 20 << 20
-"""How far back a base is looked for, on how many different states of the named files, and how many
-bytes these may have together."""
+"""Limits of the search for a base: commits back, different states of the named files, and the bytes
+that these may have together."""
 _MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
-"""What an edit that was made for an older commit meets on the tip.  An ambiguous one is none of
+"""Codes that an edit made for an older commit meets on the tip.  An ambiguous one is none of
 these: that it was unique once does not show that its author saw it so."""
 
 

@@ -70,7 +70,7 @@ class Move(Struct, frozen=True, dict=True):
 
     @cached_property
     def changes(self) -> dict[str, tuple[object, object]]:
-        """Path -> what stood there, and what stands there now."""
+        """Path -> the entry on the base, and the entry now."""
         return dict(self.repo.changes(self.base, self.tip))
 
     @property
@@ -92,7 +92,7 @@ class Move(Struct, frozen=True, dict=True):
         )
 
     def _meets_new(self, path: str) -> bool:
-        """Return whether a new file of the branch stands in the way of the path."""
+        """Return whether a new file of the branch is in the way of the path."""
         above = {str(parent) for parent in PurePosixPath(path).parents}
         return any(name in above or name.startswith(f"{path}/") for name in self.changes)
 
@@ -147,7 +147,7 @@ class Move(Struct, frozen=True, dict=True):
         return ErrorProblem(
             "conflict.base",
             f"edit {edit} means {in_words(lines)} of {path} on its base {self.base[:12]}, which is "
-            f"{in_words(there)} today, and what it quotes stands at {in_words(now)} today",
+            f"{in_words(there)} today, and what it quotes is at {in_words(now)} today",
             self.cure,
             edit=edit,
             path=path,

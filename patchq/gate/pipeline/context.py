@@ -31,7 +31,7 @@ class RepoContext(Struct, frozen=True, dict=True):
     branches: Branches = _LOCAL
     """Those that batches land on; without any, the repository's own."""
     judged_by: GateRules = DEFAULTS
-    """Where the configuration is from."""
+    """The source of the configuration."""
 
     def __post_init__(self) -> None:
         if self.branches is _LOCAL:

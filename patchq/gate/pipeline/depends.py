@@ -5,11 +5,11 @@ proposed on top of those that wait for review, where these stand on each other: 
 at the end of one.  Else it is held until they have landed: in auto mode, and where one of them is
 held itself, is for another target, or waits beside the others.
 
-What a proposal stands on is noted in its report (`stands_on`), and looked at anew whenever that
-matters: the batch below may have landed, been replaced, changed by a person or taken away, by
-patchq or by plain git.  A batch that superseded another one stands for it, and so does the first
-delivery for its duplicates.  A reverted batch is on the target no more, so what depends on it is
-refused like what depends on a discarded one.
+The proposal below another one is noted in its report (`stands_on`), and looked at anew whenever
+that matters: the batch below may have landed, been replaced, changed by a person or taken away, by
+patchq or by plain git.  A batch that superseded another one takes its place, and so does the
+first delivery that of its duplicates.  A reverted batch is on the target no more, so what depends
+on it is refused like what depends on a discarded one.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from patchq.gate.report.schema import (
 if TYPE_CHECKING:  # who only looks imports nothing that decides
     from patchq.gate.pipeline.progress import Response, Target
 
-# ---------------------------------------------------------------- who stands for whom
+# ---------------------------------------------------------------- successors
 
 
 def _state_of(context: RepoContext, id: str) -> tuple[State | None, str | None]:
-    """Return a batch's state, and the batch that stands for it; people's decisions included."""
+    """Return a batch's state, and its successor; people's decisions included."""
     if report := context.queue.load(id):
         return report.state, report.duplicate_of
     past = context.queue.past(id)
@@ -65,7 +65,7 @@ def successors(context: RepoContext, id: str) -> Iterator[str]:
 
 
 def standing(context: RepoContext, id: str) -> tuple[str, State | None]:
-    """Return the batch that stands for this one now, and its state, if that is known."""
+    """Return the batch's last successor, and its state, if that is known."""
     seen: set[str] = set()
     while id not in seen:
         seen.add(id)
@@ -106,7 +106,7 @@ def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
 
 
 class Below(Struct, frozen=True):
-    """A proposal that another one stands on, or may, and the tip (hex) of its branch."""
+    """A proposal below another one, or a possible one, and the tip (hex) of its branch."""
 
     report: CommittedReport
     tip: str
@@ -117,8 +117,10 @@ class Below(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True):
-    """The proposals that one stands on, the nearest first, down to its target; `why` says what
-    became of the next one, where there is nothing to stand on any more."""
+    """The proposals below one, the nearest first, down to its target.
+
+    `why` says what became of the next one, where none is there to build on any more.
+    """
 
     below: tuple[Below, ...] = ()
     why: str = ""
@@ -129,8 +131,10 @@ class Stack(Struct, frozen=True):
 
 
 class Footing(Struct, frozen=True):
-    """Where a proposal is to stand now: on a commit (hex) of the batch `on`, or of its target.
-    Without a commit there is nothing that it could stand on, and `why` says so."""
+    """The place of a proposal now: a commit (hex) of the batch `on`, or of its target.
+
+    Without a commit there is none to build on, and `why` says so.
+    """
 
     on: str | None
     commit: str | None
@@ -155,12 +159,12 @@ def held(context: RepoContext) -> dict[str, dict[str, State | None]]:
 
 
 def named(id: str, last: str) -> str:
-    """Return a batch, and the one that stands for it now, for people."""
+    """Return a batch, and its successor, for people."""
     return id if last == id else f"{id}, whose place {last} took,"
 
 
 def look(context: RepoContext, id: str, target: str) -> Below | str | None:
-    """Return the proposal that stands for the batch now, or why there is none to build on.
+    """Return the proposal in the batch's place now, or why there is none to build on.
 
     None where it is on the target already.
     """
@@ -179,7 +183,7 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
 
 
 def under(context: RepoContext, report: Report) -> Stack:
-    """Return what a proposal stands on, as the repository shows it now."""
+    """Return the proposals below one, as the repository shows them now."""
     found: list[Below] = []
     seen = {report.id}
     while (on := report.stands_on) is not None:
@@ -202,7 +206,7 @@ def footing(context: RepoContext, report: CommittedReport) -> Footing:
     stack = under(context, report) if on else Stack()
     first = stack.below[0] if stack.below else None
     if on and stack.why:
-        through = "" if first is None else f"{first.id}, on which it stands, lost its own place: "
+        through = "" if first is None else f"{first.id}, below it, lost its own place: "
         return Footing(first.id if first else on.batch, None, through + stack.why)
     if first is not None:
         return Footing(first.id, first.tip)
@@ -210,7 +214,7 @@ def footing(context: RepoContext, report: CommittedReport) -> Footing:
 
 
 def in_order(reports: Iterable[Report]) -> list[Report]:
-    """Return the reports in order, those of a stack together, each behind what it stands on."""
+    """Return the reports in order, those of a stack together, each behind the one below it."""
     by_id = {report.id: report for report in reports}
     above: dict[str, list[str]] = {}
     for id, report in by_id.items():
@@ -231,14 +235,14 @@ def in_order(reports: Iterable[Report]) -> list[Report]:
 
 
 def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
-    """Return why a proposal cannot land by itself: it stands on others, or on what is gone."""
+    """Return why a proposal cannot land by itself: others are below it, or one is gone."""
     if report.stands_on is None:
         return None
     id, place, stack = report.id, footing(context, report), under(context, report)
     if place.commit is None:
         return Problem(
             "depends.failed",
-            f"{id} cannot land where it stands: {place.why}",
+            f"{id} cannot land where it is: {place.why}",
             f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone",
         )
     if place.on is None:
@@ -295,7 +299,7 @@ def _waits(response: Response, target: Target) -> Below | Problem | None:
 def _may_stand(response: Response) -> bool:
     """Return True if the batch is to be proposed, whatever comes of what it depends on."""
     choice = response.choice
-    return not choice.accepted and (response.mode == "review" or choice.stands)
+    return not choice.accepted and (response.mode == "review" or choice.in_stack)
 
 
 def _footing(response: Response, target: Target, open: Sequence[str]) -> Below | Problem | None:
@@ -389,8 +393,8 @@ def _needs(context: RepoContext, id: str) -> tuple[str, ...]:
 
 
 def _takes_its_place(id: str, through: str | None = None) -> Problem:
-    stands = "" if through in (None, id) else f"{through}, which stands on "
-    return _failed(id, f"the change depends on {stands}{id}, whose place it takes")
+    above = "" if through in (None, id) else f"{through}, which is on top of "
+    return _failed(id, f"the change depends on {above}{id}, whose place it takes")
 
 
 def _failed(id: str, message: str) -> Problem:

@@ -1,4 +1,4 @@
-"""What git remembers of a batch: the trailers of its commit, its refs, the notes on it.
+"""A batch as git remembers it: the trailers of its commit, its refs, the notes on it.
 
 The report tells of a batch as long as it is there, and up to what a person then did by plain git.
 Whoever needs to know more asks here: what reconciles reports with branches, fsck, the log without
@@ -240,9 +240,9 @@ def _carrier(
 def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str | None:
     """Return the commit since `own` left the branch of `tip` that makes the same of its files.
 
-    A person squashed the batch then, and wrote another message.  Of a batch that stands on the
-    commit `below`, what that has with it or alone counts.  A commit whose trailers name batches is
-    theirs.
+    A person squashed the batch then, and wrote another message.  For a batch on top of
+    the commit `below`, that commit's changes count with it or alone.  A commit whose trailers name
+    batches is theirs.
     """
     start = fork_of(repo, own, tip)
     if start is None or start in (own, tip):
@@ -265,7 +265,7 @@ def alike(repo: Repository, own: str, tip: str, below: str | None = None) -> str
 def holds_all(repo: Repository, own: str, landed: str, tip: str) -> bool:
     """Return True if the commit `landed` makes all that `own` does since it left `tip`'s branch.
 
-    With a proposal, what that stands on was squashed into it.
+    With a proposal, those below it were squashed into it.
     """
     start, parents = fork_of(repo, own, tip), repo.parents(landed)
     if start is None or len(parents) != 1:
@@ -313,7 +313,7 @@ def _walk(repo: Repository, tip: str, start: str | None) -> Since:
 
 
 def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
-    """Yield the reports of the proposals, of all or of `ids`, that nobody decided by patchq."""
+    """Yield the reports of the proposals, of all or of `ids`, that have no decision by patchq."""
     marks = [records.WAITING + id for id in ids or ()]
     names = context.repo.refs(records.WAITING) if ids is None else marks
     for name in names:

@@ -1,7 +1,7 @@
 """Changes that were made on an old text, carried to what the text has become.
 
 Both sides are runs of lines of the old text: what the batch changes, and what was changed since.
-A batch's change may move only where nobody touched its lines nor the line on either side of them.
+A batch's change may move only where its lines, and one line on either side, were not touched.
 Where only a neighbouring line was touched, the caller may know better: a quote that holds the new
 neighbour shows that its author has seen it.
 """
@@ -21,7 +21,7 @@ Lines = tuple[int, int]
 
 class Touch(Struct, frozen=True):
     """A change of the batch and one of the others that meet; both are runs of old lines, `now` is
-    where the others' run stands today.  They are the `same` change, or only border on each other
+    where the others' run is today.  They are the `same` change, or only border on each other
     (`beside`), or contradict."""
 
     ours: Lines
@@ -32,13 +32,12 @@ class Touch(Struct, frozen=True):
 
 
 class Carried(Struct, frozen=True):
-    """The new text, with every change made that the others have not made as well, and what stands
-    against it."""
+    """The new text, with every change that the others have not made, and what contradicts it."""
 
     text: bytes
     touches: tuple[Touch, ...]
     hunks: tuple[LineHunk, ...]
-    """What was made, in lines of what the text has become and of the new text."""
+    """The changes made, in lines of the text as it is now and of the new text."""
 
 
 def carry_lines(
@@ -98,7 +97,7 @@ def today(line: int, theirs: Sequence[LineHunk]) -> int:
 
 
 def inclusive(lines: Lines) -> Lines:
-    """Return lines as reports count them; an empty run is told by the line before it."""
+    """Return lines as reports count them; an empty run has the line before it."""
     return (lines[0] + 1, lines[1]) if lines[0] < lines[1] else (max(lines[0], 1),) * 2
 
 

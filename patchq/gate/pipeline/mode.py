@@ -1,7 +1,7 @@
 """The mode of a batch: it is applied, or waits for a person.
 
-What auto mode may not do unseen waits until somebody has looked at it, and what would move a branch
-under somebody's hands waits for them to finish.
+What auto mode may not do unseen waits until a person has looked at it, and what would move a branch
+that a person is working on waits for them to finish.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOKED_AT = ("path.review", "result.syntax", "response.beside")
 MOST_DELETED = 20
 """So many files a batch may delete unseen, as long as others are left."""
 HAND_IN = "hand the response in"
-"""What to do after a dry run, which no command can name a batch of."""
+"""The hint after a dry run, which no command can name a batch of."""
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def _left_behind(
 ) -> Iterator[Problem]:
     """Yield why the work tree cannot follow the batch.
 
-    That is also what is in the way there, unless it is what is `wanted`; None: nobody looks.
+    That includes a file in the way there, unless it is as `wanted`; None: do not look.
     """
     then = HAND_IN if decision.choice.dry_run else f"`patchq accept {decision.id}`"
     if problem := unseen(checkout, paths, then):

@@ -1,4 +1,4 @@
-"""What was decided on batches, as git notes: `refs/notes/patchq`, shown by
+"""Decisions on batches as git notes: `refs/notes/patchq`, shown by
 `git log --notes=patchq`.
 
 A mark and a commit's trailers tell that a batch waits or landed by itself; who decided otherwise,
@@ -89,8 +89,8 @@ class Note(Struct, frozen=True):
         """Return True if the note has this review; it keeps no fractions of a second."""
         if review is None:
             return self.review is None
-        said = (review.state, review.by, review.at.iso, tuple(review.comments))
-        return said == (self.review, self.reviewer, self.reviewed, self.comments)
+        given = (review.state, review.by, review.at.iso, tuple(review.comments))
+        return given == (self.review, self.reviewer, self.reviewed, self.comments)
 
 
 def add(session: Session, report: Report, reason: str = "", before: str | None = None) -> None:
@@ -211,8 +211,8 @@ def _read(commit: str, block: str) -> Note | None:
     if "batch" not in fields or "state" not in fields:
         return None
     known: dict[str, Any] = {key: value for key, value in fields.items() if key in _KEYS}
-    said = tuple(filter(None, (_comment(line[2]) for line in lines if line[1] == _COMMENT)))
-    return Note(commit, **known, comments=said)
+    comments = tuple(filter(None, (_comment(line[2]) for line in lines if line[1] == _COMMENT)))
+    return Note(commit, **known, comments=comments)
 
 
 def _comment(text: str) -> CommentEntry | None:

@@ -66,15 +66,14 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
     tip: str | None = None
     """The commit (hex) that its commit is built on: see `Target`."""
     on: str | None = None
-    """The proposal that it stands on."""
+    """The proposal below it."""
     candidate: CandidateCommit | None = None
     follows: bool = False
     """True if a work tree that has the target checked out has to follow."""
     changes: tuple[FileChange, ...] = ()
-    """What a dry run would have committed, now or once it is not held; with a candidate, that has
-    it."""
+    """The changes that a dry run would commit, now or once it is not held, if without a candidate."""
     review: ReviewEntry | None = None
-    """What a person asked for that this answers, and what it makes of it."""
+    """The review that this answers, with what it makes of each comment."""
     subject: str = ""
 
     @property
@@ -182,7 +181,7 @@ class Response(Struct, frozen=True, kw_only=True):
 class Target(Struct, frozen=True):
     """The branch that a batch is for, and the commit (hex) that its commit is built on.
 
-    That is the branch's tip, or the tip of the proposal `on` which the batch stands.
+    That is the branch's tip, or the tip of the proposal `on`, below the batch.
     """
 
     branch: str

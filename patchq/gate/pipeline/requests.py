@@ -195,7 +195,7 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
             message = f"there is no file {file.path} in the base"
             problems.append(Problem("path.not_found", message, "name a test that exists"))
     if secrecy.in_text(asked.reference, ""):
-        message = "the reference holds a secret, which is sent to nobody"
+        message = "the reference holds a secret, which is not sent"
         problems.append(Problem("frontmatter.value", message, "take the secret out of it"))
     if problems:
         return tuple(problems)
@@ -263,7 +263,7 @@ def _again(session: Session, id: str, asked: Request) -> Query | tuple[Problem, 
     response = body.decode("utf-8", "replace")
     found = any(problem.code == "edit.secret" for problem in report.problems)
     if found or secrecy.in_text(response, ""):
-        message = f"the response {id} holds a secret, which is sent to nobody"
+        message = f"the response {id} holds a secret, which is not sent"
         return (Problem("frontmatter.value", message, "ask for the change anew"),)
     base = report.base.commit if report.base else None
     text = (

@@ -30,7 +30,7 @@ from patchq.gate.git.repository import Repository
 Source = Literal["file", "git directory", "home branch", "defaults"]
 _MOST_BYTES = 1 << 20
 _NO_FILE = b"?"
-"""Stands for a link, a directory, or what cannot be read."""
+"""Marks a link, a directory, or what cannot be read."""
 _LOG = logging.getLogger("patchq")
 _KEPT = frozenset({"queue", "cluster", "review", "log"})
 """Keys that are read at start and at SIGHUP alone."""
@@ -42,12 +42,12 @@ class GateRules(Struct, frozen=True, dict=True):
     config: Config = Config()
     source: Source = "defaults"
     name: str = "the defaults"
-    """What messages call the file."""
+    """The name of the file in messages."""
     path: Path | None = None
     data: bytes | None = None
     home: Home | None = None
     trouble: Fault | None = None
-    """Why there are no rules of the home branch now, so that nothing may be decided."""
+    """The reason that the home branch has no rules now, so that nothing may be decided."""
     unusable: str = ""
     """The blob at the home branch's tip, where it cannot take the place of these rules."""
 

@@ -42,16 +42,16 @@ if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.engine import Engine
     from patchq.gate.hooks.notifier import Notifier
 
-NOBODY = ("patchq", "patchq@localhost")
+DEFAULT_IDENTITY = ("patchq", "patchq@localhost")
 
 
 class Choice(Struct, frozen=True):
-    """How a person wants a response taken, where that differs from what it says itself."""
+    """A person's choice on a response, where it differs from what that says itself."""
 
     edits: frozenset[str] | None = None
     """The ids of the edits to take; None for all."""
     base: Base | None = None
-    """What to resolve on, in place of what the response says of it."""
+    """The base to resolve on, in place of the response's own."""
     target: str | None = None
     """The branch to land on, which was allowed when the batch came."""
     accepted: bool = False
@@ -60,10 +60,10 @@ class Choice(Struct, frozen=True):
     """Write no object."""
     ahead: bool = False
     """In a dry run: as if what it depends on had landed."""
-    stands: bool = False
+    in_stack: bool = False
     """It may be proposed on top of what it depends on, whatever the mode is."""
     left: Mapping[str, str | None] = {}
-    """Why others are left out: their ids, and the edit that each needs and cannot have."""
+    """The ids of those left out, each with the edit that it needs and cannot have."""
     retries: str | None = None
     """The batch that is tried again."""
 
@@ -83,7 +83,7 @@ class Choice(Struct, frozen=True):
 
 
 AS_SENT = Choice()
-"""Nobody chose anything."""
+"""The response as it was sent."""
 
 
 def recorded(claim: Claim) -> Choice | None:
@@ -97,27 +97,27 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
     opened: ExitStack
     """Closes what was opened for it, in the end."""
     engine: Callable[[], Engine]
-    """What runs hooks, beside the queue."""
+    """Makes the engine that runs hooks, beside the queue."""
     notifier: Callable[[], Notifier]
-    """What lets hooks know of verdicts."""
+    """Makes the notifier, which lets hooks know of verdicts."""
     answers: Cache
-    """What the model said before."""
+    """The model's earlier answers."""
     stop: Stop
-    """Cuts short what the model is asked, once the daemon is told to stop."""
+    """Cuts short what the model is asked, once the daemon is to stop."""
     cut: Event
-    """Ends the hooks that are being told, once the daemon is to end at once."""
+    """Ends the notified hooks, once the daemon is to end at once."""
     clock: Callable[[], float] = time
     ask: Callable[[Claim], Choice | None] | None = None
     """Asks a person how to take a response, where one sits at a terminal and is to confirm it."""
     pulse: Callable[[], None] = lambda: None
     """Called often by the thread that does the work, as a sign that it goes on."""
     hand: Hand | None = None
-    """Where whoever empties the inbox says what is done now."""
+    """Shows the current work of the process that empties the inbox."""
     desk: Requests | None = None
-    """Who asks the model for what requests ask for, where somebody does."""
+    """Asks the model for what requests ask for, if this process does."""
 
     serves: bool = False
-    """Whether this process serves lanes of a cluster."""
+    """True if this process serves lanes of a cluster."""
 
     def check_that_it_decides(self) -> None:
         """Raise `UsageError` in a cluster whose workers decide, if this process is none."""
@@ -172,7 +172,7 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def _identity(self) -> Identity:
-        return self.repo.identity() or Identity(*NOBODY)
+        return self.repo.identity() or Identity(*DEFAULT_IDENTITY)
 
     def identity(self, not_before: int = 0) -> Identity:
         """Return the committer, now, or then if that is later."""
@@ -189,9 +189,9 @@ class Session(RepoContext, frozen=True, dict=True, kw_only=True):
         if self.hooks.following:
             self.notifier().tell(self.hooks, report)
 
-    def told(self, most: int) -> list[tuple[str, HookRun]]:
+    def hook_outputs(self, limit: int) -> list[tuple[str, HookRun]]:
         """Return outputs of notified hooks, not yet recorded."""
-        return self.notifier().runs(most) if self.hooks.following else []
+        return self.notifier().runs(limit) if self.hooks.following else []
 
     def follow(self, before: Report | None, report: Report) -> None:
         """Notify the hooks of a report that was rewritten."""

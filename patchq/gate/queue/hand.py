@@ -126,17 +126,17 @@ class Pending(Struct, frozen=True):
             ],
         }
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """In words, behind the id."""
         now = time.time()
         if self.place == "inbox":
             return f"in the inbox for {_long(now - self.since)}"
         if not self.doing:
             return f"in hand for {_long(now - self.since)}"
-        return f"in hand: {told(self.doing)}"
+        return f"in hand: {activity_text(self.doing)}"
 
 
-def told(doing: Sequence[Activity], *, batches: bool = False) -> str:
+def activity_text(doing: Sequence[Activity], *, batches: bool = False) -> str:
     """Return the work in words; with the `batches` where they are not known."""
     now = time.time()
     return ", ".join(

@@ -417,7 +417,7 @@ class Train:
             return (_busy(target, doing),)
         decision = decision_on(session, report, tips, branch)
         (decision,) = presubmit.check(
-            [decision], session, session.hooks.alone, as_it_stands=not decision.choice.accepted
+            [decision], session, session.hooks.alone, unchanged=not decision.choice.accepted
         )
         if decision.candidate is None:
             return _errors(decision) or (_is_there(id, target),)

@@ -128,9 +128,9 @@ class Supersede(Struct, frozen=True):
 
 
 class KeepTold(Struct, frozen=True):
-    """Keep in its report what hooks said that were told of it by another worker."""
+    """Keep in its report the outputs of hooks that another worker notified."""
 
-    verb: ClassVar = "keep-told"
+    verb: ClassVar = "keep-outputs"
     ends: ClassVar = None
     id: str
     runs: tuple[HookRun, ...]

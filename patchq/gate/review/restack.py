@@ -388,7 +388,7 @@ def choice_of(report: CommittedReport) -> Choice:
         left=left,
         base=Base(base.commit, base.how or "tip"),
         target=report.target,
-        stands=report.stands_on is not None,
+        in_stack=report.stands_on is not None,
     )
 
 

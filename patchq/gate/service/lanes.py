@@ -82,7 +82,7 @@ def serve_lanes(
                     upkeep.worked()
                     followers.worked()
                     continue
-                if reports.keep_told(session, _RUNS) or followers.turn(session, queue):
+                if reports.keep_hook_outputs(session, _RUNS) or followers.turn(session, queue):
                     continue
                 upkeep.idle(session)
                 if queue.wait(poll_seconds):

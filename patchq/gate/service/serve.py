@@ -27,7 +27,7 @@ from patchq.gate.pipeline.context import branches_of
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.gate.pipeline.rules import GateRules, renewed
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.hand import STOP_NOW, activities, told
+from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import accept, restack
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
@@ -91,7 +91,7 @@ class Control:
             raise Interrupted
         if self.stop and not self._said:
             self._said = True
-            waits = told(activities(session.queue_root), batches=True) or "what is in hand"
+            waits = activity_text(activities(session.queue_root), batches=True) or "what is in hand"
             _LOG.info("stopping after %s; Ctrl-C again, or `patchq stop --now`, ends that", waits)
 
     @property
@@ -214,7 +214,7 @@ class _Followers:
         self._worked = monotonic()
 
     def turn(self, session: Session) -> None:
-        self._more = reports.keep_told(session, _RUNS)
+        self._more = reports.keep_hook_outputs(session, _RUNS)
         began = monotonic()
         if began < self._next:
             return

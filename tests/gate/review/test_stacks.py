@@ -199,7 +199,7 @@ def test_a_batch_does_not_stand_on_what_it_replaces(two: Path) -> None:
     send(two, "a2", says("line 5", "5"), "b", more="retries: a\n")
     problem = told(two, "a2")["problems"][-1]
     assert problem["code"] == "depends.failed"
-    assert "b, which stands on a, whose place it takes" in problem["message"]
+    assert "b, which is on top of a, whose place it takes" in problem["message"]
 
 
 def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> None:

@@ -55,7 +55,7 @@ class Change:
     base: str
     edits: Sequence[EditOutcome]
     changes: Mapping[str, Blobs]
-    """What its commit does, path by path."""
+    """The changes of its commit, path by path."""
     kind: Literal["waits", "held", "worktree", "branch"] = "waits"
     on: str | None = None
     """The proposal that it depends on."""

@@ -81,7 +81,7 @@ def _held(own: Change, session: Session, gone: Collection[str]) -> Iterator[Deci
 
 
 def _vague(own: Change, held: Decision) -> Iterator[Problem]:
-    """Yield the files that both change, where nobody knows yet what the other does to them."""
+    """Yield the files that both change, where the other's effect is not yet known."""
     until = ", ".join(held.header.depends_on)
     for edit in {edit.path: edit for edit in held.edits if edit.path in own.changes}.values():
         yield Problem(

@@ -16,7 +16,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
 from patchq.gate.hooks import builtin, install
 from patchq.gate.pipeline.context import branches_of
-from patchq.gate.pipeline.session import NOBODY
+from patchq.gate.pipeline.session import DEFAULT_IDENTITY
 from patchq.gate.report.message import trailers
 from patchq.gate.service.check import Check, Finding, Place, cure_of_writing, troubles, try_out
 
@@ -80,7 +80,7 @@ def _batches(message: str) -> list[str]:
 
 def _signing(place: Place) -> Iterator[Finding]:
     signer = Signer(place.repo, place.config.commit.sign)
-    how = signer.try_out(place.repo.identity() or Identity(*NOBODY))
+    how = signer.try_out(place.repo.identity() or Identity(*DEFAULT_IDENTITY))
     off = "git's commit.gpgSign is off" if place.config.commit.sign else "`commit.sign` is false"
     message = f"commits are signed: {how}" if how else ""
     yield Finding("git.signing", "ok", message or f"commits are not signed: {off}")
