@@ -71,7 +71,7 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
     follows: bool = False
     """True if a work tree that has the target checked out has to follow."""
     changes: tuple[FileChange, ...] = ()
-    """The changes that a dry run would commit, now or once it is not held, if without a candidate."""
+    """The changes that a dry run would commit, now or once not held, if without a candidate."""
     review: ReviewEntry | None = None
     """The review that this answers, with what it makes of each comment."""
     subject: str = ""

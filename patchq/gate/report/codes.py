@@ -205,7 +205,7 @@ fault.crashed
     Patchq failed on this response; or processes ended while they decided on it, and it is held.
     If it was refused: keep it for a bug report, send it in smaller parts. If held: `patchq retry`.
 fault.in_doubt
-    After a crash it cannot be told whether the change landed.
+    After a crash it is unknown whether the change landed.
     Compare the target with the diff, then send the response again if it is missing.
 fault.hook
     A hook could not be started.
