@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault, UsageError, disk_fault
-from patchq.page import batch, conflicts, decisions, history, inbox, live, statistics
+from patchq.page import batch, conflicts, decisions, history, inbox, live, pictures, statistics
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
@@ -48,6 +48,9 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
         fields = dict(await _fields(request))
         return await run_in_threadpool(_mark, deciding, request, fields)
 
+    async def blob(request: Request) -> Response:
+        return await run_in_threadpool(_picture, looking, request)
+
     async def several(request: Request) -> Response:
         if request.method == "POST":
             fields = await _fields(request)
@@ -67,6 +70,7 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             Route("/conflicts", page(conflicts.view)),
             Route("/help", page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
+            Route("/blob/{oid}", blob),
             Route("/several", several, methods=["GET", "POST"]),
             Route("/batch/{id}", page(batch.view)),
             Route("/batch/{id}/file", page(batch.view_file)),
@@ -126,6 +130,16 @@ def _mark(door: SharedGate, request: Request, fields: dict[str, str]) -> Respons
             place = {name: fields.get(name, "") for name in ("path", "side", "from", "line")}
             gate.marks(batch.DRAFT).put(json.dumps(place), fields.get("words", ""), id)
             return Response(status_code=204)
+    except Exception as error:
+        return _failed(error, request)
+
+
+def _picture(door: SharedGate, request: Request) -> Response:
+    try:
+        with door.gate() as gate:
+            kind = request.query_params.get("as", "")
+            data, type = pictures.content(gate, request.path_params["oid"], kind)
+        return Response(data, media_type=type, headers={"content-security-policy": pictures.POLICY})
     except Exception as error:
         return _failed(error, request)
 

@@ -17,9 +17,10 @@ from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review.comparison import Comparison
-from patchq.page import inbox, tree
+from patchq.page import inbox, pictures, tree
 from patchq.page.decisions import FormResult, Preview
 from patchq.page.diff import FileDiff, Span, link
+from patchq.page.pictures import Picture
 from patchq.page.shown import Shown
 
 VIEWED, DRAFT = "viewed", "draft"
@@ -50,6 +51,7 @@ class FileView(Struct, frozen=True):
     content: str = ""
     """A digest of both sides, under which a person's mark is kept."""
     viewed: bool = False
+    pictures: Sequence[Picture] = ()
     near: bool = False
     """True of one that is fetched by itself when it is near the screen."""
 
@@ -167,6 +169,7 @@ def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView
         sizes=f"{before:,} → {after:,} bytes",
         body=body,
         href=link(diff.url, file.path),
+        pictures=pictures.of(change),
     )
 
 

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from patchq.gate.api import Gate
-from patchq.page import plots
 from patchq.page.inbox import MOST
 from patchq.page.shown import Shown
 
-_MOST_DOTS = 40
-"""Beyond so many the picture is a blot; the table below it has all."""
-
 
 def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
-    """Return the collisions between proposals, as a picture and in words."""
+    """Return each pair of proposals that collide, those of the worst member first."""
     rows = [row for row in gate.status(limit=MOST).rows if row.block != "held"]
-    found = [
-        (row.id, one.edit, other)
-        for row in rows
-        for one in row.collides
-        if (other := one.conflicts_with)
-    ]
-    names = sorted({name for id, _, other in found for name in (id, other.batch or "")})
-    at = {name: number for number, name in enumerate(names)}
-    pairs = sorted({tuple(sorted((at[id], at[other.batch or ""]))) for id, _, other in found})
-    drawn = [(one, other) for one, other in pairs if max(one, other) < _MOST_DOTS]
-    values = {
-        "picture": plots.ring(names[:_MOST_DOTS], drawn, "Proposals that collide") if names else "",
-        "pairs": [{"id": id, "edit": edit, "other": other} for id, edit, other in found],
-        "waiting": len(rows),
-        "left_out": max(0, len(names) - _MOST_DOTS),
-    }
+    places: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        for one in row.collides:
+            if (found := one.conflicts_with) and found.batch:
+                lines = "-".join(dict.fromkeys(map(str, found.lines or ())))
+                place = f"{found.path or ''}{f' lines {lines}' if lines else ''}"
+                first, second = sorted((row.id, found.batch))
+                places.setdefault((first, second), {})[place] = None
+    many = Counter(id for pair in places for id in pair)
+    worst_first = {pair: sorted(pair, key=lambda id: (-many[id], id)) for pair in sorted(places)}
+    groups: dict[str, list[tuple[str, list[str]]]] = {}
+    for pair in sorted(worst_first, key=lambda pair: -many[worst_first[pair][0]]):
+        worst, other = worst_first[pair]
+        groups.setdefault(worst, []).append((other, list(places[pair])))
+    values = {"groups": groups, "many": many, "waiting": len(rows)}
     return Shown("conflicts.html", "Conflicts", values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
@@ -54,32 +53,6 @@ def columns(days: Sequence[tuple[str, Sequence[int]]], title: str) -> Markup:
         if at % max(1, len(days) // 7) == 0:
             parts.append(label.format(left, height + 16, day[5:]))
     return _svg(title, height + foot, parts)
-
-
-def ring(names: Sequence[str], pairs: Sequence[tuple[int, int]], title: str) -> Markup:
-    """The names on a circle, and a line for each pair that collides."""
-    radius, middle, height = 170, _WIDTH / 2, 420
-    places = [
-        (middle + radius * math.sin(turn), height / 2 - radius * math.cos(turn), turn)
-        for turn in (2 * math.pi * n / max(1, len(names)) for n in range(len(names)))
-    ]
-    lines = [
-        Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(
-            *places[one][:2], *places[other][:2]
-        )
-        for one, other in pairs
-    ]
-    dots = [
-        Markup(
-            '<circle cx="{:.1f}" cy="{:.1f}" r="6"/>'
-            '<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'
-        ).format(
-            x, y, x + 12 * math.sin(turn), y - 12 * math.cos(turn) + 4,
-            "start" if math.sin(turn) >= -0.01 else "end", _label(name),
-        )
-        for name, (x, y, turn) in zip(names, places, strict=True)
-    ]  # fmt: skip
-    return _svg(title, height, [*lines, *dots])
 
 
 def _label(name: str) -> str:

@@ -276,3 +276,17 @@ def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> No
     assert "<html" in whole
     assert "data-side=new data-line=20>line 20<" in whole
     assert person.ask("GET", f"{address}?path=no.txt").code == 404
+
+
+def test_a_picture_is_shown_before_and_after(person: Person, repo: Path) -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>\n'
+    drop(repo / ".patchq", {"drawn.md": block("drawn.svg", "", svg)})
+    patchq("run", cwd=repo)
+    page = person.look("/batch/drawn")
+    (address,) = re.findall(r'<img src="(/blob/[0-9a-f]{40}\?as=svg)" alt="drawn.svg after"', page)
+    answer = person.ask("GET", address)
+    assert (answer.code, answer.text) == (200, svg)
+    assert answer.headers["content-type"].startswith("image/svg+xml")
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    for wrong in (address.replace("svg", "html"), f"/blob/{'0' * 40}?as=svg"):
+        assert person.ask("GET", wrong).code == 404

@@ -212,6 +212,13 @@ class Gate:
 
         return accept.preview(self.session(targeted=False), id, only)
 
+    def blob(self, oid: str) -> bytes | None:
+        """Return the content of a file by its id in git; None where there is no such file."""
+        try:
+            return self.context().repo.raw(oid)
+        except (Fault, ValueError):
+            return None
+
     def marks(self, kind: str) -> Marks:
         """Return the marks of one kind that the person at this queue has made."""
         from patchq.gate.queue.marks import Marks
