@@ -8,6 +8,7 @@ no object, needed or not, and leaves alone what is marked to be kept.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from subprocess import Popen
 from time import monotonic
 
@@ -20,7 +21,7 @@ _TIDY = ("maintenance", "run", "--auto", "--quiet")
 _COMBINE = ("-c", "pack.threads=1", "repack", "--geometric=2", "-d", "-n", "-q")
 _OFF = ("false", "no", "off", "0")  # as git spells that something is switched off
 MANY, MOST = 12, 24
-"""So many new packs are combined beside the work; with so many packs, it waits for that."""
+"""So many new packs are combined beside the work; with so many, it waits for that."""
 
 
 class Tidying:
@@ -35,7 +36,8 @@ class Tidying:
         self._combining: Popen[bytes] | None = None
         self._repo, place = repo, repo.commondir
         self._git = Git(plain_environment(GIT_DIR=str(place)), QUIET, place, place)
-        self._next, self._rest = 0.0, 0
+        self._known, self._before = set[Path](), set[Path]()
+        self._next = 0.0
 
     def ask(self) -> None:
         """Start git's housekeeping where that is due, at most once a minute and one at a time.
@@ -51,16 +53,19 @@ class Tidying:
                 self.process = self._git.start(*_TIDY)
 
     def combine(self) -> bool:
-        """Have packs combined where there are many; True if that ended since the last call."""
+        """Have packs combined where many are new; True if that ended since the last call."""
         packs = self._packs()
-        if self._combining is None and packs - self._rest >= MANY:
+        self._known &= packs
+        new = len(packs - self._known)
+        if self._combining is None and new >= MANY:
+            self._before = packs
             with suppress(OSError):
                 self._combining = self._git.start(*_COMBINE)
-        if self._combining is None or (self._combining.poll() is None and packs < MOST):
+        if self._combining is None or (self._combining.poll() is None and new < MOST):
             return False
         self._combining.wait()
-        self._combining, self._rest = None, self._packs()
+        self._combining, self._known = None, self._before & self._packs()
         return True
 
-    def _packs(self) -> int:
-        return len([*self._repo.commondir.glob("objects/pack/*.pack")])
+    def _packs(self) -> set[Path]:
+        return {*self._repo.commondir.glob("objects/pack/*.pack")}
