@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
@@ -32,17 +33,17 @@ SECONDS = 20.0  # for one signature
 AGAIN_SECONDS = 5.0
 """The least pause after a failure, as many changes may wait for the same key."""
 _AGAIN_TIMES = 5  # the pause, as a multiple of the failure's own time
-_ASK_SECONDS = 1.0  # for which an answer of git's configuration holds
 _COMMIT, _TREE = 1, 2
 _MOST_WORDS = 400
 _ASKING = (
     "DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY", "SSH_ASKPASS", "INSIDE_EMACS", "PINENTRY_USER_DATA"
 )  # fmt: skip
 _GNUPG = ("gpg", "gpg2", "gpgsm")
+_PROGRAMS = ("gpg.program", "gpg.openpgp.program", "gpg.x509.program")
 _ASKS_NOBODY = """\
 #!/bin/sh
-PATH=${PATH#*:}
-"${0##*/}" --batch --no-tty --pinentry-mode error "$@" 2>"$0.err"
+PATH=${{PATH#*:}}
+{program} --batch --no-tty --pinentry-mode error "$@" 2>"$0.err"
 code=$?
 cat "$0.err" >&2
 exit $code
@@ -53,28 +54,83 @@ _CURE = "make the key usable by the user that runs patchq (`patchq doctor` tries
 _CURE += "`commit.sign: false`; what waits goes on by itself"
 
 
+class _Settings:
+    """Git's configuration of a repository, with the files on which it depends."""
+
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._seen: dict[Path, object] = {}
+        self.values: dict[str, str] = {}
+        self.signs = False
+
+    def changed(self) -> bool:
+        """Return True if one of the files is another one than when they were read."""
+        return not self._seen or any(_version(file) != seen for file, seen in self._seen.items())
+
+    def read(self) -> None:
+        """Ask git for everything.  Raises `CannotSign` where it does not answer."""
+        self._seen = {}
+        words = self._asked("--list", "--show-origin", "-z").split("\0")[:-1]
+        entries = (entry.partition("\n") for entry in words[1::2])
+        listed = [
+            (origin, key, value)
+            for origin, (key, _, value) in zip(words[::2], entries, strict=True)
+        ]
+        seen = {file: _version(file) for file in self._files(listed)}
+        self.values = {key: value for _, key, value in listed}
+        key = "commit.gpgsign"
+        self.signs = key in self.values and self._asked("--type=bool", key).strip() == "true"
+        self._seen = seen
+
+    def _files(self, listed: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
+        """Yield the files that git reads for it, or would read if they were there."""
+        gitdir, home = self._repo.gitdir, os.path.expanduser("~")
+        yield from (gitdir / "HEAD", gitdir / "config.worktree", self._repo.commondir / "config")
+        yield from (Path("/etc/gitconfig"), Path(home, ".gitconfig"))
+        yield Path(os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config", "git/config")
+        yield Path(os.environ.get("GIT_CONFIG_GLOBAL", ""))
+        for origin, key, value in listed:
+            kind, _, name = origin.partition(":")
+            file = gitdir / name
+            if kind == "file":
+                yield file
+            if key == "user.signingkey" or (key.startswith("include") and key.endswith(".path")):
+                yield file.parent / os.path.expanduser(value)
+
+    def _asked(self, *words: str) -> str:
+        git = Transport(self._repo.gitdir, None, SECONDS, _configuration())
+        try:
+            done = git.run("config", *words)
+        except Fault as fault:
+            raise CannotSign(f"git does not say whether: {fault.message}", fault.hint) from None
+        if done.code:
+            raise CannotSign(f"git does not say whether: {done.words}", "correct git's settings")
+        return done.out
+
+
 class Signer:
     """Puts signatures on a repository's new commits, where they are wanted."""
 
     def __init__(self, repo: Repository, wanted: Wanted = "auto") -> None:
         self._repo, self._wanted = repo, wanted
-        self._asked, self._says = 0.0, False
+        self._settings = _Settings(repo)
         self._failed: tuple[float, CannotSign] | None = None
 
     @property
     def wanted(self) -> bool:
         """True if commits get a signature now.  Raises `CannotSign` where git does not say."""
-        if self._wanted != "auto":
-            return self._wanted
-        if monotonic() >= self._asked + _ASK_SECONDS or not self._asked:
-            self._says = self._setting("--type=bool", "commit.gpgSign") == "true"
-            self._asked = monotonic()
-        return self._says
+        if self._wanted is False:
+            return False
+        if self._settings.changed():
+            self._settings.read()
+            self._failed = None
+        return self._wanted is True or self._settings.signs
 
     @property
     def resting(self) -> bool:
-        """True while nothing is tried, after a failure."""
-        return self._failed is not None and monotonic() < self._failed[0]
+        """True while nothing is tried, after a failure with the same settings."""
+        failed = self._failed is not None and monotonic() < self._failed[0]
+        return failed and not self._settings.changed()
 
     def try_out(self, committer: Identity) -> str | None:
         """Sign an unpublished commit; return the format, or None if commits are not signed."""
@@ -84,7 +140,7 @@ class Signer:
         tree = object_id(_TREE, b"")
         head = f"tree {tree}\nauthor {committer}\ncommitter {committer}\n\nTry\n"
         self.signed(head.encode("utf-8", "surrogateescape"), committer)
-        return self._setting("gpg.format") or "openpgp"
+        return self._settings.values.get("gpg.format", "openpgp")
 
     def signed(self, commit: bytes, committer: Identity) -> bytes:
         """Return the commit object's bytes with a signature in their header, where one is wanted.
@@ -105,22 +161,13 @@ class Signer:
         self._failed = None
         return made
 
-    def _setting(self, *words: str) -> str:
-        git = Transport(self._repo.gitdir, None, SECONDS, _configuration())
-        try:
-            done = git.run("config", "--get", *words)
-        except Fault as fault:
-            raise CannotSign(f"git does not say whether: {fault.message}", fault.hint) from None
-        if done.code not in (0, 1):
-            raise CannotSign(f"git does not say whether: {done.words}", "correct git's settings")
-        return done.out.strip()
-
     def _made(self, commit: bytes) -> bytes:
         """Have git make the commit again, with a signature, in a directory of its own."""
         tree, *parents = referred(_COMMIT, commit)
         head, _, message = commit.partition(b"\n\n")
         with TemporaryDirectory(prefix="patchq-sign-") as name:
-            programs, objects = _quiet_programs(Path(name)), Path(name, "objects")
+            programs, objects = Path(name, "bin"), Path(name, "objects")
+            options = _quiet_programs(programs, self._settings.values)
             memory = [(_TREE, tree), *((_COMMIT, parent) for parent in parents)]
             found = ((kind, self._repo.buffer.content(oid)) for kind, oid in memory)
             objects.mkdir()
@@ -136,7 +183,7 @@ class Signer:
             )
             git = Transport(self._repo.gitdir, None, SECONDS, variables)
             words = [word for parent in parents for word in ("-p", parent)]
-            done = git.run("commit-tree", "-S", *words, "-F", "-", tree, stdin=message)
+            done = git.run(*options, "commit-tree", "-S", *words, "-F", "-", tree, stdin=message)
             if done.code is None:
                 raise CannotSign("no signature in time: git waits for a person or a device", _CURE)
             if done.code:
@@ -146,6 +193,14 @@ class Signer:
             oid = done.out.strip()
             made = zlib.decompress((objects / oid[:2] / oid[2:]).read_bytes()).partition(b"\0")[2]
         return _checked(made, head)
+
+
+def _version(file: Path) -> object:
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _checked(made: bytes, head: bytes) -> bytes:
@@ -185,15 +240,27 @@ def _people(head: bytes) -> Iterator[tuple[str, str]]:
             yield f"GIT_{role.upper()}_DATE", f"@{when} {zone}"
 
 
-def _quiet_programs(place: Path) -> Path:
-    """Make a directory for the PATH where GnuPG's programs ask for no passphrase."""
-    programs = place / "bin"
+def _quiet_programs(programs: Path, settings: Mapping[str, str]) -> list[str]:
+    """Make a directory for the PATH where GnuPG's programs ask for no passphrase.
+
+    Returns the options that have git take those, too, that its settings name by their paths.
+    """
     programs.mkdir()
-    (programs / _GNUPG[0]).write_text(_ASKS_NOBODY)
-    (programs / _GNUPG[0]).chmod(0o700)
-    for name in _GNUPG[1:]:
-        (programs / name).symlink_to(_GNUPG[0])
-    return programs
+    options = []
+    for name in _GNUPG:
+        _write_quiet(programs / name, name)
+    for key in _PROGRAMS:
+        program = PurePath(settings.get(key, ""))
+        if program.is_absolute() and program.name in _GNUPG:
+            own = programs / f"{key}.{program.name}"
+            _write_quiet(own, str(program))
+            options += ["-c", f"{key}={own}"]
+    return options
+
+
+def _write_quiet(file: Path, program: str) -> None:
+    file.write_text(_ASKS_NOBODY.format(program=shlex.quote(program)))
+    file.chmod(0o700)
 
 
 def is_signed(commit: bytes) -> bool:

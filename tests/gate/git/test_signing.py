@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from pathlib import Path
 
@@ -9,11 +11,10 @@ import pytest
 
 from patchq.gate.errors import CannotSign
 from patchq.gate.git import signing as module
-from patchq.gate.git.command import Git
 from patchq.gate.git.objects import Identity, object_id
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.signing import Signer
-from tests.helpers.gitrepo import make_repo
+from tests.helpers.gitrepo import git, make_repo
 from tests.helpers.keys import configure
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
@@ -27,17 +28,37 @@ def repo(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """How git was called."""
-    calls: list[tuple[str, ...]] = []
-    run = Git.run
-
-    def counted(self: Git, *words: str) -> object:
-        calls.append(words)
-        return run(self, *words)
-
-    monkeypatch.setattr(Git, "run", counted)
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that gets a line for each git that is started."""
+    bin, calls = tmp_path / "bin", tmp_path / "calls"
+    bin.mkdir()
+    (bin / "git").write_text(f'#!/bin/sh\necho x >> {calls}\nexec {shutil.which("git")} "$@"\n')
+    (bin / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
     return calls
+
+
+@pytest.mark.parametrize("way", ["value", "include", "branch"])
+def test_git_is_asked_again_once_a_file_of_its_settings_changes(
+    repo: Repository, home: Path, calls: Path, way: str
+) -> None:
+    more = home / "more"
+    if way == "include":
+        configure(home, "include.path", "more")
+    elif way == "branch":
+        more.write_text("[commit]\n\tgpgSign\n")
+        configure(home, "includeIf.onbranch:other.path", str(more))
+    calls.unlink(missing_ok=True)
+    signer = Signer(repo)
+    assert [signer.signed(COMMIT, WHO) for _ in range(9)] == [COMMIT] * 9
+    assert calls.read_text() == "x\n"
+    if way == "value":
+        configure(home, "commit.gpgSign", "true")
+    elif way == "include":
+        more.write_text("[commit]\n\tgpgSign = yes\n")
+    else:
+        git("symbolic-ref", "HEAD", "refs/heads/other", cwd=repo.gitdir)
+    assert signer.wanted
 
 
 def test_a_broken_configuration_is_not_taken_for_none(repo: Repository, home: Path) -> None:
@@ -64,6 +85,23 @@ def test_a_program_that_hangs_is_ended_and_then_left_alone_for_a_while(
     assert time.monotonic() - began < 50
     assert (tmp_path / "count").read_text() == "x\n"
     assert signer.resting
+
+
+def test_a_changed_key_counts_at_once(repo: Repository, home: Path, tmp_path: Path) -> None:
+    program = tmp_path / "signs"
+    program.write_text(
+        "#!/bin/sh\ncat >&2; echo '[GNUPG:] SIG_CREATED ' >&2; echo '-----BEGIN X-----'\n"
+    )
+    program.chmod(0o755)
+    configure(home, "commit.gpgSign", "true")
+    configure(home, "gpg.program", "/bin/false")
+    signer = Signer(repo)
+    with pytest.raises(CannotSign):
+        signer.signed(COMMIT, WHO)
+    rests = signer.resting
+    configure(home, "gpg.program", str(program))
+    assert (rests, signer.resting) == (True, False)
+    assert b"\ngpgsig -----BEGIN X-----" in signer.signed(COMMIT, WHO)
 
 
 def test_a_program_of_ones_own_is_called_as_git_calls_it(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -323,10 +324,12 @@ def test_what_waits_for_a_key_is_named_and_can_be_ended(repo: Path, ssh: str, ho
         verified(repo, commit)
 
 
+@pytest.mark.parametrize("program", ["gpg", shutil.which("gpg") or "/usr/bin/gpg"])
 def test_a_passphrase_is_never_asked_for(
-    repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     with signing("openpgp", home, passphrase="secret"):
+        configure(home, "gpg.program", program)
         lock()
         asker = tmp_path / "pinentry"
         asker.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\nsleep 60\n")
