@@ -10,6 +10,7 @@ from patchq.cli import arguments, confirm, opening, output
 from patchq.gate.api import dry_run, handover
 from patchq.gate.land import worker
 from patchq.gate.report.schema import Report
+from patchq.gate.report.sender import from_environment, with_header
 from patchq.gate.review import restack
 
 ARGUMENTS = (arguments.RESPONSE,)
@@ -18,6 +19,7 @@ ARGUMENTS = (arguments.RESPONSE,)
 def run(args: Namespace) -> int:
     session = opening.gate(args).session()
     data, name = arguments.read_response(args.file)
+    data, _ = with_header(data, {}, from_environment())
     choice = None
     if args.file != "-" and confirm.possible(args, session.config):
         try:

@@ -21,6 +21,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from patchq.cli import opening
+from patchq.core.model.names import PUSH
 from patchq.core.model.values import Problem
 from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
@@ -100,7 +101,7 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
         raise UsageError("the push was interrupted; nothing was taken", "push again")
     wanted = options.keys.get("id")
     id = queue.next_id(wanted) if isinstance(wanted, str) else None
-    name = queue.submit(data, submitting.marked_name(words))
+    name = queue.submit(data, submitting.marked_name(words, PUSH))
     _tell([f"handed in as {id or PurePath(name).stem}"])
     report, why = _wait(queue, sha256(data).hexdigest(), name, options.seconds, ended)
     if report is None:
@@ -159,10 +160,10 @@ def _refusal(problem: Problem) -> UsageError:
 def _print_verdict(report: Report) -> str | None:
     """Print the verdict; return why the push fails, or None."""
     refused = report.state == "rejected"
-    page = to_markdown(report).partition(f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n")[0]
+    heading = f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n"
+    page, _, send = to_markdown(report).partition(heading)
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
-    again = f"Correct the commits and push again: git push … -o retries={report.id}"
-    sent = [WHAT_TO_SEND, "", again, ""] if refused else []
+    sent = [WHAT_TO_SEND, send.rstrip(), ""] if refused else []
     _tell([words.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
     return " ".join(words.line(report).split()) if refused else None
 

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.names import REQUEST, response_name
+from patchq.core.model.names import COMMITS, REQUEST, response_name
 from patchq.core.model.values import Envelope
 from patchq.gate.api import submitting
 from patchq.gate.errors import TimeIsUp, UsageError
@@ -102,7 +102,7 @@ def _hand_in(args: Namespace, queue: StoreQueue) -> int:
 
     handed = list(commits.responses(args, queue.next_id))
     data = [one.data for one in handed]
-    names = [f"{queue.next_id(one.name)}.md" for one in handed]
+    names = [queue.next_id(one.name) + COMMITS for one in handed]
     dropped = [queue.submit(*each) for each in zip(data, names, strict=True)]
     ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
     if args.wait:

@@ -17,6 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 REQUEST = ".request.yaml"  # how the names of requests end
+COMMITS, PUSH = ".commits", ".push"  # and of responses that patchq makes of commits
 MAX_PATH_BYTES = 1024
 MAX_COMPONENT_BYTES = 255
 MAX_DEPTH = 40

@@ -23,7 +23,7 @@ def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
     return None
 
 
-def marked_name(words: str) -> str:
+def marked_name(words: str, suffix: str = ".md") -> str:
     """Return a file's name of these words, which differs where two send the same bytes at once."""
     stem = batch_id(words)[:_LONGEST_STEM].strip(".-_").lower()
-    return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}.md"
+    return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}{suffix}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import convert
 from msgspec.structs import replace
 
-from patchq.core.model.names import REQUEST
+from patchq.core.model.names import COMMITS, PUSH, REQUEST
 from patchq.core.model.values import EditOutcome, Problem
 from patchq.core.text import retry
 from patchq.core.text.quote import fence, inline, visible
@@ -38,8 +38,9 @@ def to_markdown(
     """Return the page for a report of any state, at most 256 KiB of UTF-8.
 
     It is for agents, or for a `person`, who decides.  `send` is how to answer by the door at which
-    the reader is; by default, with a file.  What is only `foreseen`, by a dry run, is no promise.
+    the reader is; by default, that of the response.  What is only `foreseen`, by a dry run, is no promise.
     """
+    send = send or _send_commits(report)
     title = f"# {inline(report.id)}: {'would be ' if foreseen else ''}{report.state}"
     if report.state == "rejected":
         return _joined([title, *_refused(report, send)], "")
@@ -49,6 +50,16 @@ def to_markdown(
     decision += [_answered_by(send, text) for text in comments.section(report)]
     details = [*sections, *_hooks(report), *_corrections(report), *_table(report.edits)]
     return _joined([title, *decision, *details], report.diff)
+
+
+def _send_commits(report: Report) -> str | None:
+    """Return how commits are corrected, by the command that brought them; None for a file."""
+    name = report.source.name or ""
+    if name.endswith(PUSH):
+        return f"Correct the commits and push again: git push … -o retries={report.id}"
+    command = f"patchq submit --worktree DIR --retries {report.id} --wait"
+    where = "Correct it there (or in its branch, with `--branch BRANCH`), commit it, then:"
+    return f"{where}\n\n    {command}" if name.endswith(COMMITS) else None
 
 
 def _answered_by(send: str | None, text: str) -> str:

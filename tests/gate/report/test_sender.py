@@ -31,6 +31,7 @@ DOORS = {
     "flags": (("submit", "-", "--agent", "f", "--model", "f-1"), "agent: h\n", ("f", "f-1")),
     "front matter": (("submit", "-"), "agent: h\nmodel: h-1\n", ("h", "h-1")),
     "environment": (("submit", "-"), "", ("env", "env-1")),
+    "apply, environment": (("apply", "-"), "", ("env", "env-1")),
     "each alone": (("submit", "-", "--model", "f-1"), "agent: h\n", ("h", "f-1")),
     "branch, flags": ((*BRANCH, "--id", "ID", "--agent", "f", "--model", "f-1"), "", ("f", "f-1")),
     "range, environment": (("submit", "--range", "main..work"), "", ("env", "env-1")),
@@ -49,7 +50,8 @@ def test_sender_is_the_first_that_is_named(
     monkeypatch.setenv("PATCHQ_AGENT", "env")
     monkeypatch.setenv("PATCHQ_MODEL", "env-1")
     front = f"---\n{header}---\n" if header else ""
-    id = patchq(*words, cwd=repo, stdin=front + EDIT).out.strip()
+    said = patchq(*words, cwd=repo, stdin=front + EDIT).out.split()
+    id = said[1] if words[0] == "apply" else said[0]
     assert id == "ID" or "--id" not in words
     patchq("run", cwd=repo)
     found = report(repo / ".patchq", id)
