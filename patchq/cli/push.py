@@ -163,7 +163,7 @@ def _print_verdict(report: Report) -> str | None:
     heading = f"\n{WHAT_TO_SEND}\n" if refused else "\n## Edits\n"
     page, _, send = to_markdown(report).partition(heading)
     lines = page.rstrip().split("\n")[: _MOST_LINES if refused else _FEW_LINES]
-    sent = [WHAT_TO_SEND, send.rstrip(), ""] if refused else []
+    sent = [WHAT_TO_SEND, "", send.strip(), ""] if refused else []
     _tell([words.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
     return " ".join(words.line(report).split()) if refused else None
 

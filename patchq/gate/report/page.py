@@ -38,7 +38,8 @@ def to_markdown(
     """Return the page for a report of any state, at most 256 KiB of UTF-8.
 
     It is for agents, or for a `person`, who decides.  `send` is how to answer by the door at which
-    the reader is; by default, that of the response.  What is only `foreseen`, by a dry run, is no promise.
+    the reader is; by default, that of the response.  What is only `foreseen`, by a dry run, is no
+    promise.
     """
     send = send or _send_commits(report)
     title = f"# {inline(report.id)}: {'would be ' if foreseen else ''}{report.state}"
