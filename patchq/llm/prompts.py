@@ -87,9 +87,17 @@ def is_large_file(text: str, lines: int = _LARGE_LINES, bytes: int = _LARGE_BYTE
     return count > lines or len(text.encode("utf-8", "surrogateescape")) > bytes
 
 
-def build(task: Task, *, form: str | None = None, budget: int = BUDGET, flaw: str = "") -> Prompt:
-    """The prompt for the task; `form` takes the place of the task's own, and `flaw` says what was
-    wrong with the answer before.
+def build(
+    task: Task,
+    *,
+    form: str | None = None,
+    budget: int = BUDGET,
+    flaw: str = "",
+    ending: str | None = None,
+) -> Prompt:
+    """Return the prompt for the task; `form` takes the place of the task's own.
+
+    `flaw` tells what was wrong with the answer before; `ending`, how to answer, if not by text.
 
     `budget` characters of files are shown, those that are asked for whole in any case.
     """
@@ -119,7 +127,7 @@ def build(task: Task, *, form: str | None = None, budget: int = BUDGET, flaw: st
                 )
             ),
             *_tests(task.tests, budget - sum(shares.values())),
-            *_answer(task, forms),
+            *([ending] if ending else _answer(task, forms)),
         ]
     )
     kinds = set(forms.values())

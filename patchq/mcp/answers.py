@@ -94,9 +94,8 @@ class StatusAnswer(TypedDict):
 
 
 class PromptAnswer(TypedDict):
-    """Files, their base, and the form of an answer."""
+    """Files with their base, and how to change them."""
 
-    form: str
     base: str
     prompt: str
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from patchq.core.model.names import batch_id, suggestion
-from patchq.core.text.quote import clip
+from patchq.core.text.quote import clip, fence
 from patchq.gate.errors import UsageError
 
 LONGEST_WAIT_SECONDS = 600.0
@@ -64,6 +64,19 @@ def response(edits: Iterable[EditArguments]) -> str:
     """Return the edits as calls of an editing tool; equal edits give equal text."""
     calls = (json.dumps(call, ensure_ascii=False) for edit in edits for call in _calls(edit))
     return "[\n" + ",\n".join(calls) + "\n]\n"
+
+
+EXAMPLE = {"path": "PATH", "old": "exact text of the file, once in it", "new": "what replaces it"}
+
+
+def how_to_submit(base: str) -> str:
+    """Return how to change the files of a prompt, by the arguments of `submit`."""
+    shown = fence(json.dumps({"base": base, "edits": [EXAMPLE]}, indent=1), "json")
+    return (
+        f"## How to answer\n\nCall `submit` with these arguments, or `check` to try:\n\n{shown}\n\n"
+        "An edit with `new` alone has the whole text of its file; `delete` and `rename_to` do what "
+        "they say. Change no other file."
+    )
 
 
 def _calls(edit: EditArguments) -> Iterator[Mapping[str, Any]]:

@@ -14,11 +14,11 @@ from patchq.core.text.quote import fence
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import BASE_IN_DOUBT
 from patchq.gate.report.schema import ProblemEntry, Report
+from patchq.mcp.arguments import EXAMPLE
 
 MAX_BYTES = 64 * 1024
 _LEFT_OUT = ("path.denied", "path.filtered", "path.outside", "path.invalid", "file.")
 """Codes of edits that no correction lets in."""
-_EXAMPLE = {"path": "PATH", "old": "exact text of the file, once in it", "new": "what replaces it"}
 
 
 def what_to_send(session: Session, report: Report, data: bytes | None) -> str:
@@ -26,7 +26,7 @@ def what_to_send(session: Session, report: Report, data: bytes | None) -> str:
     arguments = _arguments(session, report, data)
     shown = fence(json.dumps(arguments, ensure_ascii=False, indent=1), "json")
     if len(shown.encode()) > MAX_BYTES:
-        shown = fence(json.dumps({**arguments, "edits": [_EXAMPLE]}, indent=1), "json")
+        shown = fence(json.dumps({**arguments, "edits": [EXAMPLE]}, indent=1), "json")
     good = [edit.id for edit in report.edits if edit.state == "ready"]
     kept = f" Edits that are good as they are: {', '.join(good[:100])}." if good else ""
     return (
@@ -45,7 +45,7 @@ def _arguments(session: Session, report: Report, data: bytes | None) -> dict[str
     known["base"] = base
     return {
         **{key: value for key, value in known.items() if value},
-        "edits": edits or [_EXAMPLE],
+        "edits": edits or [EXAMPLE],
     }
 
 

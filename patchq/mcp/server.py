@@ -37,7 +37,7 @@ from patchq.gate.service import admission
 from patchq.gate.service.watcher import Watcher
 from patchq.mcp import answers
 from patchq.mcp.arguments import usage_error
-from patchq.mcp.tools import Form, Tools
+from patchq.mcp.tools import Tools
 
 INSTRUCTIONS = """\
 patchq turns edits into one reviewed commit, or refuses them and tells why; it applies all or none \
@@ -120,9 +120,9 @@ class Server(MCPServer):
             )
 
         @self.prompt(description="Ask for edits of files: `files` are paths, with commas between")
-        def edit(files: str, task: str = "", form: Form = "auto") -> str:
+        def edit(files: str, task: str = "") -> str:
             paths = [path for part in files.split(",") if (path := part.strip())]
-            return _text(self.queue.how_to_answer(paths, task, form))
+            return _text(self.queue.how_to_answer(paths, task))
 
         @self.prompt(description="Ask for a refused change again, with what was wrong with it")
         def retry(id: str) -> str:

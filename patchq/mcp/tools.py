@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import mcp_types as types
 from mcp.server.mcpserver import Context
@@ -57,12 +57,12 @@ _NO_DAEMON = (
     "no daemon works on the queue: the change lies in the inbox, and gets its verdict once a "
     "person starts one"
 )
+_ANY_TASK = "The change that you are asked for."
 Verdict = Annotated[types.CallToolResult, VerdictAnswer]
 Edits = Annotated[list[EditArguments] | None, Field(min_length=1)]
 Response = Annotated[str, Field(description="a response in any form that patchq reads")]
 Base = Annotated[Word | None, Field(description="the commit that you read the files from")]
 Target = Annotated[Word | None, Field(description="a branch; default: the configured one")]
-Form = Literal["auto", "diff", "edit-script", "indexed", "contextual", "whole"]
 T = TypeVar("T")
 
 
@@ -338,18 +338,17 @@ class Tools:
         self,
         files: Annotated[list[Path], Field(min_length=1, max_length=MOST_FILES)],
         task: str = "",
-        form: Form = "auto",
     ) -> Annotated[types.CallToolResult, PromptAnswer]:
-        """Return files as they are, their base commit, and the form in which to write edits."""
+        """Return files as they are, their base commit, and the arguments that change them."""
         asked = tuple(RequestedFile(path) for path in dict.fromkeys(files))
         with self._session(targeted=True) as session:
-            query = query_of(session, Request(asked, task or "What you were told to do.", form))
+            query = query_of(session, Request(asked, task or _ANY_TASK, "diff"))
         if isinstance(query, tuple):
             raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
         assert query.task is not None
-        prompt = prompts.build(query.task)
-        value = {"form": prompt.form, "base": query.task.base, "prompt": prompt.text}
-        return result(value, prompt.text)
+        base = query.task.base
+        prompt = prompts.build(query.task, ending=arguments.how_to_submit(base)).text
+        return result(PromptAnswer(base=base, prompt=prompt), prompt)
 
     def withdraw(
         self, id: ChangeId, token: Annotated[Word, Field(description="what `submit` returned")]

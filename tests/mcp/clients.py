@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,6 +19,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 ERAS = ("2026-07-28", "legacy")
 """The newest protocol, and those that begin with a handshake."""
+NEVER = re.compile(r"^---$|file_path|old_string|patchq (?:submit|show|wait)|`git ", re.M)
+"""Words of other doors, which no text of a tool has."""
 T = TypeVar("T")
 
 

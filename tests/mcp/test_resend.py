@@ -12,9 +12,8 @@ import anyio
 from mcp import Client
 
 from tests.helpers.command import block, patchq
-from tests.mcp.clients import edit, over_stdio, said
+from tests.mcp.clients import NEVER, edit, over_stdio, said
 
-NEVER = re.compile(r"^---$|file_path|old_string|patchq (?:submit|show|wait)|`git ", re.M)
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 ONE, TWO = "    return 1\n", "def two():\n    x = compute(1)\n    return x\n"
 

@@ -3,6 +3,7 @@ and what is offered is no more than a model reads at every start."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo
-from tests.mcp.clients import ERAS, edit, said
+from tests.mcp.clients import ERAS, NEVER, edit, said
 
 MOST_BYTES = 12_000
 Use = Callable[[Client], Awaitable[None]]
@@ -289,7 +290,12 @@ def test_check_and_looks_write_nothing(repo: Path, door: SharedGate) -> None:
         assert [one["id"] for one in listed.structured_content["batches"]] == ["x"]
         full = await client.call_tool("report", {"id": "x", "full": True})
         assert full.structured_content["report"]["schema"] == "patchq.report/1"
-        answer = await client.call_tool("how_to_answer", {"files": ["a.txt"], "form": "diff"})
+        answer = await client.call_tool("how_to_answer", {"files": ["a.txt"]})
+        assert not NEVER.search(said(answer))
+        (shown,) = re.findall(r"^```json\n(.*?)^```$", said(answer), re.M | re.S)
+        assert not (
+            await client.call_tool("check", {**json.loads(shown), "edits": [GOOD]})
+        ).is_error
         assert answer.structured_content["base"] == git("rev-parse", "HEAD", cwd=repo)
         prompt = await client.get_prompt("retry", {"id": "x"})
         assert "match.none" in str(prompt.messages[0].content)

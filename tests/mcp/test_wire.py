@@ -21,7 +21,11 @@ import pytest
 from tests.helpers.gitrepo import git, make_repo
 
 _CLIENT = {"name": "t", "version": "0"}
-_HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT}
+_HELLO: dict[str, Any] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": _CLIENT,
+}
 _COMMAND = [sys.executable, "-m", "patchq", "mcp"]
 _CHECK = {"edits": [{"path": "ä.txt", "old": "één\n", "new": "zwei €\n"}]}
 _PEAK_KB = 250_000
@@ -84,6 +88,16 @@ def test_a_line_that_is_too_long_is_refused(repo: Path, line: bytes, id: object)
         assert checked["result"]["structuredContent"]["state"] == "proposed"
         status = Path(f"/proc/{server.pid}/status").read_text()
         assert int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) < _PEAK_KB
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+def test_a_handshake_agrees_on_the_clients_protocol(repo: Path, version: str) -> None:
+    """The newest protocol, which has none, is that of the SDK's client in other tests."""
+    greeting = _GREETING.replace(_HELLO["protocolVersion"].encode(), version.encode())
+    with _started(repo, greeting + _CALL) as server:
+        hello, called = (json.loads(server.stdout.readline())["result"] for _ in range(2))
+        assert hello["protocolVersion"] == version
+        assert called["structuredContent"]["state"] == "proposed"
 
 
 @pytest.mark.parametrize("unread", [False, True], ids=["idle", "unread"])
