@@ -1,1 +1,1 @@
-"""What people decide, by command or by plain git; proposals that follow their target."""
+"""Decisions of people, by command or by plain git; proposals that follow their target."""

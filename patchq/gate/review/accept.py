@@ -161,7 +161,7 @@ def _ready(
 
 
 def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
-    """Return why the proposal cannot land, since what it stands on has not boarded."""
+    """Return why the proposal cannot land, since one below it has not boarded."""
     problem = depends.alone(session, report)
     stack = depends.under(session, report)
     boarded = {*before, *_boarded(session)}
@@ -216,7 +216,7 @@ def accept(
     wait: bool = True,
     watch: Watch = unwatched,
 ) -> Decided:
-    """Have proposals of one target board, and land their train, unless nobody waits for that.
+    """Have proposals of one target board, and land their train, unless that is not waited for.
 
     Return what became of the last one, with the `others` beside it.  `seen` has the
     commits that the person has looked at; `stack` takes along what the last one is on top of.
@@ -264,8 +264,8 @@ def elsewhere(session: Session, id: str, *, alone: bool = False) -> Decided | No
         return None
     if report.state == "accepted":
         return Decided(report, landed=True)
-    said = [one for one in report.problems if one.code.startswith("hook.")]
-    why = tuple(Problem(one.code, one.message, one.hint) for one in said)
+    from_hooks = [one for one in report.problems if one.code.startswith("hook.")]
+    why = tuple(Problem(one.code, one.message, one.hint) for one in from_hooks)
     over = decide.decided_already(id, report.state)
     if report.state != "proposed" and alone:
         raise over
@@ -280,7 +280,7 @@ def _lower_first(session: Session, ids: Sequence[str]) -> list[str]:
 
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
-    """Land what has boarded and nobody lands; return what became of it."""
+    """Land what has boarded and no process lands; return what became of it."""
     waiting = [report for id in _boarded(session) if (report := session.queue.load(id))]
     decided: list[Decided] = []
     for target in dict.fromkeys(report.target for report in waiting if report.target):
@@ -456,7 +456,7 @@ class Train:
         return True
 
     def _is_as_before(self, member: Member) -> bool:
-        """Return True if nobody decided on the proposal, or touched its branch, meanwhile."""
+        """Return True if the proposal is undecided, and its branch the same, still."""
         session, id = self.session, member.id
         report = session.queue.load(id)
         return (
@@ -473,9 +473,9 @@ class Train:
         self.done[member.id] = Decided(made, landed=True)
 
     def _leave_out(self, report: CommittedReport, problems: tuple[Problem, ...]) -> None:
-        """Take a proposal out of the train; what hooks said against it goes into its report."""
-        said = [problem for problem in problems if problem.code.startswith("hook.")]
-        kept = [replace(problem, severity="warning") for problem in said]
+        """Take a proposal out of the train; the problems from hooks go into its report."""
+        from_hooks = [problem for problem in problems if problem.code.startswith("hook.")]
+        kept = [replace(problem, severity="warning") for problem in from_hooks]
         now = reports.unboard(self.session, report.id, *kept)
         self.done[report.id] = Decided(now or report, problems)
         if report.id in self.together:
@@ -489,20 +489,20 @@ class Train:
 def decision_on(
     session: Session, report: CommittedReport, tips: Tips, branch: str, choice: Choice | None = None
 ) -> Decision:
-    """Return the decision to land: the branch as it stands, or the change made again."""
+    """Return the decision to land: the branch as it is, or the change made again."""
     tip = tips.of(report.target) or ""
-    if choice is None and _stands(session, report, tip, branch):
-        return _as_it_stands(session, report, tip, branch)
+    if choice is None and _can_land_unchanged(session, report, tip, branch):
+        return _unchanged(session, report, tip, branch)
     if branch != report.commit:
         problem = _of_a_person(session, report, f"{report.target} moved")
-        return _as_it_stands(session, report, tip, branch).with_verdict("rejected", problem)
+        return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
     choice = choice or restack.choice_of(report)
     choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
     return process(restack.claim_of(report, session), session, tips, choice)
 
 
-def _stands(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
-    """Return True if the branch, which ends at `branch`, can land on `tip` as it stands."""
+def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
+    """Return True if the branch, which ends at `branch`, can land on `tip` as it is."""
     repo = session.repo
     if branch != report.commit:
         return repo.is_ancestor(tip, branch)
@@ -513,7 +513,7 @@ def _stands(session: Session, report: CommittedReport, tip: str, branch: str) ->
     return ready and fixed and repo.parents(branch) == (tip,)
 
 
-def _as_it_stands(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
+def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
     """Return the landing of what a branch has on top of `tip`."""
     repo, claim = session.repo, restack.claim_of(report, session)
     candidate = CandidateCommit(
@@ -601,7 +601,7 @@ def _is_same(session: Session, report: CommittedReport, seen: str, branch: str) 
 
 
 def _content(session: Session, commit: str) -> tuple[str, ...]:
-    """Return the change of a commit, without the lines at which it stands."""
+    """Return the change of a commit, without its line numbers."""
     parents = session.repo.parents(commit)
     lines = unified.unified(session.repo.file_changes(parents[0], commit)).splitlines(keepends=True)
     return tuple("@@" if line.startswith("@@ ") else line for line in lines)

@@ -34,7 +34,7 @@ MOST = 100
 """Work trees and branches that are compared."""
 _MOST_PATHS = 2000
 """Files of each."""
-_MOST_TOLD = 20
+_MOST_OVERLAPS = 20
 """Overlaps of each."""
 _MOST_PLACES = 4
 """Overlaps of each with one other."""
@@ -70,7 +70,7 @@ def ahead(context: RepoContext) -> dict[str, Any]:
             near = [
                 index[id] for index in (waits, others) for id in sorted(index.beside(work.change))
             ]
-            found = list(islice(_overlaps(repo, work, near), _MOST_TOLD + 1))
+            found = list(islice(_overlaps(repo, work, near), _MOST_OVERLAPS + 1))
             rows.append(
                 {
                     "worktree": str(work.place) if work.place else None,
@@ -78,8 +78,8 @@ def ahead(context: RepoContext) -> dict[str, Any]:
                     "base": work.change.base,
                     "files": len(work.change.changes) + work.left_out,
                     "files_left_out": work.left_out,
-                    "overlaps": found[:_MOST_TOLD],
-                    "more": len(found) > _MOST_TOLD,
+                    "overlaps": found[:_MOST_OVERLAPS],
+                    "more": len(found) > _MOST_OVERLAPS,
                 }
             )
     return {"target": context.target, "works": rows, "left_out": left_out}

@@ -5,8 +5,7 @@
     edit 2: do it without         one edit, by its id
         a further line, since it is indented, or begins as none of these
 
-What stands before the first of them is said of the batch as a whole.  Everything that is wrong is
-told at once.
+Text before the first of them is on the batch as a whole.  All that is wrong is reported at once.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _KINDS: dict[str, Any] = {
     "text": str,
 }
 _KNOWN = frozenset(CommentEntry.__annotations__)
-"""What a report's own comments have may be there, too: they can be handed in as they are."""
+"""Keys of a report's own comments, which can be handed in as they are."""
 
 
 class DraftComment(Struct, frozen=True):
@@ -71,23 +70,23 @@ def read(data: bytes) -> list[DraftComment]:
 def plain(text: str) -> Iterator[DraftComment]:
     """Yield the comments of plain lines."""
     found: dict[str, Any] = {}
-    said: list[str] = []
+    text_lines: list[str] = []
     for line in text.split("\n"):
         match = None if line[:1].isspace() else _LINE.fullmatch(line)
         if match is None:
-            said.append(line)
+            text_lines.append(line)
             continue
-        yield from _draft(said, found)
-        said = [match["text"]]
+        yield from _draft(text_lines, found)
+        text_lines = [match["text"]]
         found = {"edit": match["edit"]}
         if match["path"]:
             side = "base" if match["old"] else None
             found = {"path": match["path"], "line": int(match["line"]), "side": side}
-    yield from _draft(said, found)
+    yield from _draft(text_lines, found)
 
 
-def _draft(said: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
-    text = "\n".join(said).strip("\n").rstrip()
+def _draft(lines: list[str], found: dict[str, Any]) -> Iterator[DraftComment]:
+    text = "\n".join(lines).strip("\n").rstrip()
     if text or found:
         yield DraftComment(text, **found)
 
@@ -171,5 +170,5 @@ def refuse(flaws: list[str]) -> None:
     """Raise a `UsageError` that tells all flaws, if there are any."""
     if flaws:
         more = len(flaws) - _MOST_FLAWS
-        told = [*flaws[:_MOST_FLAWS], *([f"… and {more} more"] if more > 0 else [])]
-        raise UsageError("\n".join(["the comments cannot be taken:", *told]), "nothing was sent")
+        shown = [*flaws[:_MOST_FLAWS], *([f"… and {more} more"] if more > 0 else [])]
+        raise UsageError("\n".join(["the comments cannot be taken:", *shown]), "nothing was sent")

@@ -1,4 +1,4 @@
-"""What a person decides about a batch: a proposal lands or goes, a stored response is tried again.
+"""A person's decisions: a proposal lands or goes, a stored response is tried again.
 
 Nothing here needs the queue's lock: branches move by compare-and-swap, and a report that was not
 rewritten since patchq died is put right by `reports.reconcile` the next time.
@@ -28,7 +28,7 @@ _LOG = logging.getLogger("patchq")
 
 
 class Decided(Struct, frozen=True):
-    """The report as it stands now, and why nothing was done, if so."""
+    """The report as it is now, and why nothing was done, if so."""
 
     report: Report
     problems: tuple[Problem, ...] = ()
@@ -39,11 +39,11 @@ class Decided(Struct, frozen=True):
     """The edits that a choice leaves out without naming them, each with the one that it needs."""
     landed: bool = False
     others: tuple[Decided, ...] = ()
-    """What became of those that were decided on with it, in their order."""
+    """The outcomes of those that were decided on with it, in their order."""
 
 
 def tips(session: Session, report: CommittedReport) -> tuple[str, str]:
-    """Where the target and the proposal's branch end; `UsageError` where one is gone."""
+    """Return the tips of the target and the proposal's branch; `UsageError` where one is gone."""
     names = report.target, records.branch(report.id)
     target, branch = map(session.branches.tip, names)
     if target is None or branch is None:
@@ -69,7 +69,7 @@ def decided_already(id: str, state: str) -> UsageError:
 def discard(session: Session, id: str, seen: str | None = None, why: str | None = None) -> Decided:
     """Take a proposal away, and keep `why`; its tip stays at `refs/patchq/discarded/<id>`.  Nothing
     is done where the branch does not end at the commit that the person has `seen`, if that is
-    said."""
+    given."""
     refresh(session)
     for claim in session.queue.held():
         if claim.id == id and (known := session.queue.load(id)):

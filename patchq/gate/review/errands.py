@@ -169,10 +169,10 @@ class ErrandDone(NamedTuple):
 class FarFault(Fault):
     """A fault that kept the worker from carrying the command out."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        super().__init__(told["message"], told["hint"])
-        self.code, self.exit_status = told["code"], told["exit_status"]
-        self.retryable = told["retryable"]
+    def __init__(self, fault: Mapping[str, Any]) -> None:
+        super().__init__(fault["message"], fault["hint"])
+        self.code, self.exit_status = fault["code"], fault["exit_status"]
+        self.retryable = fault["retryable"]
 
 
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")

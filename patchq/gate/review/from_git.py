@@ -53,7 +53,7 @@ def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, st
 
 def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
-    why = Problem(past.code, "the report, which said more, is gone") if past.code else None
+    why = Problem(past.code, "the report, which had more details, is gone") if past.code else None
     made = document.to_json(
         Outcome(
             id=id,
@@ -65,7 +65,7 @@ def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
             decided=past.at,
         )
     )
-    # What nobody knows any more is null.
+    # What is not known any more is null.
     report: Report = replace(made, source=SourceEntry(name=None, sha256="", bytes=None), mode=None)
     return report, f"{past.state} at {ended}; its files were removed after `queue.retention_days`"
 

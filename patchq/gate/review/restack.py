@@ -70,8 +70,8 @@ _KEPT = (
     *_LEFT_BEHIND,
 )
 """Warnings that stay when a proposal is rebuilt: the first two are written anew, the third says how
-little the response had said, the next two why it left its train, and the others, in auto mode, why
-it waits at all."""
+little the response had of its base, the next two why it left its train, and the others, in auto
+mode, why it waits at all."""
 
 _PIECE = 16
 """Proposals that are looked at, and made again, at once: they share their flushes."""
@@ -82,12 +82,12 @@ _Mark = tuple[str | None, ...]
 
 @dataclass
 class _Looked:
-    """What a process has looked at, so that it looks again at what moved and at nothing else."""
+    """Refs that a process has looked at, so that it looks again only at those that moved."""
 
     marks: dict[str, _Mark] = field(default_factory=dict)
     """The refs of each proposal, its acceptance, and where its branch is checked out."""
     below: dict[str, _Mark] = field(default_factory=dict)
-    """The refs of what each stands on, if that is another one."""
+    """The refs of the proposal below each, if there is one."""
     tips: dict[str, str | None] = field(default_factory=dict)
     """Of the targets."""
     now: dict[str, None] = field(default_factory=dict)
@@ -177,7 +177,8 @@ def _is_settled(looked: _Looked, there: Board, id: str, repo: Repository) -> boo
 
 
 def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict[str, _Mark]:
-    """What decides where those of these can stand that are on another proposal: where that is.
+    """Return the places of the proposals below these, which decide where these can be.
+
     Once it waits no more, any other that comes may have taken its place."""
     found, all = dict[str, _Mark](), str(hash(frozenset(marks)))
     for id in ids:
@@ -224,7 +225,7 @@ def _touched(
 
 
 class _Step(Struct, frozen=True):
-    """What is to become of a proposal: its refs go to `commit`, its report to `updated`."""
+    """The next step of a proposal: its refs go to `commit`, its report to `updated`."""
 
     id: str
     branch: str
@@ -274,7 +275,7 @@ def with_edits(
 
 
 def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
-    """Carry out the steps of those that nobody touched meanwhile; return their commits."""
+    """Carry out the steps of those not touched meanwhile; return their commits."""
     if not steps:
         return {}
     with _staged(steps, session) as values:
@@ -294,8 +295,8 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
         return None
     if tip is None or branch is None or waits is None:
         return None
-    # On top of the tip, or of what it stands on, and of nothing else: a commit that was taken back
-    # must not land with it.
+    # On top of the tip, or of the proposal below it, and of nothing else: a commit that was taken
+    # back must not land with it.
     footing = depends.footing(session, report)
     follows = repo.parents(branch) == (footing.commit,)
     agree = report.commit == branch == waits
@@ -345,7 +346,7 @@ def _decided(
 ) -> Decision | Fault:
     """Return the change where it is to stand, or the fault if its response is lost.
 
-    The judges in this process are asked; what other hooks said before stays with its tree.
+    The judges in this process are asked; the verdicts of other hooks stay with its tree.
     """
     try:
         claim, choice = claim_of(report, session), choice or choice_of(report)
@@ -359,8 +360,8 @@ def _decided(
 
 
 def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) -> Decision:
-    """The decision with the commit that the batch stands on now for its base, where that gives the
-    same tree: what it stood on before is in no history any more, and git may give it up."""
+    """The decision with the commit below the batch now for its base, where that gives the
+    same tree: the one below it before is in no history any more, and git may give it up."""
     base, repo = decision.base, session.repo
     if base is None or base.how == "declared" or repo.is_ancestor(base.commit, made.parent):
         return decision
@@ -371,8 +372,10 @@ def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) 
 
 
 def choice_of(report: CommittedReport) -> Choice:
-    """How a batch was taken: on its base, with the edits that were not left out; `UsageError` if
-    the report has no room for all of them, and so does not tell."""
+    """Return the choice by which a batch was taken: its base, and the edits not left out.
+
+    Raises `UsageError` if the report has no room for all of them, and so does not say.
+    """
     idle = [edit for edit in report.edits if edit.state in IDLE]
     if idle and (report.edits[-1].description or "").endswith("edits are left out here)"):
         raise UsageError(
@@ -380,7 +383,7 @@ def choice_of(report: CommittedReport) -> Choice:
             "send the wanted ones in a new response",
         )
     wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
-    # A backup has the id of the edit that it stands behind.
+    # A backup has the id of the edit that it can replace.
     left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in (wanted or ())}
     base = report.base
     return Choice(
@@ -449,7 +452,7 @@ def _staged(steps: Sequence[_Step], session: Session) -> Iterator[Mapping[str, S
 
 
 def _as_before(step: _Step, session: Session) -> bool:
-    """Whether nobody decided on the batch, or touched its branch, since it was looked at."""
+    """Return True if the batch is undecided, and its branch the same, since it was looked at."""
     report, repo, name = session.queue.load(step.id), session.repo, records.branch(step.id)
     return (
         report is not None

@@ -51,12 +51,14 @@ def revert(session: Session, id: str, tell: worker.Tell) -> Decided:
     choice = Choice(target=target, accepted=True)
     if obstacle := _in_the_way(gate, data, name, choice):
         return Decided(report, (obstacle,))
-    session.signer.try_out(session.identity())  # else it would land when nobody sees it any more
+    session.signer.try_out(
+        session.identity()
+    )  # else it would land when it is not expected any more
     verdicts: list[Report] = []
     worker.work([session.queue.adopt(data, name, choice.to_json())], gate, verdicts.append, choice)
     for verdict in verdicts:
         if verdict.state == "held" and worker.waits_for_mending(verdict) == CannotFollow.code:
-            discard(session, verdict.id)  # else it would land when nobody sees it any more
+            discard(session, verdict.id)  # else it would land when it is not expected any more
             why = verdict.problems[-1]
             hint = f"see to that, then `patchq revert {id}` again"
             return Decided(report, (Problem(CannotFollow.code, why.message, hint),))
@@ -91,7 +93,7 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
             f"change {id} has not landed: it is {sighting.state}",
             f"patchq discard {id}" if sighting.state in WAITING else None,
         )
-    if report.state != sighting.state:  # a person merged it by git, and nobody noted it yet
+    if report.state != sighting.state:  # a person merged it by git, and it is not yet noted
         reports.reconcile(session, [id])
         updated = session.queue.load(id)
         report = updated if updated and has_commit(updated) else report
@@ -143,8 +145,7 @@ def _response(gate: Session, id: str, target: str, commit: str) -> bytes | Probl
 
 
 def _start(session: Session, id: str, commit: str) -> str | Problem:
-    """What was there before the batch's own commit, and before those that a person put on top of it
-    before it landed."""
+    """Return the commit before the batch's own, and before those that a person put on top of it."""
     repo, start = session.repo, commit
     for _ in range(_MOST_COMMITS):
         named, parents = history.trailers(repo, start).get("Patchq-Batch", []), repo.parents(start)
@@ -172,7 +173,7 @@ def _for_what_was_there(session: Session) -> Session:
 
 
 def _in_the_way(session: Session, data: bytes, name: str, choice: Choice) -> Problem | None:
-    """What keeps the batch from landing now, found without writing anything."""
+    """Return what keeps the batch from landing now, found without writing anything."""
     decision = process(
         Claim("", Source(name, "", len(data)), data, id=batch_id(name[:-3])),
         session,

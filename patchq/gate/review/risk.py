@@ -2,7 +2,7 @@
 
 Pure: a function of the report, and of how far the target has gone on since its base.  Nothing is
 hidden in a number: the level is that of the gravest reason, and three that are `medium` make
-`high`.  The reasons that are `low` raise nothing, and are told since they help to decide.
+`high`.  The reasons that are `low` raise nothing, and are there since they help to decide.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
 
 _OF_WARNINGS: Mapping[str, tuple[Level, str]] = {
     "path.review": ("high", "a person has to look at what it touches"),
-    "response.beside": ("high", "code stands beside its edits and went nowhere"),
+    "response.beside": ("high", "code beside its edits was not applied"),
     "base.unknown": ("high", "it changes a file without saying what it has seen of it"),
     "result.syntax": ("high", "a file may not parse any more"),
     "edit.shrinks": ("high", "a file loses most of its lines"),

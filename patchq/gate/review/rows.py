@@ -2,7 +2,7 @@
 
 Pure: a report's edits and the files' bytes in, rows out, for the terminal, the page and programs
 alike.  What is far from every change is folded, and so is the middle of a long run, so that a large
-difference costs no more to show than a small one; a fold says how many rows it stands for.  The
+difference costs no more to show than a small one; a fold says how many rows it hides.  The
 text of a cell is safe to print: what a reader would not see is written out.
 """
 
@@ -32,7 +32,7 @@ _LONGEST = 10_000
 _MARKED = 2000
 """Characters of a line up to which its words are compared."""
 _ALIKE = 0.4
-"""How much of their words two lines share that are one line, changed."""
+"""The share of words in common from which two lines count as one line, changed."""
 _BINARY_PROBE = 8000
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -50,13 +50,13 @@ class Cell(Struct, frozen=True):
     text: str
     marks: tuple[Lines, ...] = ()
     ended: bool = True
-    """Whether it has a line end; only a file's last line may have none."""
+    """True if it has a line end; only a file's last line may have none."""
 
 
 class Row(Struct, frozen=True):
     """A line of both sides, or of one of them.
 
-    A `fold` stands for `hidden` rows, of which its cells, without text, have the first lines.
+    A `fold` hides `hidden` rows; its cells, without text, have the first of their lines.
     """
 
     kind: Literal["same", "changed", "removed", "added", "fold"]
@@ -80,7 +80,7 @@ class FileRows(Struct, frozen=True):
     renamed_from: str | None = None
     binary: bool = False
     link: str = ""
-    """What is to be said of a symbolic link, where there is or was one."""
+    """A note on a symbolic link, where there is or was one."""
 
 
 def side_by_side(

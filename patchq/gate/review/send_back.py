@@ -56,12 +56,12 @@ def send_back(
         message = f"the commit {shown[:12]} is not there any more"
         raise UsageError(message, f"see `patchq show {id}`")
     who = clip(visible(by or session.identity().name), 200)
-    said = _checked(session, report, drafts, shown, who)
+    entries = _checked(session, report, drafts, shown, who)
     with reports.locked(session):
         now = session.queue.load(id)
         if now is None or now.state != "proposed" or not has_commit(now):
             raise decide.decided_already(id, now.state if now else "gone")
-        updated = _asked(session, now, said, shown, who)
+        updated = _asked(session, now, entries, shown, who)
         reports.put(session, updated)
         session.queue.sync()
         notes.add(session, updated)
@@ -73,12 +73,12 @@ def send_back(
 
 
 def _asked(
-    session: Session, now: CommittedReport, said: Sequence[CommentEntry], shown: str, who: str
+    session: Session, now: CommittedReport, entries: Sequence[CommentEntry], shown: str, who: str
 ) -> Report:
     """The report with these comments beside those that are there; the lock is held."""
     at = document.moment(time.time())
     assert at
-    review = ReviewEntry(state="changes_requested", by=who, at=at, comments=said)
+    review = ReviewEntry(state="changes_requested", by=who, at=at, comments=entries)
     review = comments.carried(session.repo, review, shown, now.commit)
     before = now.review.comments if now.review and sent_back(now) else ()
     new = [one for one in review.comments if one not in before]
@@ -93,7 +93,7 @@ def _asked(
     return comments.with_review(session.repo, now, review)
 
 
-# ---------------------------------------------------------------- what may be said
+# ---------------------------------------------------------------- checks
 
 
 def _checked(
@@ -137,13 +137,13 @@ def _entry(
 def _flaws(
     session: Session, report: CommittedReport, draft: DraftComment, entry: CommentEntry, shown: str
 ) -> Iterator[str]:
-    """What is wrong with a comment on this batch."""
+    """Yield the flaws of a comment on this batch."""
     if not entry.text.strip():
         yield "it says nothing"
     if len(entry.text) > MAX_TEXT:
         yield f"it is longer than {MAX_TEXT} characters"
     if secrecy.in_text(entry.text, ""):
-        yield "it holds a secret, which is repeated to nobody"
+        yield "it holds a secret, which is not passed on"
     ids = [edit.id for edit in report.edits]
     if draft.edit is not None and draft.edit not in ids:
         yield f"there is no edit {visible(clip(draft.edit, 50))}; there are {', '.join(ids[:20])}"
@@ -178,7 +178,7 @@ def _parent(session: Session, commit: str) -> str:
 
 
 def _lines(session: Session, commit: str, path: str) -> int | None:
-    """How many lines a file has; None where there is none."""
+    """Return the number of a file's lines; None where there is no file."""
     if not path or "\0" in path:
         return None
     leaf = session.repo.leaf(session.repo.tree(commit).root, path)

@@ -1,5 +1,4 @@
-"""Why a proposal stays where it is while what it stands on moves: the warning, and when it is known
-already."""
+"""The warning that a proposal stays where it is while the one below it moves."""
 
 from __future__ import annotations
 
@@ -17,19 +16,19 @@ MOVED = "target.moved"
 
 
 def lost(decision: Decision) -> Problem | None:
-    """Why a batch has to wait that was proposed already: for what it depends on."""
+    """Return why a proposed batch has to wait for one that it depends on."""
     return next((p for p in decision.problems if p.code == "depends.failed"), None)
 
 
 def knows(report: Report, footing: Footing) -> bool:
-    """Whether the report says already that the batch cannot be made where it is to stand."""
+    """Return True if the report says already that the batch cannot be made in its new place."""
     start = since(report, footing)
     return any(p.code == MOVED and p.message.startswith(start) for p in report.problems)
 
 
 def since(report: Report, footing: Footing) -> str:
     if footing.commit is None:
-        return f"the change cannot stay where it stands ({footing.why}): "
+        return f"the change cannot stay where it is ({footing.why}): "
     where = report.target if footing.on is None else records.branch(footing.on)
     return f"{where} moved to {footing.commit[:12]}, and the change cannot be rebuilt there: "
 
