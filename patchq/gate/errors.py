@@ -49,8 +49,7 @@ class CannotFollow(RepositoryFault):
 
 
 class ObjectsGone(RepositoryFault):
-    """Somebody's `git gc --prune=now` took new objects before a ref had them; a retry makes them
-    again."""
+    """A `git gc --prune=now` took new objects before a ref had them; a retry makes them again."""
 
     retryable = True
 
@@ -69,7 +68,7 @@ class DiskFault(Fault):
 
 
 def disk_fault(error: OSError) -> DiskFault | None:
-    """The fault that an error stands for if it tells of the machine, and of nothing that a response
+    """The fault behind an error if it tells of the machine, and of nothing that a response
     could have caused: no room, no descriptors, no memory, a broken disk."""
     if error.errno is None:  # libgit2's, which opens nothing that a response names
         return DiskFault(str(error), _AGAIN)
@@ -90,7 +89,7 @@ class DatabaseFault(Fault):
 
 
 class Cancelled(Exception):
-    """Nobody wants to know any more how the hook ends."""
+    """The hook's end is of no interest any more."""
 
 
 class HookFault(Fault):
@@ -100,7 +99,7 @@ class HookFault(Fault):
 
 
 class Busy(Fault):
-    """Somebody else holds a lock that is released sooner or later."""
+    """Another process holds a lock that is released sooner or later."""
 
     retryable = True
 
@@ -118,13 +117,13 @@ class Declined(Fault):
 
 
 class InDoubt(Fault):
-    """It cannot be told whether what was pushed has landed; whoever recovers it finds out."""
+    """It is unknown if what was pushed has landed; whoever recovers it finds out."""
 
     code = "fault.in_doubt"
 
 
 class LaneLost(Fault):
-    """Somebody else took over what this process had in hand; nothing of it was published."""
+    """Another process took over what this process had in hand; nothing of it was published."""
 
     code = "fault.database"
     retryable = True
@@ -138,7 +137,7 @@ class UsageError(Fault):
 
 
 class TimeIsUp(Fault):
-    """What somebody waits for has not come within the time that they gave it."""
+    """The awaited event has not come within the given time."""
 
     code = "usage"
     exit_status = 124
@@ -155,4 +154,4 @@ class QueueLocked(Fault):
 
 class Interrupted(BaseException):
     """A person ends the work at once; what is in hand waits for the next start, as after a crash.
-    It is no `Exception`, so that nobody takes it for a defect on the way."""
+    It is no `Exception`, so that no handler takes it for a defect on the way."""

@@ -1,7 +1,7 @@
 """Kinds of files that land unseen in auto mode; a change of any other file asks for review.
 
 Tools run files by themselves, and agents obey them: a person opens the folder, a package is
-installed, a push reaches a forge.  Nobody can list all their names, so the rest is listed: source,
+installed, a push reaches a forge.  No list has all their names, so the rest is listed: source,
 prose and assets below the root, prose at the root, and source that stood at the root before.
 """
 

@@ -82,7 +82,7 @@ def move(
             _refuse_neighbours(repo, ref)  # else there may be no directory to lock in
         staged.lock.hold(path.with_name(f"{path.name}.lock"), wait, cut)
         if repo.is_symbolic(ref):
-            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it stands for")
+            raise RepositoryFault(f"{ref} is a symbolic ref", "name the branch that it points to")
         if ref_value(repo.commondir, ref) != old:
             return False
         if not repo.exists(staged.oid):

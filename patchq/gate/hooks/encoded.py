@@ -19,7 +19,7 @@ _NATURAL = re.compile(
     r"|\d{1,4}[a-z]{1,3}"
 )
 _LONGEST_WORD = 40
-# How many characters of an encoding are told from a chance: more than a commit's id has.
+# How many characters of an encoding tell it from a chance: more than a commit's id has.
 _LEAST = 44
 # Characters or numbers by themselves, a dump's columns too; nothing is tried twice.
 _ONE_BY_ONE = re.compile(
@@ -33,7 +33,7 @@ _LEFT_OUT = "(left out: {} characters that look encoded)"
 
 
 def without_encoded(text: str) -> str:
-    """The text, in which a sentence stands in place of each run of encoded bytes."""
+    """The text, with a sentence in place of each run of encoded bytes."""
     runs: list[list[int]] = []
     one_by_one = ((match.start(), match.end()) for match in _ONE_BY_ONE.finditer(text))
     for start, end in sorted([*one_by_one, *_runs(text)]):

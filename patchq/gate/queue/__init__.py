@@ -25,7 +25,7 @@ from patchq.gate.report.schema import Report
 class Past(Struct, frozen=True):
     """A batch whose files are gone.
 
-    `at` is in seconds since the epoch, `other` is the batch that stands for it, `code` the first
+    `at` is in seconds since the epoch, `other` is the batch that replaces it, `code` the first
     error that refused it.
     """
 

@@ -221,7 +221,7 @@ class StoreArchive(QueueEngine):
     def wrong(self, batch: BatchFiles) -> Iterator[Path]:
         """Give the files of a batch that are not there as they should be."""
         for folder, name, data in self._outbox.files(batch):
-            if not self._outbox.stands(folder, name, data):
+            if not self._outbox.is_published(folder, name, data):
                 yield folder.path / name
 
     def files(self, batch: BatchFiles) -> list[Path]:

@@ -47,7 +47,7 @@ class Event(TypedDict):
 def differs(before: Report | None, after: Report) -> bool:
     """Return true if the step from one report on a batch to the next is an event.
 
-    Each time that somebody asks for changes is one.
+    Each request for changes is one.
     """
     return _sign(before) != _sign(after)
 
@@ -82,13 +82,13 @@ def add_verdict(
 
 def _said(report: Report) -> dict[str, Any]:
     codes = dict.fromkeys(problem.code for problem in report.problems)
-    said = {
+    facts = {
         "source": report.source.name,
         **{key: getattr(report, key) for key in ("state", "agent", "target", "branch", "commit")},
         "other": report.duplicate_of,
         "codes": list(codes)[:_MOST_CODES],
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in facts.items() if value}
 
 
 def trim(database: Database, number: int) -> None:
@@ -99,7 +99,7 @@ def trim(database: Database, number: int) -> None:
 
 def _event(row: Row) -> Event:
     number, batch, kind, text = row
-    said, seconds = json.loads(text), number / 10**9
+    facts, seconds = json.loads(text), number / 10**9
     iso = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return {
         "schema": SCHEMA,
@@ -107,14 +107,14 @@ def _event(row: Row) -> Event:
         "at": {"unix": round(seconds, 6), "iso": iso.replace("+00:00", "Z")},
         "kind": kind,
         "batch": batch,
-        "state": said.get("state"),
-        "source": said.get("source"),
-        "agent": said.get("agent"),
-        "target": said.get("target"),
-        "branch": said.get("branch"),
-        "commit": said.get("commit"),
-        "other": said.get("other"),
-        "codes": said.get("codes", []),
+        "state": facts.get("state"),
+        "source": facts.get("source"),
+        "agent": facts.get("agent"),
+        "target": facts.get("target"),
+        "branch": facts.get("branch"),
+        "commit": facts.get("commit"),
+        "other": facts.get("other"),
+        "codes": facts.get("codes", []),
     }
 
 

@@ -92,8 +92,8 @@ class Hand:
             self._fd = None
 
     def _say(self) -> None:
-        said = {"pid": os.getpid(), "doing": [one.to_json() for one in self._doing.values()]}
-        data = json.dumps(said).encode()
+        record = {"pid": os.getpid(), "doing": [one.to_json() for one in self._doing.values()]}
+        data = json.dumps(record).encode()
         with suppress(OSError):
             if self._fd is None:
                 self._fd = os.open(self.root / HAND, _OPEN, 0o666)
@@ -167,8 +167,10 @@ def activities(root: Path) -> list[Activity]:
     for _ in range(3):  # it may be written at this moment
         with suppress(OSError, ValueError, KeyError, TypeError):
             with (root / HAND).open("rb") as file:
-                said = json.loads(file.read(_MOST_READ))
-            return [Activity(**one) for one in said["doing"]] if said["pid"] == owner.pid else []
+                record = json.loads(file.read(_MOST_READ))
+            return (
+                [Activity(**one) for one in record["doing"]] if record["pid"] == owner.pid else []
+            )
     return []
 
 

@@ -63,7 +63,7 @@ def mark(status: os.stat_result) -> Mark:
 
 
 def replaced(inbox: Path) -> DiskFault | None:
-    """Return the fault if something other than a directory stands there."""
+    """Return the fault if something other than a directory is there."""
     try:
         mode = os.lstat(inbox).st_mode
     except OSError:
@@ -137,7 +137,7 @@ class Inbox:
             with os.scandir(self.folder.fd) as entries:
                 ages = heapq.nsmallest(SCAN_ENTRIES, filter(None, map(_age, entries)))
         except _NO_DIRECTORY:
-            pass  # somebody is about to make it anew, or `replaced` says what stands there
+            pass  # it is about to be made anew, or `replaced` says what is there
         self._waiting = deque(name for _, name in ages)
         names = set(self._waiting) if self._unsettled else ()
         self._unsettled = {k: seen for k, seen in self._unsettled.items() if k in names}

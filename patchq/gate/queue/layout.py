@@ -59,7 +59,7 @@ def file_system(path: Path) -> str:
 @disk_faults
 def create(root: Path, readers: int | None = None, sharers: int | None = None) -> None:
     """Make the queue's directories; safe to repeat.  The group `readers` may read reports, and
-    nobody else but the owner; `sharers` is the group of a repository that is shared."""
+    only the owner; `sharers` is the group of a repository that is shared."""
     for name in PUBLIC:
         make_directory(root / name)
     for path in (root, *(root / name for name in PUBLIC)):

@@ -26,7 +26,7 @@ from patchq.gate.queue.spool import disk_faults
 
 _MOST_SAID = 16 << 10
 _ASKED_SECONDS = 0.05
-"""For as long as somebody who only asks may hold it."""
+"""For as long as a process that only asks may hold it."""
 
 
 class Owner(Struct, frozen=True):
@@ -101,10 +101,10 @@ class Lock:
             return
         try:
             # In place, and what was there stays until then: a full disk has no other room.
-            said = b"" if fault is None else json.dumps(_last_words(fault)).encode() + b"\n"
+            words = b"" if fault is None else json.dumps(_last_words(fault)).encode() + b"\n"
             with suppress(OSError):
-                os.pwrite(self._fd, said, 0)
-            os.ftruncate(self._fd, len(said))
+                os.pwrite(self._fd, words, 0)
+            os.ftruncate(self._fd, len(words))
         finally:
             os.close(self._fd)
             self._fd = None
@@ -143,12 +143,12 @@ def last_words(root: Path) -> Ended | None:
     """Return the fault that ended the last work on the queue, if no process works there since."""
     try:
         with opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
-            said = json.loads(os.read(fd, _MOST_SAID))
+            words = json.loads(os.read(fd, _MOST_SAID))
         return Ended(
-            at=float(said["at"]),
-            code=str(said["code"]),
-            message=str(said["message"]),
-            hint=said["hint"] and str(said["hint"]),
+            at=float(words["at"]),
+            code=str(words["code"]),
+            message=str(words["message"]),
+            hint=words["hint"] and str(words["hint"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -81,7 +81,7 @@ class Outbox:
             place = self.rejected if batch.report.state == "rejected" else self.done
             self.active.move(entry, place, f"{id}{extension(batch.name)}")
         for folder, name, data in self.files(batch):
-            if not batch.again or not self.stands(folder, name, data):
+            if not batch.again or not self.is_published(folder, name, data):
                 self._put(folder, name, data, batch.report)
             else:
                 folder.remove(f"{name}.tmp")
@@ -92,7 +92,7 @@ class Outbox:
         elif batch.body is not None and not self.active.holds(entry):
             self.active.put(entry, batch.body, mode=0o600)
 
-    def stands(self, folder: Folder, name: str, data: bytes) -> bool:
+    def is_published(self, folder: Folder, name: str, data: bytes) -> bool:
         """Return true if the file is there with this content."""
         with suppress(OSError):
             return folder.read(name) == data

@@ -22,7 +22,7 @@ MINE_TO_END = """(
     state in ('claimed', 'ending') and session = :me
     or state = 'held' and (session is null or session = :me or not alive(session))
 )"""
-"""Rows that this session may give a verdict: its own, and held ones that nobody means to end."""
+"""Rows that this session may give a verdict: its own, and held ones that are not being ended."""
 _TABLES = """
 create table meta (key text primary key, value text not null);
 create table sessions (

@@ -40,7 +40,7 @@ _FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
 """A file where a directory belongs, or the reverse, or neither."""
 _CURES = {
     **dict.fromkeys(_FULL, "make room on the queue's file system"),
-    **dict.fromkeys(_FOREIGN, "move what stands there out of the queue"),
+    **dict.fromkeys(_FOREIGN, "move what is there out of the queue"),
 }
 _TIME_DIGITS = 16
 _TOKEN = re.compile(r"([0-9a-f]{16}-[0-9a-f]+)\..+", re.DOTALL)
@@ -82,7 +82,7 @@ def across_file_systems() -> UsageError:
 
 
 class Folder:
-    """One directory of the queue; `lasting` ones are made again when somebody removed them.
+    """One directory of the queue; `lasting` ones are made again once removed.
 
     Names may lead into a directory inside, and are those of the queue's own files, or safe.
     """
@@ -108,7 +108,7 @@ class Folder:
 
     @property
     def fd(self) -> int:
-        """A descriptor of the directory that stands under the name now.
+        """A descriptor of the directory that has the name now.
 
         Raises OSError: FileNotFoundError, or ENOTDIR or ELOOP when it is something else.
         """
@@ -166,7 +166,7 @@ class Folder:
         return None
 
     def write(self, name: str, data: bytes, *, flush: bool = False) -> None:
-        """Write a file in place: for names that nobody looks at yet."""
+        """Write a file in place: for names that no reader looks at yet."""
         folder = self.fd
         files.write(name, data, folder=folder, grant=self.grant, flush=flush)
 
@@ -277,7 +277,7 @@ def claimed(token: str | None) -> float | None:
 
 
 def token_of(name: str) -> str | None:
-    """Return the claim whose response stands in active/ under this name, if one does."""
+    """Return the claim whose response is in active/ under this name, if there is one."""
     match = _TOKEN.fullmatch(name)
     return match[1] if match else None
 

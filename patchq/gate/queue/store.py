@@ -1,4 +1,4 @@
-"""The SQL store of a queue: its connection, its schema, and how its errors are told.
+"""The SQL store of a queue: its connection, its schema, and the messages of its errors.
 
 Statements are texts with named parameters that PostgreSQL takes as well.  A transaction does not
 wait for the disk: `flush`, or a flush of the file system, makes what was committed durable, and a
@@ -117,7 +117,7 @@ class Store(Database):
                 os.fdatasync(fd)
 
     def checkpoint(self, *, idle: bool) -> None:
-        """Take the log into the file, if that is due; it waits for nobody."""
+        """Take the log into the file, if that is due; it never waits."""
         most = _CHANGES_IDLE if idle else _CHANGES_MOST
         if self.root is not None and self.changes - self._checkpointed > most:
             self._checkpointed = self.changes
@@ -137,7 +137,7 @@ class Store(Database):
         return [line for line in self.column("pragma quick_check(10)") if line != "ok"]
 
     def close(self) -> None:
-        """Let go of the file once nobody in this process uses the store."""
+        """Let go of the file once this process does not use the store."""
         with _opening:
             self.users -= 1
             if self.users > 0:
@@ -265,7 +265,7 @@ class Store(Database):
         """Make an empty file, and let those read it who may read what was refused."""
         if not os.access(path.parent, os.W_OK):
             return
-        # For nobody beyond the group: it has responses that were refused for a secret.
+        # For the group at most: it has responses that were refused for a secret.
         mode = 0o660 & ~files.umask() if files.is_on() else 0o600
         active = next(at for at in (path.parent / "active", path.parent) if at.exists()).stat()
         if shared := bool(active.st_mode & stat.S_ISGID):

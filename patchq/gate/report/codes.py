@@ -34,7 +34,7 @@ response.incomplete
     The file is empty, or not as its `bytes` and `sha256` say.
     Write it as `NAME.tmp`, then rename it.
 response.beside
-    A warning: code or a command stands beside the edits and went into no file.
+    A warning: code or a command is beside the edits and went into no file.
     Send it as an edit, too, if it is one; what is only shown needs nothing.
 response.too_large
     The response exceeds a limit of the configuration (`limits`).
@@ -97,7 +97,7 @@ match.none
     The quoted text is nowhere in the file, not even with blanks and line ends ignored.
     Quote the file's lines as they are now; the report shows them.
 match.ambiguous
-    The quoted text stands at several places, and the results would differ.
+    The quoted text is found at several places, and the results would differ.
     Quote more lines around the place that is meant, for instance the ones that are offered.
 match.count
     The quoted text does not stand in the file as often as the edit says.
@@ -112,7 +112,7 @@ anchor.invented
     The anchor is not among the candidates that were offered.
     Select one of the candidates, letter by letter.
 anchor.ambiguous
-    The anchor stands at several places, or can be read in two ways.
+    The anchor is found at several places, or can be read in two ways.
     Select a unique one, state its exact `line`, or say which `scope` is meant.
 conflict.overlap
     Two edits of the response change the same lines.

@@ -50,10 +50,10 @@ def prompt(
         f"Changes are asked for by {_people(comments)}. The change {inline(report.id)} waits; "
         "nothing of it is on the target. The comments are quoted as they were written:",
     ]
-    said = list(map(_comment, range(1, len(comments) + 1), comments))
+    texts = list(map(_comment, range(1, len(comments) + 1), comments))
     ending = _what_to_send(report, base, instructions)
-    room = MAX_BYTES - _bytes([*parts, *said, *ending])
-    for text, comment, some in zip(said, comments, shown, strict=True):
+    room = MAX_BYTES - _bytes([*parts, *texts, *ending])
+    for text, comment, some in zip(texts, comments, shown, strict=True):
         parts.append(text)
         section = _lines(comment, some)
         if section and (size := _bytes([section])) <= room:
@@ -70,12 +70,12 @@ def section(report: Report) -> list[str]:
     comments = review.comments
     if report.retry.prompt and report.state == "proposed":
         return ["## Changes are asked for", report.retry.prompt.rstrip("\n")]
-    said = list(map(_comment, range(1, len(comments) + 1), comments))
+    texts = list(map(_comment, range(1, len(comments) + 1), comments))
     if review.state == "answered":
         of = report.retry.of
         title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
-        return [title, *said]
-    return ["## Changes were asked for", *said]
+        return [title, *texts]
+    return ["## Changes were asked for", *texts]
 
 
 def _people(comments: Sequence[CommentEntry]) -> str:

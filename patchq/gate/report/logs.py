@@ -1,6 +1,6 @@
 """The log: one line for each event, on standard error (the journal) or in a file of bounded size.
 
-A line may quote what a response, a hook or a model said.  So hidden characters are written out,
+A line may quote what a response, a hook or a model wrote.  So hidden characters are written out,
 which also keeps an event on one line, and what reads as a secret is left out.  The batch that a
 line is about is the one that the thread is at work on (`about`), or the record's own `batch`.
 """
@@ -79,11 +79,11 @@ class _Formatter(logging.Formatter):
         self._secrets = [text for text in secrets if text]
 
     def line(self, text: str) -> str:
-        """The text on one line, without what nobody is to read."""
+        """The text on one line, without secrets."""
         kind = secrecy.gate().secret_kind(text) or secrecy.begun(text)
         if not kind and any(secret in text for secret in self._secrets):
             kind = "a key"
-        return f"(what was said holds {kind})" if kind else visible(clip(text, _MOST))
+        return f"(the text holds {kind})" if kind else visible(clip(text, _MOST))
 
     @staticmethod
     def when(record: logging.LogRecord) -> str:

@@ -130,7 +130,7 @@ def _sections(report: Report, problems: Sequence[ProblemEntry], person: bool = F
 
 
 def _reason(report: Report) -> list[str]:
-    """Why it was decided so: a person's words, which nobody takes for patchq's."""
+    """Why it was decided so: a person's words, which do not look like patchq's."""
     return ["Why:", fence(report.reason)] if report.reason else []
 
 

@@ -1,6 +1,6 @@
-"""The doorbell: something may have changed in a directory, or somebody wants attention.
+"""The doorbell: something may have changed in a directory, or a process wants attention.
 
-Events are hints.  The kernel drops them when too many come at once, and watchdog tells nobody; a
+Events are hints.  The kernel drops them when too many come at once, and watchdog gives no sign; a
 watch dies with its directory while the observer looks alive.  So no event is ever trusted to have
 come: every wait is bounded, whoever waits looks at the inbox afterwards whatever the answer, and
 the watch is set anew when the directory is another one.
@@ -20,7 +20,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers.api import BaseObserver
 
 _CHECK_SECONDS = 2.0
-"""The longest wait between two looks at whether the watch still stands."""
+"""The longest wait between two looks at the watch itself."""
 _MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 

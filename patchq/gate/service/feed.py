@@ -210,7 +210,7 @@ class Feeder:
             self.tell(change.report)
 
     def _claim_of(self, change: RowChange) -> Claim | None:
-        """The claim here, which is made where a worker made the batch for somebody here; None for a
+        """The claim here, which is made where a worker made the batch for a caller here; None for a
         batch that has its verdict here.  A request's is with the answer that it got."""
         claim, queue, id = self.open.get(change.token), self.session.queue, change.report.id
         if claim is None and queue.load(id) is None and queue.past(id) is None:

@@ -1,6 +1,6 @@
 """Proposals follow their target in a cluster, too, whoever moved it.
 
-A lane is nobody's while nothing comes for it, and what waits for review there may wait for days.
+A lane has no owner while nothing comes for it, and what waits for review there may wait for days.
 So every worker looks at the remote now and then, as long as anything waits, and takes the lanes
 whose target, or one of whose proposals, is not where it was when this worker last saw to them.  The
 lane's owner alone has its proposals follow; who comes second finds that done.

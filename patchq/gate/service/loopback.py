@@ -84,7 +84,7 @@ def server(app: Any) -> uvicorn.Server:
         app,
         http=_Connection,
         ws="none",
-        log_level="error",  # a client's mistakes are told to the client
+        log_level="error",  # a client's mistakes are for the client
         log_config=None,
         access_log=False,
         server_header=False,

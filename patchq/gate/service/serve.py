@@ -1,4 +1,4 @@
-"""Serve the queue: recover, then work whenever something is there, until told to stop.
+"""Serve the queue: recover, then work whenever something is there, until it is stopped.
 
 Signals only set flags and ring the bell; the batch in hand is always finished.
 """
@@ -37,7 +37,7 @@ from patchq.gate.service.upkeep import Upkeep
 _LOG = logging.getLogger("patchq")
 _SHORTEST_WAIT = 0.01
 _RUNS = 8
-"""Reports that take in at once what hooks said."""
+"""Reports that take in at once what hooks printed."""
 _PIECE_SECONDS = 0.05
 """How long proposals are looked at before the inbox is."""
 

@@ -5,7 +5,7 @@ The exporter reads it by `--collector.textfile.directory`.
 A count is kept by what is counted (`_counted`), for each agent, model and format, so that any sum
 over them can be had; the store keeps them, and changes them with each verdict and later state.
 
-Prometheus' file is replaced as a whole, so nobody reads half of it.  No label comes from a
+Prometheus' file is replaced as a whole, so no reader gets half of it.  No label comes from a
 response: agents name themselves, and each new name would be a new series.  A file that cannot be
 written is warned of once and stops nothing.
 """
@@ -121,7 +121,7 @@ _GAUGES = {
     "start_time_seconds": "When the daemon started.",
     "last_landing_time_seconds": "When a change last landed.",
 }
-"""How the queue stands now; times are seconds since the epoch."""
+"""The queue as it is now; times are seconds since the epoch."""
 
 
 def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> Iterator[str]:

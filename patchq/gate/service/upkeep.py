@@ -3,7 +3,7 @@
 Everything runs in the main loop, a bounded piece at a time, so it neither delays a response by much
 nor goes on when the loop hangs.
 
-A service manager is told by sd_notify(3): datagrams to the socket in NOTIFY_SOCKET.  The watchdog's
+A service manager hears by sd_notify(3): datagrams to the socket in NOTIFY_SOCKET.  The watchdog's
 ping comes from the main loop and from nowhere else: a thread of its own would go on pinging for a
 daemon that hangs.  Without a manager every call does nothing.
 
@@ -161,7 +161,7 @@ class Retention:
 
 
 def _is_finished(session: Session, id: str) -> bool:
-    """Return true if nobody waits for the batch any more."""
+    """Return true if the batch has no waiter any more."""
     report = None if session.repo.ref_target(records.WAITING + id) else session.queue.load(id)
     return report is not None and report.state not in WAITING
 

@@ -679,7 +679,7 @@ def test_what_a_hook_said_is_logged_as_the_configuration_has_it(repo: Path, verb
     configure(repo, hook(tell, "post-commit"), log={"format": "json"})
     (line,) = fresh(verb, "good", cwd=repo).err.splitlines()
     told = json.loads(line)
-    assert (told["level"], told["message"]) == ("warning", "(what was said holds a GitHub token)")
+    assert (told["level"], told["message"]) == ("warning", "(the text holds a GitHub token)")
 
 
 # ---------------------------------------------------------------- git's own hooks

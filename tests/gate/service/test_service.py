@@ -214,8 +214,8 @@ def written(tmp_path: Path) -> Iterator[Callable[[logs.Format], list[str]]]:
 def test_text_hides_what_nobody_is_to_read(written: Callable[[logs.Format], list[str]]) -> None:
     evil, key, token, own, none, crashed, *trace = written("text")
     assert evil.endswith(r" INFO b1: evil \x1b[2J \u202e two\nlines")
-    assert key.endswith(" WARNING b1: (what was said holds a key)")
-    assert token.endswith(" WARNING b1: (what was said holds an AWS access key id)")
+    assert key.endswith(" WARNING b1: (the text holds a key)")
+    assert token.endswith(" WARNING b1: (the text holds an AWS access key id)")
     assert own.endswith(" INFO b1 itself")
     assert none.endswith(" INFO no change")
     assert crashed.endswith(" ERROR crashed")

@@ -16,7 +16,7 @@ _ROOT = "repository"
 
 def check(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
     """Raise `UsageError` where the tables are another repository's; note whose they are where they
-    are nobody's yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
+    have no owner yet.  `tip` is the default target's, if there is one.  A shallow clone cannot
     tell."""
     if repo.shallow:
         return

@@ -215,7 +215,7 @@ class DatabaseServer(Database):
         )
 
     def hear(self, seconds: float) -> None:
-        """Wait until something is told that this connection listens to."""
+        """Wait for a notification that this connection listens to."""
         with self.faults():
             for _ in self.connection.notifies(timeout=seconds, stop_after=1):
                 pass

@@ -237,7 +237,7 @@ class PostgresQueue(QueueEngine):
             files.barrier(*places)
         self._store.flush()
 
-    # What a transaction changes is told at its end.
+    # A transaction's changes are announced at its end.
 
     def _begin(self) -> None:
         self._has_news = False

@@ -1,7 +1,7 @@
 """What a feeder hands to the database, and what comes back: rows by the tokens of its own claims.
 
 A feeder keeps each claim until it has published the verdict itself.  So it may enter what it holds
-as often as it likes: a token is entered once.  What a worker made since somebody on this machine
+as often as it likes: a token is entered once.  What a worker made since a process on this machine
 asked for it (a revert's batch) has such a token as well.  A change of a report that the feeder has
 not shown is flushed before it believes it, since the worker that wrote it may not have waited.
 """

@@ -1,6 +1,6 @@
 """Commands of people for the owner of a lane, and its answers.
 
-The owner of another lane passes commands on as well, and nobody waits for their answers.
+The owner of another lane passes commands on as well, and does not wait for their answers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def ask(
 ) -> Mapping[str, Any]:
     """Give a command and return its answer.
 
-    Raises `errors.Busy` if nobody takes it up for `patience` seconds; then nobody will.
+    Raises `errors.Busy` if no worker takes it up for `patience` seconds; then none will.
     """
     server.run("select listen()")
     server.run("delete from errands where answer is not null and asked < epoch() - 86400")
@@ -113,7 +113,7 @@ def _answer(server: DatabaseServer, number: int, lane: str, patience: float) -> 
             number=number,
         ):
             raise Busy(
-                f"no worker serves the branch {lane!r}, so nobody does it",
+                f"no worker serves the branch {lane!r}, so it is not done",
                 "see `patchq cluster status`, start a worker, then say it again",
             )
         server.hear(_LOOK_SECONDS)

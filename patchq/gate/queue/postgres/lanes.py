@@ -22,7 +22,7 @@ from patchq.gate.queue.postgres.database import DatabaseServer, connect, transla
 
 _LOG = logging.getLogger("patchq")
 _BEATS = 4
-"""So many in the time after which somebody counts as frozen."""
+"""So many in the time after which an owner counts as frozen."""
 _BEAT = "update sessions set beat = epoch() where number = :session"
 
 
@@ -66,7 +66,7 @@ class Lanes:
         )
 
     def take(self, lane: str) -> bool:
-        """Own the lane, unless somebody does who lives."""
+        """Own the lane, unless a live worker does."""
         if lane in self.own:
             return True
         session = self._server.session
@@ -83,7 +83,7 @@ class Lanes:
         return True
 
     def take_free(self, lane: str) -> bool:
-        """Own the lane, unless somebody does who lives, or has left claims there."""
+        """Own the lane, unless a live worker does, or a dead one left claims there."""
         if lane in self.own:
             return True
         found = self._first_free([lane])
@@ -98,8 +98,8 @@ class Lanes:
         return not found[1]
 
     def take_one_more(self) -> None:
-        """Own the lane in which something waits the longest, of those that nobody owns, if there is
-        one.  One that somebody left with claims is recovered first."""
+        """Own the lane in which something waits the longest, of those without an owner, if there is
+        one.  One that its owner left with claims is recovered first."""
         own = self.own
         rows = self._server.all(
             """
@@ -132,7 +132,7 @@ class Lanes:
             lanes = lanes[lanes.index(lane) + 1 :]
 
     def _first_free(self, lanes: Sequence[str]) -> tuple[str, bool] | None:
-        """The first lane of which the lock was to be had, and whether somebody left claims there.
+        """The first lane of which the lock was to be had, and whether its owner left claims there.
         The locks are tried one by one, as far as the limit needs."""
         row = self._server.one(
             """

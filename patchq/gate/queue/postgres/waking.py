@@ -36,7 +36,7 @@ class Waking:
     def wait(self, seconds: float, concerns: Concerns) -> bool:
         """Wait for so long at most; return true if there was a notice that concerns this process.
 
-        The first wait of a session ends at once, as nobody listened before.
+        The first wait of a session ends at once, as it did not listen before.
         """
         session = self._server.session
         connection = self._server.connection
