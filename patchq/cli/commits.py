@@ -1,4 +1,4 @@
-"""What `patchq submit` hands in when it is given commits, or a work tree, in place of a file."""
+"""Responses that `patchq submit` makes of commits, or of a work tree."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class HandedIn(Struct, frozen=True):
 
 
 def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]:
-    """The response, or those of a series, the oldest commit first; raises `UsageError`.
+    """Yield the response, or those of a series, the oldest commit first.
 
-    `free` gives an id that no batch has, near to the one that is asked for.
+    `free` gives an id that no batch has, near to the one that is asked for.  Raises `UsageError`.
     """
     session = opening.gate(args).session(writes=False)
     if args.base:
@@ -51,7 +51,7 @@ def responses(args: Namespace, free: Callable[[str], str]) -> Iterator[HandedIn]
 
 
 def _named(args: Namespace, session: Session) -> tuple[Range, str]:
-    """What is handed in, and a name for it."""
+    """Return the range to hand in, and a name for it."""
     repo = session.repo
     target = args.target or session.target
     if args.branch is not None:

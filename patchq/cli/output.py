@@ -1,4 +1,4 @@
-"""What the verbs print: verdicts, a line or a JSON object each, and answers."""
+"""Output of the verbs: verdicts, a line or a JSON object each, and answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def say(args: Namespace, report: Report) -> None:
 
 
 def log(report: Report) -> None:
-    """One line for a verdict, with what a program that reads the log wants of it."""
+    """Log a verdict in one line, with fields for programs."""
     about = {
         "batch": report.id,
         "state": report.state,
@@ -45,7 +45,7 @@ def log(report: Report) -> None:
 
 
 def log_and_say(args: Namespace, report: Report) -> None:
-    """A verdict of who serves: in the log, and printed where that is not the log's own place."""
+    """Log a verdict, and print it unless the log goes to the same place."""
     log(report)
     if args.json or args.quiet or not logs.shares_output():
         say(args, report)

@@ -112,7 +112,7 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
 
 
 def _only(push: Push) -> tuple[Command, str]:
-    """The one ref that is pushed, and the branch that it is for."""
+    """Return the one ref that is pushed, and the branch that it is for."""
     if len(push.commands) != 1:
         raise UsageError(f"{len(push.commands)} refs are pushed", f"push one {NAMESPACE}BRANCH")
     (command,) = push.commands
@@ -129,7 +129,7 @@ def _only(push: Push) -> tuple[Command, str]:
 def _response(
     args: Namespace, command: Command, target: str, options: PushOptions
 ) -> tuple[bytes, str]:
-    """The response that the pushed commits are, and words to name it by."""
+    """Return the response of the pushed commits, and words to name it by."""
     session = opening.gate(args).session(writes=False)
     if args.objects.is_dir():
         session.repo.borrow(args.objects.absolute())
@@ -171,7 +171,7 @@ def _print_verdict(report: Report) -> str | None:
 def _wait(
     queue: StoreQueue, digest: str, name: str, seconds: float, ended: _Ended
 ) -> tuple[Report | None, str]:
-    """The verdict, or what there is to say while there is none."""
+    """Return the verdict, or the reason why there is none yet."""
     began = served = time.monotonic()
     held = None
     patience = 0.0 if lock_owner(queue.root) is None else _RESTARTS_SECONDS

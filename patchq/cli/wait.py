@@ -18,7 +18,7 @@ from patchq.gate.report.schema import OVER, REPLACED, STANDING, Report, waits_fo
 from patchq.gate.service.watcher import Watcher
 
 _ASKED = "changes_requested"
-"""What a proposal that was sent back is, beside its state."""
+"""The word for a proposal that was sent back."""
 ARGUMENTS = (
     arguments.BATCH,
     Argument(
@@ -37,7 +37,7 @@ _ENDS = OVER | REPLACED
 """States that no other one follows."""
 _GOOD = STANDING | {"duplicate"}
 _LOOK_SECONDS = 0.5
-"""What people do by plain git is no event until somebody has seen it."""
+"""Decisions by plain git are no events, so they are looked for."""
 
 
 def run(args: Namespace) -> int:
@@ -71,11 +71,11 @@ def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> Tim
 
 
 def _seen(context: RepoContext, id: str) -> Report | None:
-    """The report as it stands now; None for a batch without a verdict.  Raises `UsageError` for one
-    that nobody knows."""
-    known = finding.is_under_way(
-        context, id
-    )  # looked for first: what is not any more has its verdict
+    """Return the report as git shows it now; None for a change without a verdict.
+
+    Raises `UsageError` for an unknown one.
+    """
+    known = finding.is_under_way(context, id)  # first: if it ends meanwhile, there is a verdict
     try:
         return finding.seen(context, *finding.find(context, id))[0]
     except UsageError:

@@ -76,7 +76,7 @@ class Guarded:
 
 
 def _token() -> tuple[str, bool]:
-    """The token, and whether it was made here and has to be told."""
+    """Return the token, and true if it was made here and has to be shown."""
     given = os.environ.get(TOKEN, "")
     if not given:
         return secrets.token_urlsafe(32), True

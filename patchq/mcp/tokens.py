@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 KEY = "mcp.key"
-"""What tokens are made with; below the queue, so that they outlive the server."""
+"""The key of tokens; below the queue, so that they outlive the server."""
 _KEY_BYTES = 32
 
 
 def token(root: Path, sha256: str) -> str:
-    """What lets a caller withdraw the response: whoever has it has submitted these bytes."""
+    """Return the token of a response, which shows that its bearer submitted these bytes."""
     return hmac.digest(_key(root), sha256.encode(), "sha256").hex()[:32]
 
 

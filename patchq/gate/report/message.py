@@ -94,7 +94,7 @@ def trailers(message: str) -> dict[str, list[str]]:
 
 
 def _title_and_rest(message: str, summary: str, applied: Sequence[EditOutcome]) -> tuple[str, str]:
-    """The first line of what says the most, and what it says beyond."""
+    """Return the first line of the text that says the most, and the rest of it."""
     only = applied[0].description if len(applied) == 1 else None
     for text in filter(None, (message, summary, only and _line(only, 500))):
         first, _, rest = _clean(text).strip().partition("\n")
