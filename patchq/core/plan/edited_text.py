@@ -20,6 +20,7 @@ from patchq.core.text.lines import Text, plain_typography
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
 _EDITS = attrgetter("edits")
+_MOST_SPLICED = 8  # to make the text anew costs no more than so many replacements
 
 
 class ChangedRange(Struct, frozen=True):
@@ -95,6 +96,8 @@ class EditedText:
         """The base."""
         self._base = Text(text.whole)
         self._now: Text | None = None
+        self._pending: list[Patch] = []
+        """The patches that are not in it yet."""
         self._ranges: list[ChangedRange] = []
         """In the order of their starts."""
         self._starts: list[int] = []
@@ -119,8 +122,16 @@ class EditedText:
 
     def now(self) -> Text:
         """Return the text as the edits so far leave it."""
-        if self._now is None:
+        pending, self._pending = sorted(self._pending, key=_SPAN), []
+        if self._now is None or len(pending) > _MOST_SPLICED:
             self._now = self.text if self.is_bare else Text(self.data())
+            return self._now
+        for patch in pending:
+            at = bisect_left(self._patches, (patch.start, patch.end), key=_SPAN)
+            while self._patches[at] is not patch:
+                at += 1
+            begin = self._begin(at)
+            self._now = self._now.spliced(begin, begin + patch.end - patch.start, patch.new)
         return self._now
 
     def data(self) -> bytes:
@@ -151,7 +162,7 @@ class EditedText:
                 if at and self._patches[-1].end >= hunk.start:
                     at = bisect_right(self._patches, (hunk.start, hunk.end), key=_SPAN)
                 self._put(at, at, patch)
-                self._now = None
+                self._pending.append(patch)
                 self._unread.append(hunk)
                 self._latest[claim.edit] = None
         return None
@@ -314,7 +325,7 @@ class EditedText:
         names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)
         edits = tuple(dict.fromkeys([*names, edit]))
         self._put(first, last, Patch(start, end, new, edits))
-        self._now = Text(replaced(now.whole, [hunk], 0, now.size))
+        self._now = now.spliced(hunk.start, hunk.end, hunk.new)
         self._cover(ChangedRange(edit, format, (Hunk(start, end, b""),), folded=True))
 
     def _inside(self, quoted: Hunk) -> tuple[int, int]:

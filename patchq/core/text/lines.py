@@ -15,14 +15,14 @@ begin.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate, pairwise, tee
-from typing import AnyStr
+from typing import AnyStr, overload
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
@@ -130,6 +130,38 @@ class Text:
             return whole
         return whole.removesuffix(b"\n") if self.data.endswith(b"\r") else content(whole)
 
+    def spliced(self, start: int, end: int, new: bytes) -> Text:
+        """Return `whole` with other bytes; it takes the lines of a text that was made so.
+
+        So a replacement costs little more than a copy of the bytes.
+        """
+        data = b"".join([memoryview(self.whole)[:start], new, memoryview(self.whole)[end:]])
+        text, first = Text(data), self.line_at(start) - 1
+        stop = max(first, bisect_left(self.starts, end))
+        low, high = self.span(first, stop)
+        ahead, behind = self.part(low, start), self.part(end, high)
+        changed, gone = ahead + new + behind, self.part(low, high)
+        cuts = self._returns or self.lacks_final_newline or changed[-1:] not in (b"", b"\n")
+        if cuts or text.offset != self.offset or start < self.offset:
+            return text
+        pairs, ends = self.line_end_counts
+        pairs += _count_pairs(changed) - _count_pairs(gone)
+        text.line_end_counts = pairs, ends + changed.count(b"\n") - gone.count(b"\n")
+        lines, starts = split_lines(changed), self.starts
+        if not isinstance(starts, _Starts):
+            starts = _Starts(starts)
+            self.__dict__.pop("lines", None)
+        if "lines" in self.__dict__:
+            text.lines = self.lines
+            text.lines[first:stop] = lines
+        starts.splice(first, stop, lines, len(changed) - len(gone))
+        text.starts = starts
+        bare = [line.removesuffix(b"\n") for line in lines]
+        text._raw_view = self._raw_view.spliced(first, stop, bare, data[text.offset :])
+        for normalise, view in self._views.items():
+            text._views[normalise] = view.spliced(first, stop, normalise(bare))
+        return text
+
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the bytes from and to of the lines `start:end` (0-based)."""
         return self.starts[start], self.starts[end]
@@ -174,7 +206,7 @@ class Text:
         return [content(line) for line in self.lines]
 
     @cached_property
-    def starts(self) -> list[int]:
+    def starts(self) -> Sequence[int]:
         """Offset in `whole` of each line's start, and of the end behind the last."""
         # Lines that are passed on, and not kept, take a fifth of the time.
         lines = self.lines if self._returns else BytesIO(self.whole[self.offset :])
@@ -229,21 +261,71 @@ class Text:
         return View(self.whole[self.offset :])
 
 
+class _Starts(Sequence[int]):
+    """Offsets of lines in a text that changes; from one line on, a number is to be added."""
+
+    def __init__(self, offsets: Iterable[int]) -> None:
+        self._offsets = list(offsets)
+        self._from, self._grown = len(self._offsets), 0
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @overload
+    def __getitem__(self, key: int) -> int: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[int]: ...
+
+    def __getitem__(self, key: int | slice) -> int | list[int]:
+        if isinstance(key, slice):
+            return [self[i] for i in range(*key.indices(len(self)))]
+        return self._offsets[key] + (self._grown if key >= self._from else 0)
+
+    def splice(self, first: int, stop: int, lines: Sequence[bytes], grown: int) -> None:
+        """Put other lines in place of those from `first` to `stop`."""
+        low, high = sorted((self._from, stop))
+        add = self._grown if self._from < stop else -self._grown
+        self._offsets[low:high] = [offset + add for offset in self._offsets[low:high]]
+        self._from = stop
+        starts = list(accumulate(map(len, lines), initial=self[first]))
+        self._offsets[first:stop] = starts[:-1]
+        self._from, self._grown = first + len(lines), self._grown + grown
+
+
 class View:
     """Lines that can be searched for runs of lines, in a time that does not grow with what they
     repeat.  `body` has a `\n` behind every line."""
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, body: bytes | None = None) -> None:
+        if body is not None:
+            self._body = body
         self._searches = 0
+        # All lines that it, or one that it was made of, ever had; None if it was made of none.
+        self._ever: set[bytes] | None = None
         # The places of some quotes, from the first on, as far as anybody asked for them.
         self._sought: dict[bytes, Iterator[int]] = {}
 
     @classmethod
     def of_lines(cls, lines: list[bytes]) -> View:
-        view = cls(b"\n".join([*lines, b""]))
+        view = cls()
         view.lines = lines
         return view
+
+    def spliced(
+        self, first: int, stop: int, lines: Sequence[bytes], body: bytes | None = None
+    ) -> View:
+        """Return the view with other lines, which takes those of a view that was made so."""
+        view = View(body)
+        view._ever = set(self.lines) if self._ever is None else self._ever
+        view._ever.update(lines)
+        view.lines = self.lines.copy() if self._ever is None else self.lines
+        view.lines[first:stop] = lines
+        return view
+
+    @cached_property
+    def _body(self) -> bytes:
+        return b"\n".join([*self.lines, b""])
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -282,6 +364,8 @@ class View:
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
+        if self._ever is not None and not self._ever.issuperset(quote):
+            return iter(())
         self._searches += 1
         if self._searches <= SCANS:
             return self._scan(quote)

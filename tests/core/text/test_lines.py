@@ -124,3 +124,35 @@ def test_typography_becomes_plain(data: str, plain: bytes) -> None:
 
 def test_bytes_that_are_no_utf8_survive_plain_typography() -> None:
     assert plain_typography(b"\xff\x93 \xe2\x80\x9c") == b'\xff\x93 "'
+
+
+PIECES = st.lists(st.sampled_from([b"a", b"b ", b"\n", b"\r\n", b"\r", BOM, b" "]), max_size=6)
+
+
+@given(PIECES, st.lists(st.tuples(st.integers(0), st.integers(0), PIECES), max_size=5), st.data())
+def test_a_spliced_text_is_as_one_that_is_made_anew(
+    base: list[bytes], splices: list[tuple[int, int, list[bytes]]], data: st.DataObject
+) -> None:
+    text = first = Text(b"".join(base))
+    for low, size, pieces in splices:
+        text.view(_stripped)
+        start = low % (text.size + 1)
+        end = start + size % (text.size + 1 - start)
+        wanted = text.whole[:start] + b"".join(pieces) + text.whole[end:]
+        text = text.spliced(start, end, b"".join(pieces))
+        anew = Text(wanted)
+        assert (text.data, text.whole, text.offset) == (wanted, anew.whole, anew.offset)
+        assert (text.lines, list(text.starts)) == (anew.lines, list(anew.starts))
+        assert (text.line_end, text.line_end_counts) == (anew.line_end, anew.line_end_counts)
+        quote = data.draw(st.sampled_from(anew.view().lines or [b"a"]))
+        for normalise in (None, _stripped):
+            view, other = text.view(normalise), anew.view(normalise)
+            assert view.lines == other.lines
+            assert [*view.find([quote.strip()])] == [*other.find([quote.strip()])]
+            assert [*view.find([quote, b"a"])] == [*other.find([quote, b"a"])]
+    assert first.lines == Text(first.data).lines
+    assert list(first.starts) == list(Text(first.data).starts)
+
+
+def _stripped(lines: list[bytes]) -> list[bytes]:
+    return [line.strip() for line in lines]
