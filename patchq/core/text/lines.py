@@ -34,6 +34,7 @@ _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 SCANS = 8
 _FEW = 64
 _SCAN = 8  # to look through the whole text takes as long as to look at one line of so many
+_SMALL = 4096  # bytes; what changes half of a larger text leaves little to take over
 _MOST_KNOWN = 512  # the places of so many quotes are remembered
 _GRAM = 4
 _LEAST = 2 * _GRAM - 1  # a run of so many bytes holds four whole ones wherever it begins
@@ -92,7 +93,7 @@ class Text:
         self.data = data
         self._returns = returns
         self.offset = len(BOM) if data.startswith(BOM) else 0
-        self._views: dict[Normalise, View] = {}
+        self.views: dict[Normalise, View] = {}
 
     @cached_property
     def line_end(self) -> bytes:
@@ -142,6 +143,8 @@ class Text:
         ahead, behind = self.part(low, start), self.part(end, high)
         changed, gone = ahead + new + behind, self.part(low, high)
         cuts = self._returns or self.lacks_final_newline or changed[-1:] not in (b"", b"\n")
+        if 2 * len(changed) > max(len(data), _SMALL):
+            return text
         if cuts or text.offset != self.offset or start < self.offset:
             return text
         pairs, ends = self.line_end_counts
@@ -157,9 +160,9 @@ class Text:
         starts.splice(first, stop, lines, len(changed) - len(gone))
         text.starts = starts
         bare = [line.removesuffix(b"\n") for line in lines]
-        text._raw_view = self._raw_view.spliced(first, stop, bare, data[text.offset :])
-        for normalise, view in self._views.items():
-            text._views[normalise] = view.spliced(first, stop, normalise(bare))
+        text.raw_view = self.raw_view.spliced(first, stop, bare, data[text.offset :])
+        for normalise, view in self.views.items():
+            text.views[normalise] = view.spliced(first, stop, normalise(bare))
         return text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -244,18 +247,18 @@ class Text:
     def view(self, normalise: Normalise | None = None) -> View:
         """Return the lines without their `\n` as `normalise` reads each; None: unchanged."""
         if normalise is None:
-            return self._raw_view
-        if normalise not in self._views:
-            self._views[normalise] = View.of_lines(normalise(self._raw_view.lines))
-        return self._views[normalise]
+            return self.raw_view
+        if normalise not in self.views:
+            self.views[normalise] = View.of_lines(normalise(self.raw_view.lines))
+        return self.views[normalise]
 
     def expect(self, searches: int) -> None:
         """Say that its lines are going to be searched so often."""
         if searches > SCANS:
-            self._raw_view.expect()
+            self.raw_view.expect()
 
     @cached_property
-    def _raw_view(self) -> View:
+    def raw_view(self) -> View:
         if self._returns:
             return View.of_lines(self.contents)
         return View(self.whole[self.offset :])
@@ -298,11 +301,10 @@ class View:
     repeat.  `body` has a `\n` behind every line."""
 
     def __init__(self, body: bytes | None = None) -> None:
-        if body is not None:
-            self._body = body
+        self._body = body
         self._searches = 0
         # All lines that it, or one that it was made of, ever had; None if it was made of none.
-        self._ever: set[bytes] | None = None
+        self.lines_ever: set[bytes] | None = None
         # The places of some quotes, from the first on, as far as anybody asked for them.
         self._sought: dict[bytes, Iterator[int]] = {}
 
@@ -317,15 +319,11 @@ class View:
     ) -> View:
         """Return the view with other lines, which takes those of a view that was made so."""
         view = View(body)
-        view._ever = set(self.lines) if self._ever is None else self._ever
-        view._ever.update(lines)
-        view.lines = self.lines.copy() if self._ever is None else self.lines
+        view.lines_ever = set(self.lines) if self.lines_ever is None else self.lines_ever
+        view.lines_ever.update(lines)
+        view.lines = self.lines.copy() if self.lines_ever is None else self.lines
         view.lines[first:stop] = lines
         return view
-
-    @cached_property
-    def _body(self) -> bytes:
-        return b"\n".join([*self.lines, b""])
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -334,6 +332,8 @@ class View:
 
     @cached_property
     def _joined(self) -> bytes:
+        if self._body is None:
+            return b"\n".join([b"", *self.lines, b""])
         return b"\n" + self._body
 
     def expect(self) -> None:
@@ -364,7 +364,7 @@ class View:
 
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
-        if self._ever is not None and not self._ever.issuperset(quote):
+        if self.lines_ever is not None and not self.lines_ever.issuperset(quote):
             return iter(())
         self._searches += 1
         if self._searches <= SCANS:
