@@ -5,7 +5,7 @@
 Each row is a batch of `--size` edits and one of twice as many, in a file that grows along; the
 figures are milliseconds of the processor, the best of all rounds, with the collector of cycles off,
 since its time depends on what else lives.  A time that is proportional to the size doubles; a
-quadratic one takes four times as long: an edit that builds on an earlier one copies the bytes of its
+quadratic one takes four times as long: an edit that builds on an earlier one copies the whole
 file, which grows along.  With `--tree` another checkout is asked in turn for the
 larger batch, and the ratio to it is shown; some batches that it may refuse are no fair comparison.
 Exit 1 when a row grows by more than `--most`.
