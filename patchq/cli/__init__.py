@@ -21,7 +21,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
             print("patchq", __version__, flush=True)
             return 0
         except OSError:
-            pass  # nobody reads: the long way knows what to do then
+            pass  # the reader is gone: the long way knows what to do then
     gc.disable()  # until all is imported, which `command` ends
     try:
         from patchq.cli import command

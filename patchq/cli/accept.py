@@ -109,7 +109,7 @@ def _wait(args: Namespace, session: Session, ids: list[str]) -> int:
 
 
 class Progress:
-    """What is printed of a train while it runs."""
+    """Prints the course of a train while it runs."""
 
     def __init__(self, args: Namespace) -> None:
         self._silent, self._runs, self._began = args.json or args.quiet, 0, time.monotonic()
@@ -168,7 +168,7 @@ def report(args: Namespace, decided: Decided, of: int = 1) -> int:
 
 
 def _beside(decided: Decided) -> Iterator[str]:
-    """What the choice does beside what it says."""
+    """Yield the side effects of the choice."""
     if decided.back:
         yield f"with edit {', '.join(decided.back)}, which the choice brings back"
     for id, need in decided.along:

@@ -20,8 +20,8 @@ class Argument:
 
 
 Entry = Argument | tuple[Argument, ...] | dict[str, tuple[str, tuple[Argument, ...]]]
-"""What a verb's `ARGUMENTS` hold: arguments, those of which one at most may be given, and the verbs
-below a verb, each with what it is for and its own arguments."""
+"""An entry of a verb's `ARGUMENTS`: arguments, those of which one at most may be given, and the
+verbs below a verb, each with what it is for and its own arguments."""
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 """Seconds of each unit of time."""

@@ -39,9 +39,9 @@ def _migrate(args: Namespace, database: str) -> int:
     args.opened.callback(connection.close)
     with connection.faults():
         applied = migrate(connection.connection)
-    told = f"the tables in {whereabouts(database)} have version {VERSION}"
-    told += f", with {', '.join(applied)} applied" if applied else ", as before"
-    return output.emit(args, {"version": VERSION, "applied": applied}, told)
+    text = f"the tables in {whereabouts(database)} have version {VERSION}"
+    text += f", with {', '.join(applied)} applied" if applied else ", as before"
+    return output.emit(args, {"version": VERSION, "applied": applied}, text)
 
 
 def _status(args: Namespace, database: str) -> int:
@@ -55,7 +55,7 @@ def _lines(state: ClusterState) -> Iterator[str]:
     yield f"queue in {state.database}, version {state.version}"
     unserved = {lane.lane for lane in state.unserved(SOON_SECONDS)}
     for lane in state.lanes:
-        owner = lane.owner or ("NOBODY SERVES IT" if lane.lane in unserved else "free")
+        owner = lane.owner or ("NOT SERVED" if lane.lane in unserved else "free")
         beat = f", beat {lane.beat:.0f} s ago" if lane.beat is not None else ""
         counts = f"{lane.waiting} waiting, {lane.claimed} in hand, {lane.held} held"
         yield f"lane {lane.lane or '(default)'}: {counts}; {owner}{beat}"

@@ -1,4 +1,4 @@
-"""One command: its words are parsed, its verb is called, and what goes wrong is told.
+"""One command: its words are parsed, its verb is called, and what goes wrong is printed.
 
 Everything that can go wrong ends in one line on standard error and an exit code: 2 for usage and
 configuration, 3 for faults, 75 when another instance holds the queue, 130 when interrupted.

@@ -66,5 +66,5 @@ def _named(args: Namespace, session: Session) -> tuple[Range, str]:
 def _response(args: Namespace, session: Session, change: Range, more: dict[str, object]) -> bytes:
     by = Sender(args.agent, args.model).or_else(from_environment())
     keys = ("id", "target", "message", "retries")
-    said = {**{key: getattr(args, key) for key in keys}, **by.keys(), **more}
-    return commits.as_response(session.repo, session.rules, change, said)
+    keys_given = {**{key: getattr(args, key) for key in keys}, **by.keys(), **more}
+    return commits.as_response(session.repo, session.rules, change, keys_given)

@@ -61,7 +61,7 @@ def run(args: Namespace) -> int:
 
 
 def _unsigned(location: Location, rules: GateRules) -> list[str]:
-    """Why commits that are to be signed cannot be, tried out."""
+    """Return why commits cannot be signed as configured, tried out."""
     commit = rules.config.commit
     try:
         Signer(location.repo, commit.sign).try_out(

@@ -37,7 +37,7 @@ class Quit(Exception):
 
 
 def possible(args: Namespace, config: Config) -> bool:
-    """Whether a person is to be asked, and there."""
+    """Return True if a person is to be asked, and at the terminal."""
     there = sys.stdin.isatty() and sys.stdout.isatty()
     return config.confirm and there and not args.json and not args.quiet
 
@@ -51,12 +51,12 @@ class Asker:
     quit: bool = False
 
     def __call__(self, claim: Claim) -> Choice | None:
-        """How to take the response, None for as it says itself; raises `Quit`."""
+        """Ask how to take the response; None for as it says itself.  Raises `Quit`."""
         choice: Choice | None = None
         while True:
             decision = dry_run.preview(self.session, claim, choice)
             stuck = any(problem.code.startswith("worktree.") for problem in decision.problems)
-            # A work tree keeps it from landing, or what it stands on, which waits.
+            # A work tree keeps it from landing, or the proposal below it, which waits.
             if decision.state != "proposed" or stuck or decision.on:
                 if choice is None:
                     return None
@@ -150,6 +150,6 @@ class Asker:
 
 def _edit(edit: EditOutcome) -> str:
     lines = f" lines {edit.lines[0]}-{edit.lines[1]}" if edit.lines else ""
-    said = f": {edit.description}" if edit.description else ""
+    description = f": {edit.description}" if edit.description else ""
     state = "" if edit.state in USABLE else f" ({edit.state})"
-    return f"{edit.id}  {edit.op} {edit.path}{lines}{state}{said}"
+    return f"{edit.id}  {edit.op} {edit.path}{lines}{state}{description}"

@@ -13,7 +13,11 @@ from patchq.gate.report.schema import Report
 ARGUMENTS = (
     *several.BATCHES,
     arguments.Argument(
-        "-m", "--message", metavar="WHY", type=arguments.words, help="why; its agent is told"
+        "-m",
+        "--message",
+        metavar="WHY",
+        type=arguments.words,
+        help="the reason, which its agent sees",
     ),
 )
 

@@ -48,14 +48,14 @@ def run(args: Namespace) -> int:
         return _follow(args, context)
     with closing(Events(context.queue_root, args.since)) as events:
         if args.since is None:
-            told, more = events.newest(args.limit or _NEWEST)
+            shown, more = events.newest(args.limit or _NEWEST)
             left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
         else:
             limit = args.limit or _MOST
-            told = events.read(limit)
+            shown = events.read(limit)
             last = events.last
             left = f"more follow: --since {last}" if events.read(1) else ""
-        for event in told:
+        for event in shown:
             _tell(args, event)
         _say(args, _lost(args) if events.lost else "", left)
     return 0
@@ -72,14 +72,14 @@ def _follow(args: Namespace, context: RepoContext) -> int:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        reader, said, left = _Listener(), False, args.limit
+        reader, warned, left = _Listener(), False, args.limit
         while not stopped and reader.there and left != 0:
             for event in watcher.read(_PIECE if left is None else min(left, _PIECE)):
                 _tell(args, event)
                 left = left if left is None else left - 1
             sys.stdout.flush()
-            if watcher.lost and not said:
-                said = True
+            if watcher.lost and not warned:
+                warned = True
                 _say(args, _lost(args))
             if not stopped and left != 0:
                 watcher.wait(_LOOK_SECONDS)

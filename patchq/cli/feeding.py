@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the database's driver is an extra
 
 
 def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules]) -> None:
-    """Feed until the tenure is told to stop; a database that is away is waited for, and `reload`
+    """Feed until the tenure is to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
     database, entries = _entries(args, tenure)
     from patchq.gate.queue.postgres.waking import Listening

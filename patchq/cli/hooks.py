@@ -25,7 +25,7 @@ from patchq.gate.intake import git_hooks
 from patchq.gate.land import reports
 
 RECORD = "patchq-hooks.json"
-_MOST_TOLD = 20
+_MOST_REFUSALS = 20
 """Refusals that one check tells."""
 
 
@@ -91,7 +91,7 @@ def _list(args: Namespace, location: Location) -> int:
 
 
 def _places(location: Location) -> Iterator[HookFile]:
-    """Where git looks for hooks of its own."""
+    """Yield the places of git's own hooks."""
     return install.places(location.repo.workdir or location.repo.commondir)
 
 
@@ -230,9 +230,9 @@ def _check(args: Namespace, location: Location) -> int:
             found = git_hooks.judge_push(session, branch, old, new, args.remote)
         else:
             found = git_hooks.judge_staged(session)
-    lines = [line for refusal in found[:_MOST_TOLD] for line in refusal.lines()]
-    if len(found) > _MOST_TOLD:
-        lines.append(f"and {len(found) - _MOST_TOLD} more")
+    lines = [line for refusal in found[:_MOST_REFUSALS] for line in refusal.lines()]
+    if len(found) > _MOST_REFUSALS:
+        lines.append(f"and {len(found) - _MOST_REFUSALS} more")
     if lines or args.json:
         output.emit(args, {"refusals": lines}, *lines)
     return 1 if found else 0

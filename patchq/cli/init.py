@@ -31,8 +31,8 @@ def run(args: Namespace) -> int:
     found = location.rules()
     created = make(args, location, found.config)
     queue, path = location.home / found.config.queue.path, location.draft
-    told = {"queue": str(queue), "config": str(path), "home": found.home and str(found.home)}
-    return output.emit(args, told, *created)
+    answer = {"queue": str(queue), "config": str(path), "home": found.home and str(found.home)}
+    return output.emit(args, answer, *created)
 
 
 def make(args: Namespace, location: Location, config: Config) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a terminal shows while work goes on; never used in a pipe."""
+"""Progress on a terminal while work goes on; never used in a pipe."""
 
 from __future__ import annotations
 

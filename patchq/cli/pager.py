@@ -28,7 +28,7 @@ def show(lines: Iterable[Sequence[tuple[str, str]]], program: str | None, *, cro
 
 @contextmanager
 def _reader(program: str | None) -> Iterator[TextIO]:
-    """Where to print: the program's input, which may end before we do, or the screen."""
+    """Yield the place to print to: the pager's input, which may end before we do, or the screen."""
     if program is None:
         yield sys.stdout
         return

@@ -33,7 +33,7 @@ _MISSING = {
     "SHELL": ("name a shell", None),
     "--task": ("describe the task", None),
 }
-"""What to do about a missing argument, and where to look for it."""
+"""The hint on a missing argument, and where to look for it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -90,7 +90,7 @@ def sort(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
-    """What the words say; only the verb that is called is imported, and none for help on all."""
+    """Parse the words; only the verb that is called is imported, and none for help on all."""
     verb, *others = rest or ("overview",)
     if verb == "help":
         verb, others = (others[0], ["--help"]) if others else ("--help", [])
@@ -111,7 +111,7 @@ def parse(ours: Sequence[str], rest: Sequence[str]) -> argparse.Namespace:
 
 def whole(each: Callable[[argparse.Action], None] = lambda action: None) -> argparse.ArgumentParser:
     """One parser of all verbs, for what is made of it; every verb is imported.  `each` is called
-    with what stands for each argument of a verb."""
+    with the action for each argument of a verb."""
     parser = _common()
     parser.epilog = None
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", prog="patchq")

@@ -33,7 +33,7 @@ REQUEST = (
     Argument("--target", metavar="B", help="the branch that the change is for"),
     Argument("--base", metavar="C", help="show the files as of this commit"),
 )
-"""What says what to ask for."""
+"""Arguments that describe the request."""
 ARGUMENTS = (
     *REQUEST,
     Argument(
@@ -61,7 +61,7 @@ def run(args: Namespace) -> int:
 
 
 def question(args: Namespace, repo: Repository) -> Request:
-    """What the arguments ask for; paths are relative to where the command was called."""
+    """Return the request; paths are relative to where the command was called."""
     if not args.task.strip():
         raise UsageError("--task: expected text, got nothing", "say what to do")
     files = [_path(name, args, repo) for name in args.files]

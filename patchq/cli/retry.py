@@ -40,8 +40,11 @@ def run(args: Namespace) -> int:
 
 
 def _eligible(context: RepoContext) -> Iterator[Report]:
-    """What another try may help: the last tries that were refused, what waits on a target that it
-    cannot follow, and what is held until something is mended."""
+    """Yield the reports that another try may help.
+
+    They are the last tries that were refused, those that wait on a target that they cannot follow,
+    and those held until something is mended.
+    """
     tried = set[str | None]()
     for id in context.queue.newest():
         if report := context.queue.load(id):

@@ -1,4 +1,4 @@
-"""What a person reads: coloured and in git's pager on a terminal, plain lines in a pipe."""
+"""Text for a person: coloured and in git's pager on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_terminal() -> bool:
 
 
 def height() -> int:
-    """How many lines a screen shows beside the next prompt."""
+    """Return the number of lines that a screen shows beside the next prompt."""
     return max(get_terminal_size((80, 24)).lines - 1, 8)
 
 

@@ -27,12 +27,12 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "comments")
-    said = tuple(drafts(args))
+    comments = tuple(drafts(args))
     gate = opening.gate(args)
     ids = several.chosen(args, gate.session(targeted=False), history.waiting)
 
     def send(id: str) -> int:
-        return _one(args, gate.send_back(id, said).report)
+        return _one(args, gate.send_back(id, comments).report)
 
     return several.decide(args, ids, send)
 
@@ -50,8 +50,8 @@ def _one(args: Namespace, report: Report) -> int:
 def drafts(args: Namespace) -> list[DraftComment]:
     """The comments that the arguments hold; `UsageError` if they hold none."""
     if args.message is None and args.comments is None:
-        raise UsageError("nothing is said", "give -m TEXT, or --comments FILE")
-    said = [] if args.message is None else [DraftComment(args.message)]
+        raise UsageError("there is no comment", "give -m TEXT, or --comments FILE")
+    comments = [] if args.message is None else [DraftComment(args.message)]
     if args.comments is not None:
-        said += comment_file.read(arguments.read_text(args.comments, comment_file.MAX_BYTES))
-    return said
+        comments += comment_file.read(arguments.read_text(args.comments, comment_file.MAX_BYTES))
+    return comments

@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
         return output.emit(args, {"removed": str(unit)}, f"removed {unit}")
     if args.system and os.geteuid() != 0:
         raise UsageError("a unit of the machine is root's", "use sudo, or leave out --system")
-    location.rules()  # a service that cannot start is told of here
+    location.rules()  # reports here that a service could not start
     unit.parent.mkdir(parents=True, exist_ok=True)
     unit.write_text(_text(location.home, system=args.system), encoding="utf-8")
     _systemctl(args, "daemon-reload")

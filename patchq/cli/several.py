@@ -32,8 +32,8 @@ def chosen(
     """The ids that the command is to decide on; all of them are known.  Of an agent those of its
     batches that are `eligible`, if the person agrees.
 
-    Raises `UsageError` where ids are missing, unknown or beside an agent, and where there is nobody
-    to ask.
+    Raises `UsageError` where ids are missing, unknown or beside an agent, and where there is no
+    terminal to ask on.
     """
     if args.all_from is None:
         if not args.ids:
@@ -73,8 +73,8 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
     for report in found[:_MOST_LISTED]:
         row = ChangeRow(report=report)
         size = f"{words.size_of(row)} {words.files_of(row)}".strip()
-        said = report.message or ""
-        parts = (report.state, report.id, words.age(report.received), size, said)
+        message = report.message or ""
+        parts = (report.state, report.id, words.age(report.received), size, message)
         print(visible("  ".join(filter(None, parts))), file=sys.stderr)
     if len(found) > _MOST_LISTED:
         print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)
@@ -88,7 +88,7 @@ def _agreed(args: Namespace, found: list[Report]) -> bool:
 
 def decide(args: Namespace, ids: list[str], one: Callable[[str], int]) -> int:
     """Decide on each; one that fails leaves the others to be decided, unless `--fail-fast` is
-    said.  The exit code is the worst."""
+    given.  The exit code is the worst."""
     worst = 0
     for number, id in enumerate(ids, 1):
         try:

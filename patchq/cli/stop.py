@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
     owner = lock_owner(root)
     if owner is None:
         return output.emit(args, {"stopped": None}, "no daemon runs")
-    while owner.pid is None and time.monotonic() < until:  # it has not yet said who it is
+    while owner.pid is None and time.monotonic() < until:  # it has not yet written its id
         time.sleep(_PAUSE_SECONDS)
         owner = lock_owner(root) or owner
     if owner.pid is None or owner.host != socket.gethostname():
@@ -49,13 +49,13 @@ def run(args: Namespace) -> int:
         raise UsageError(
             f"process {owner.pid} belongs to another user", "run the command as that user"
         ) from None
-    said, patience = "", time.monotonic() + _PATIENCE_SECONDS
+    waiting, patience = "", time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:
         now = lock_owner(root)
         if now is None or now.pid not in (owner.pid, None):
             return output.emit(args, {"stopped": owner.pid}, f"process {owner.pid} has stopped")
         if time.monotonic() > patience:
-            said = _say(args, root, said)
+            waiting = _say(args, root, waiting)
         time.sleep(_PAUSE_SECONDS)
     doing = activity_text(activities(root), batches=True)
     raise Busy(
@@ -64,11 +64,11 @@ def run(args: Namespace) -> int:
     )
 
 
-def _say(args: Namespace, root: Path, said: str) -> str:
-    """Say what is waited for, where it is another thing than was said; what it is now."""
+def _say(args: Namespace, root: Path, before: str) -> str:
+    """Print the work that is waited for unless it is as `before`; return its names."""
     doing = activities(root)
     names = " ".join(f"{one.batch}/{one.hook}" for one in doing)
-    if doing and names != said and not args.quiet:
+    if doing and names != before and not args.quiet:
         what = activity_text(doing, batches=True)
         print(visible(f"patchq: waiting for {what}; `--now` ends that"), file=sys.stderr)
     return names

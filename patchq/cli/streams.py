@@ -20,7 +20,7 @@ def settle() -> None:
 
 
 def put(text: str, end: str = "\n") -> None:
-    """Print at once; where nobody reads any more, that is all right."""
+    """Print at once; do nothing if the reader is gone."""
     try:
         print(text, end=end, flush=True)
     except BrokenPipeError:
@@ -28,9 +28,10 @@ def put(text: str, end: str = "\n") -> None:
 
 
 def forget_reader() -> None:
-    """Nobody reads standard output any more: nothing written there fails from now on, at the
-    interpreter's end neither.  A command that works goes on working, and its exit code stays
-    true."""
-    nobody = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nobody, 1)
-    os.close(nobody)
+    """Make all further writes to standard output succeed, at the interpreter's end too.
+
+    Its reader is gone; a command that works goes on working, and its exit code stays true.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

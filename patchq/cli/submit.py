@@ -97,7 +97,7 @@ def run(args: Namespace) -> int:
 
 
 def _hand_in(args: Namespace, queue: StoreQueue) -> int:
-    """Drop what somebody committed, or has in a work tree."""
+    """Drop commits, or the changes of a work tree, into the inbox."""
     from patchq.cli import commits  # only who hands in commits reads trees
 
     handed = list(commits.responses(args, queue.next_id))
@@ -107,13 +107,13 @@ def _hand_in(args: Namespace, queue: StoreQueue) -> int:
     ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
     if args.wait:
         return _wait(args, queue, dict(zip(ids, zip(data, dropped, strict=True), strict=True)))
-    told = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
-    return output.emit(args, told if args.series else told[0], *ids)
+    answer = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
+    return output.emit(args, answer if args.series else answer[0], *ids)
 
 
 def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
     """Print the verdict on each that was handed in: by its id, its bytes and the name of its file.
-    The ids are said before, on standard error."""
+    The ids are printed before, on standard error."""
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if not (args.json or args.quiet):
         print(f"patchq: waiting for the verdict on {', '.join(handed)}", file=sys.stderr)

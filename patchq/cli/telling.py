@@ -1,4 +1,4 @@
-"""What is wrong, on standard error: in a line for people, as an object for programs."""
+"""Faults on standard error: in a line for people, as an object for programs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from patchq.gate.errors import Fault, UsageError
 
 
 def tell(fault: Fault, *, json: bool, id: str | None = None) -> None:
-    """What is wrong and what to do, on one line where a command was called wrongly; with the batch
-    that it is about, where there are several."""
+    """Print the fault and what to do, on one line where a command was called wrongly.
+
+    The batch `id` that it is about is printed, where there are several.
+    """
     if json:
         from patchq.gate.report.document import printed  # only programs need it
 

@@ -1,5 +1,4 @@
-"""What `run` and `watch` share while they hold the queue: signals, upkeep, who is asked, and what a
-terminal shows."""
+"""The common part of `run` and `watch`: signals, upkeep, questions, and lines on a terminal."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ def _release(session: Session, kind: object, error: BaseException | None, trace:
 class Tenure:
     """Holds the queue until the command ends; a daemon is `lasting`.
 
-    Each verdict goes to `say`, or to the screen where there is a terminal that nobody is asked
-    questions on.
+    Each verdict goes to `say`, or to the screen where there is a terminal on which no
+    questions are asked.
     """
 
     def __init__(
@@ -75,5 +74,5 @@ class Tenure:
 
     @property
     def ended_early(self) -> bool:
-        """Whether a person interrupted the work, or quit when asked."""
+        """Return True if a person interrupted the work, or quit when asked."""
         return self.control.interrupted or bool(self._asker and self._asker.quit)

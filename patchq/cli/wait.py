@@ -62,10 +62,10 @@ def run(args: Namespace) -> int:
 
 def _time_is_up(context: RepoContext, args: Namespace, state: str | None) -> TimeIsUp:
     pending = finding.pending(context, args.id)
-    stands = f"is {state}" if state else "has no verdict"
+    outcome = f"is {state}" if state else "has no verdict"
     where = f"it is {pending.summary()}" if pending else "`patchq status` says what it waits for"
     return TimeIsUp(
-        f"change {args.id} {stands} after {args.timeout:g} s",
+        f"change {args.id} {outcome} after {args.timeout:g} s",
         f"{where}; `patchq wait {args.id}` waits on",
     )
 

@@ -116,16 +116,18 @@ class Walk(Struct, frozen=True, dict=True):
         print("\n".join(lines))
         files, changes = comparison.rows_of(self.session, report)
         if files:
-            # Not through a pager: the question stands below what it is about.
+            # Not through a pager: the question comes below what it is about.
             screen.show(split.lines(files, changes), None, paged=False)
         else:
             print(visible(report.diff, keep="\n\t"))
 
     def land(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept((report.id,), seen={report.id: seen})))
+        return self._undecided(self._decided(Accept((report.id,), seen={report.id: seen})))
 
     def land_stack(self, report: Report, seen: str) -> bool:
-        return self._told(self._decided(Accept((report.id,), stack=True, seen={report.id: seen})))
+        return self._undecided(
+            self._decided(Accept((report.id,), stack=True, seen={report.id: seen}))
+        )
 
     def land_some(self, report: Report, seen: str) -> bool:
         ids = ", ".join(edit.id for edit in report.edits)
@@ -134,11 +136,11 @@ class Walk(Struct, frozen=True, dict=True):
             return True
         shown = preview(self.session, report.id, only)
         if shown.problems:
-            return self._told(shown)
+            return self._undecided(shown)
         print(visible(shown.report.diff, keep="\n\t").rstrip("\n"))
         if self.ask("Land this? [y]es, [n]o: ").strip().lower()[:1] != "y":
             return True
-        return self._told(
+        return self._undecided(
             self._decided(Accept((report.id,), tuple(sorted(only)), seen={report.id: seen}))
         )
 
@@ -150,21 +152,21 @@ class Walk(Struct, frozen=True, dict=True):
         if not lines:
             return True
         commit = seen if seen == report.commit else None
-        said = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
-        errand = SendBack(report.id, tuple(said), self.session.identity().name, commit)
+        comments = comment_file.read("\n".join(lines).encode("utf-8", "surrogateescape"))
+        errand = SendBack(report.id, tuple(comments), self.session.identity().name, commit)
         decided = self._decided(errand)
         print(visible(f"sent back  {decided.report.id}"))
         return False
 
     def take_away(self, report: Report, seen: str) -> bool:
-        why = self.ask("Why? (its agent is told; empty for nothing) ").strip()
-        return self._told(self._decided(Discard(report.id, why or None, seen)))
+        why = self.ask("Why? (its agent sees it; empty for nothing) ").strip()
+        return self._undecided(self._decided(Discard(report.id, why or None, seen)))
 
     def _decided(self, errand: Errand) -> Decided:
         return deciding.decide(self.session, errand)
 
-    def _told(self, decided: Decided) -> bool:
-        """Print what came of a decision; whether it is still to be made."""
+    def _undecided(self, decided: Decided) -> bool:
+        """Print what came of a decision; return True if it is still to be made."""
         return accept.report(self.args, decided) != 0
 
 

@@ -1,7 +1,7 @@
-"""How far a model's correction of a quote is certain: which snippet of a file it may name as the
-one that the quote means, and what the edit's new text becomes then.
+"""The certainty of a model's correction of a quote: which snippet of a file it may name as the one
+that the quote means, and what the edit's new text becomes then.
 
-The answer only selects a snippet; whether it can be believed is told without it.  It has to
+The answer only selects a snippet; whether it can be believed is decided without it.  It has to
 
 - stand in the file, to the letter, and once; as whole lines where the format quotes whole lines;
 - share four in five words with the quote, those that only one of the two has counted against it, so
@@ -9,9 +9,9 @@ The answer only selects a snippet; whether it can be believed is told without it
 - lie at the place that the refusal itself calls the nearest, if it names one;
 - be plainly nearer than every other place of the file: wherever else as many lines are taken, more
   than twice as many of the quote's words are missing, and one at least;
-- leave no trace of another place: no line of the quote that is missing from the snippet stands
+- leave no trace of another place: no line of the quote that is missing from the snippet is
   elsewhere in the file, and no name that is missing from it is defined there;
-- agree with the quote on a line that stands nowhere else, if it agrees on any whole line: lines
+- agree with the quote on a line that is nowhere else, if it agrees on any whole line: lines
   that are all repeated tell no place from another;
 - define what the quote defines: a function of another name is another function, however alike, and
   the one that was quoted is gone.
@@ -53,7 +53,7 @@ _TAILS = frozenset(";,")
 # Signs that one kind of quotes reads and another does not, in one language or another.
 _LIVE = frozenset("\\${}#%@!")
 
-# The lines from and to (0-based) of the old text, and what stands in their place.
+# The lines from and to (0-based) of the old text, and their replacement.
 Block = tuple[int, int, Sequence[str]]
 
 
@@ -66,7 +66,7 @@ def words(text: str) -> list[str]:
 
 
 class MissedQuote(Struct, frozen=True):
-    """The quote that stands nowhere, the line (0-based) that is nearest if one was named, and
+    """The quote that was not found, the line (0-based) that is nearest if one was named, and
     whether the format quotes whole lines."""
 
     quote: str
@@ -118,7 +118,7 @@ def _found(text: str, snippet: str, whole_lines: bool) -> Iterator[int]:
 
 
 def _is_marked(lines: Sequence[str], quote: str, snippet: str) -> bool:
-    """Return whether one of the lines that quote and snippet share stands once in the file."""
+    """Return True if a line that quote and snippet share is in the file once."""
     own = {line.strip() for line in snippet.split("\n")}
     shared = {line.strip() for line in quote.split("\n") if words(line)} & own
     counts = Counter(line.strip() for line in lines)
@@ -163,7 +163,7 @@ def _missing(lines: Sequence[str], count: int, wanted: Counter[str]) -> Iterator
 
 
 def _traces(others: Sequence[str], quote: str, snippet: str) -> bool:
-    """Return whether something of the quote that the snippet lacks stands elsewhere in the file."""
+    """Return True if something of the quote that the snippet lacks is elsewhere in the file."""
     own = {line.strip() for line in snippet.split("\n")}
     lacking = {line.strip() for line in quote.split("\n") if len(words(line)) > 1} - own
     if any(line.strip() in lacking for line in others):

@@ -51,9 +51,7 @@ async def _bounded(
     except asyncio.CancelledError:
         if not stop.is_set:
             raise
-        return Problem(
-            "llm.timeout", "patchq was told to stop, and waits for no model", "ask again"
-        )
+        return Problem("llm.timeout", "patchq is stopping, and waits for no model", "ask again")
 
 
 async def _ask(

@@ -10,7 +10,7 @@ the replacement that fits it.  Nothing is believed that the program cannot check
 decides whether the snippet may be meant, and makes the replacement, which the model's has to agree
 with.  The batch is then planned anew by the same resolver, which checks uniqueness, counts, paths,
 overlaps and syntax as ever.  So a model, whatever it answers, can turn a refusal into what a
-careful merge of the two texts gives, or into nothing at all; then the first refusal stands, word
+careful merge of the two texts gives, or into nothing at all; then the first refusal stays, word
 for word.  It is all or nothing: where an edit stays refused, the batch gains nothing by others'
 corrections.
 
@@ -188,7 +188,7 @@ class Miss(Struct, frozen=True):
 
 
 def correct_quotes(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
-    """Ask about the edits that the refused plan has no place for; None if the refusal stands."""
+    """Ask about the edits that the refused plan has no place for; None if the refusal stays."""
     missed = _misses(batch)
     corrected = questioner.each(partial(_corrected, questioner), missed)
     edits = {edit.id: edit for edit in corrected if edit is not None}
@@ -363,7 +363,7 @@ def for_new(old: str, there: str, new: str) -> str:
 
 def correct_escapes(batch: PlannedBatch, questioner: Questioner) -> Repair | None:
     """Ask about the one edit of the plan, which is not refused, that leaves a file which does not
-    parse and that has escapes in its new text; None if its text stands."""
+    parse and that has escapes in its new text; None if its text stays."""
     judged = [change for change in batch.plan.changes if batch.rules.judged(change.path)]
     broken = [(change, flaw) for change in judged if (flaw := syntax.unparsable(change))]
     if len(broken) != 1:

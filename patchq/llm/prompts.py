@@ -3,7 +3,7 @@
 A small file and a new one are asked for whole; a large one, or one of which only a part is shown,
 as FIND/REPLACE blocks.  Where it is asked for, every file that exists is asked for as an edit
 script, whose anchors the model selects from a list, or as indexed or contextual edits.  How a form
-is written is told by the form's own module.  Files and responses are quoted to the letter, since
+is written is in the form's own module.  Files and responses are quoted to the letter, since
 the model has to copy from them, in fenced blocks whose fence is longer than any run of backticks
 inside, so that nothing in them can end the quotation.
 """
@@ -24,7 +24,7 @@ from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
 FORMS = ("auto", "diff", "edit-script", "indexed", "contextual", "whole")
-BUDGET = 60_000  # characters of files that a prompt shows, unless it is told otherwise
+BUDGET = 60_000  # characters of files that a prompt shows, unless another number is given
 MOST_CANDIDATES = 60
 MOST_REFERENCE = 8_000  # characters of a reference patch that are shown
 _LARGE_LINES, _LARGE_BYTES = 500, 15_000

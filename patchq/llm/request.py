@@ -15,8 +15,8 @@ asking for a response until there is one that can be read.
 `retries: ID`, instead of files and a task, sends the retry prompt of a refused batch.
 
 A cut answer, or one that cannot be read, is answered by asking again, in diff mode and with less
-context each time, and at last for whole files.  Every attempt is told; a cut answer is never used,
-even if it happens to read well.  The envelope is patchq's: of what the model says of its own
+context each time, and at last for whole files.  Every attempt is reported; a cut answer is never
+used, even if it happens to read well.  The envelope is patchq's: of what the model says of its own
 answer, only the message counts.
 """
 
@@ -118,7 +118,7 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
         return _flaw(f"`{name}`: {wanted}", flaw.value.line)
     if flaw.first is not None:
         return Problem(
-            "frontmatter.duplicate_key", f"`{name}` stands twice", "keep one of them", line=line
+            "frontmatter.duplicate_key", f"`{name}` is given twice", "keep one of them", line=line
         )
     return Problem(
         "frontmatter.unknown_key",
@@ -216,7 +216,7 @@ class Query(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """The response, None if there is none, and what is told of it."""
+    """The response, None if there is none, and how it was made."""
 
     data: bytes | None
     generation: Generation

@@ -30,7 +30,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 def serve(args: Namespace, server: Server, body_bytes: int) -> int:
-    """Listen until a signal ends it; what waits for a verdict is then told that there is none."""
+    """Listen until a signal ends it; what waits for a verdict then hears that there is none."""
     token, made = _token()
     with loopback.bound(loopback.port_of(args.http, "--http")) as own:
         port = own.getsockname()[1]
@@ -45,9 +45,9 @@ def serve(args: Namespace, server: Server, body_bytes: int) -> int:
         listening = loopback.server(Guarded(app, token))
         server.queue.ending = lambda: listening.should_exit
         url = f"http://{loopback.HOST}:{port}{PATH}"
-        told = {"url": url, **({"token": token} if made else {})}
+        answer = {"url": url, **({"token": token} if made else {})}
         lines = [f"patchq serves MCP at {url}", *([f"token: {token}"] if made else [])]
-        print(printed(told, indent=1) if args.json else "\n".join(lines), flush=True)
+        print(printed(answer, indent=1) if args.json else "\n".join(lines), flush=True)
         loopback.listen(listening, own)
     return 0
 

@@ -1,4 +1,4 @@
-"""Tokens: what lets a caller take back a response, and nobody else."""
+"""Tokens: each lets its caller alone take back a response."""
 
 from __future__ import annotations
 

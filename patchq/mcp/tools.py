@@ -1,6 +1,6 @@
 """Tools of the server: each method is one, and its types are its schemas.
 
-They run in threads of their own, so what waits holds up nobody.
+They run in threads of their own, so one that waits does not hold up others.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Tools:
         since: str | None = None,
         unserved: bool = True,
     ) -> T | None:
-        """Return what `look` finds within the time; None also once no daemon runs, if so told."""
+        """Return what `look` finds in time; None also once no daemon runs, unless `unserved`."""
         until = time.monotonic() + seconds
         with self._session() as session:
             root = session.queue_root
@@ -391,7 +391,7 @@ class Tools:
         return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
 
     def _page(self, report: Report, data: bytes | None = None, *, foreseen: bool = False) -> str:
-        """Return the report's page; how to answer is told in the arguments of `submit`."""
+        """Return the report's page; how to answer is in the arguments of `submit`."""
         send = None
         if report.state == "rejected" or waits_for_its_agent(report):
             with self._session() as session:

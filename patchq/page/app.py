@@ -87,7 +87,7 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
 def _look(door: SharedGate, view: View, request: Request) -> Response:
     try:
         with door.gate() as gate:
-            # From before: what changes while the page is made is told.
+            # From before: what changes while the page is made is noticed.
             version = live.version(gate.watched)
             part = {"part": "1"} if "x-part" in request.headers else {}
             shown = view(gate, {**request.query_params, **request.path_params, **part})
@@ -178,7 +178,7 @@ def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Resp
 
 
 def _failed(error: Exception, request: Request) -> Response:
-    """What went wrong, as a page; a defect of patchq is told in the log."""
+    """Return the page on a fault; a defect of patchq is written to the log."""
     if isinstance(error, OSError):
         error = disk_fault(error) or error
     if isinstance(error, Fault):
@@ -187,8 +187,12 @@ def _failed(error: Exception, request: Request) -> Response:
     else:
         _LOG.exception("the page %s failed", request.url.path)
         code = 500
-        said = f"{type(error).__name__}: {error}"
-        problem = {"code": "fault.crashed", "message": said, "hint": "this is a defect of patchq"}
+        message = f"{type(error).__name__}: {error}"
+        problem = {
+            "code": "fault.crashed",
+            "message": message,
+            "hint": "this is a defect of patchq",
+        }
     shown = Shown("failed.html", "Not possible", {"problem": problem})
     return HTMLResponse(rendered(shown, request.url.path, ""), code)
 

@@ -75,7 +75,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "commit": found.commit if found else None,
         "waits": report.state == "proposed" and found is not None,
         "risk": row.risk,
-        "told": report.problems,
+        "report_problems": report.problems,
         "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
         "checks": _checks(report),
         "files": files,

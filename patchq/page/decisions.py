@@ -1,4 +1,4 @@
-"""What people decide on the page, by what the command line decides by.
+"""Decisions on the page, by the functions of the command line.
 
 Each form carries the commit that the page showed, so that nothing lands unseen.
 """
@@ -24,7 +24,7 @@ Fields = Sequence[tuple[str, str]]
 
 
 class FormResult(Struct, frozen=True):
-    """Why nothing was done, or what the choice of edits would do."""
+    """The reasons that nothing was done, or the effect of the choice of edits."""
 
     problems: tuple[Problem, ...] = ()
     written: str = ""
@@ -133,7 +133,7 @@ def _number(value: str) -> int | str:
 
 
 def _written(fields: Fields) -> Iterator[str]:
-    """What was said, as plain lines."""
+    """Yield the comments as plain lines."""
     yield from (value for name, value in fields if name == "all" and value.strip())
     for one in _placed(fields):
         old = "-" if one.get("side") == "base" else ""

@@ -193,7 +193,7 @@ def _near(lines: Sequence[Row]) -> list[bool]:
 
 
 def _comment(one: CommentEntry) -> Markup:
-    return Markup('<div class="said"><small>{}</small><p class="lines">{}</p></div>').format(
+    return Markup('<div class="comment"><small>{}</small><p class="lines">{}</p></div>').format(
         one.by, one.text
     )
 

@@ -66,11 +66,11 @@ class Admission:
             await self._app(scope, receive, send)
             return
         answer = self._refusal(scope)
-        told = _with_headers(send)
+        send_with_headers = _with_headers(send)
         if answer is None:
-            await self._app(scope, receive, told)
+            await self._app(scope, receive, send_with_headers)
         else:
-            await answer(scope, receive, told)
+            await answer(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that goes no further."""
@@ -124,14 +124,14 @@ class Admission:
 
 
 def _with_headers(send: Send) -> Send:
-    async def told(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return told
+    return send_with_headers
 
 
 def _plain(text: str, code: int) -> Response:

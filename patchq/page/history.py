@@ -1,4 +1,4 @@
-"""What was decided, the newest first."""
+"""Decisions, the newest first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Telling browsers that what they show has changed.
 
 A page carries the version of what it shows, so that a change between its making and the first look
-is told as well.  What is sent is a hint to read the page again.  One watcher serves all streams.
+is noticed as well.  What is sent is a hint to read the page again.  One watcher serves all streams.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from patchq.gate.api import Gate
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 0.25
-"""How often one looks at what is no event: the inbox, and refs."""
+"""The interval of looks at what is no event: the inbox, and refs."""
 _BREATH_SECONDS = 15
-"""A comment line after so long shows that the connection stands."""
+"""A comment line after so long shows that the connection is open."""
 
 
 def version(places: Sequence[Path]) -> str:

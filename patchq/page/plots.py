@@ -1,4 +1,4 @@
-"""Plots as inline SVG; each also stands on the page as a table, which says the same."""
+"""Plots as inline SVG; each is also on the page as a table, which says the same."""
 
 from __future__ import annotations
 

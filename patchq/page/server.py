@@ -1,4 +1,4 @@
-"""Starting the page: the port, the address that is told, and the browser that is opened."""
+"""Starting the page: the port, the address that is printed, and the browser that is opened."""
 
 from __future__ import annotations
 

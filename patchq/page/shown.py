@@ -1,4 +1,4 @@
-"""What a view hands to its template, and the page that comes of it.
+"""The data of a view for its template, and the page that comes of it.
 
 Whatever a template prints is data: it is escaped, and what a reader would not see is written out
 first.
@@ -26,7 +26,7 @@ PAGES = {
     "/conflicts": "Conflicts",
     "/help": "Help",
 }
-"""Where the navigation leads."""
+"""The targets of the navigation."""
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "min"), (1, "s"))
 
 

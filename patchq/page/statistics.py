@@ -1,4 +1,4 @@
-"""What became of responses: by agent, model and format."""
+"""Outcomes of responses: by agent, model and format."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_all_without_a_script(opened: Opening, repo: Path) -> None:
     tab.click("button:text('Send back to')")
     tab.locator("text=Sent back plain").wait_for()
     tab.goto(f"{tab.own}/batch/plain")
-    assert tab.locator(".said >> text=say why").count() > 0
+    assert tab.locator(".comment >> text=say why").count() > 0
     tab.click("[data-decide=discard]")
     tab.locator("text=Discarded plain").wait_for()
     assert state(repo, "plain") == "discarded"

@@ -69,7 +69,7 @@ def test_status_names_what_nobody_serves(
     [found] = [finding for finding in findings if finding["what"] == "cluster.lanes"]
     assert (found["level"], "release/1" in found["message"]) == ("todo", True)
     said = patchq("cluster", "status", cwd=place).out
-    assert "lane release/1: 2 waiting, 0 in hand, 0 held; NOBODY SERVES IT" in said
+    assert "lane release/1: 2 waiting, 0 in hand, 0 held; NOT SERVED" in said
     worker.close()
     feeder.close()
 

@@ -343,7 +343,7 @@ def test_nobody_to_ask_and_a_dry_run(repo: Path) -> None:
     before = contents(repo)
     done = patchq("setup", "claude", cwd=repo, code=2)
     assert "this would change AGENTS.md, " in done.err
-    assert "say --yes" in done.err
+    assert "add --yes" in done.err
     assert "+## Changes go through patchq" in patchq("setup", "--dry-run", cwd=repo).out
     assert "did you mean `claude`?" in patchq("setup", "cluade", cwd=repo, code=2).err
     bare = repo.parent / "bare.git"

@@ -164,7 +164,9 @@ def _agree(args: Namespace, changed: list[FileEdit]) -> None:
         return
     paths = ", ".join(one.path for one in changed)
     if args.json or args.quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"this would change {paths}, and nobody is there to ask", "say --yes, too")
+        raise UsageError(
+            f"this would change {paths}, and there is no terminal to ask on", "add --yes"
+        )
     for one in changed:
         print(*one.diff(), sep="\n")
     print(f"change {paths}? [y]es, [n]o: ", end="", flush=True)
