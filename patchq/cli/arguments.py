@@ -19,12 +19,11 @@ class Argument:
         self.names, self.options = names, options
 
 
+# An entry of a verb's `ARGUMENTS`: arguments, those of which one at most may be given, and the
+# verbs below a verb, each with what it is for and its own arguments.
 Entry = Argument | tuple[Argument, ...] | dict[str, tuple[str, tuple[Argument, ...]]]
-"""An entry of a verb's `ARGUMENTS`: arguments, those of which one at most may be given, and the
-verbs below a verb, each with what it is for and its own arguments."""
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-"""Seconds of each unit of time."""
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}  # seconds of each unit of time
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?|\d{1,2}[./]\d|\d{1,2}:\d\d|\b(?:yesterday|today|now|noon|midnight|ago|last"

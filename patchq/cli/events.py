@@ -18,8 +18,7 @@ from patchq.gate.report.document import printed
 from patchq.gate.service.watcher import Watcher
 
 _NEWEST, _MOST = 50, 1000
-_PIECE = 500
-"""Events that are read at once."""
+_PIECE = 500  # events that are read at once
 _LOOK_SECONDS = 1.0
 
 

@@ -25,8 +25,7 @@ from patchq.gate.intake import git_hooks
 from patchq.gate.land import reports
 
 RECORD = "patchq-hooks.json"
-_MOST_REFUSALS = 20
-"""Refusals that one check tells."""
+_MOST_REFUSALS = 20  # refusals that one check tells
 
 
 ARGUMENTS = (

@@ -22,8 +22,7 @@ ARGUMENTS = (
     Argument("--target", dest="home", metavar="B", help="the home branch, whose rules count"),
     Argument("--remote", dest="home_remote", metavar="R", help="it is that branch of the remote"),
 )
-_SCHEMA = "schema.json"
-"""Below the queue: where the sample has editors look for the schema."""
+_SCHEMA = "schema.json"  # below the queue: where the sample has editors look for the schema
 
 
 def run(args: Namespace) -> int:

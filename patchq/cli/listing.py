@@ -15,15 +15,14 @@ from patchq.gate.api import words
 from patchq.gate.api.rows import SORTS, ChangeRow, Filter, Rows
 from patchq.gate.api.status import Status
 
-_SHORTEST = 12
-"""Characters that a cut id or subject keeps at least."""
+_SHORTEST = 12  # characters that a cut id or subject keeps at least
 
+# The colours of states and risks.
 STYLES = {
     "applied": "green", "accepted": "green", "proposed": "yellow", "held": "magenta",
     "rejected": "red", "reverted": "red", "discarded": "dim", "superseded": "dim",
     "duplicate": "dim", "high": "red", "medium": "yellow", "low": "green",
 }  # fmt: skip
-"""The colours of states and risks."""
 
 
 FILTERS = (

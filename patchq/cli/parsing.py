@@ -27,13 +27,13 @@ _TAKING = ("-C", "--config")
 _EPILOG = "`-C DIR`, `--config FILE`, `--json`, `-q` and `-v` are taken as well: patchq --help"
 
 
+# The hint on a missing argument, and where to look for it.
 _MISSING = {
     "ID": ("name a change", "`patchq status` lists them"),
     "FILE": ("name a file", None),
     "SHELL": ("name a shell", None),
     "--task": ("describe the task", None),
 }
-"""The hint on a missing argument, and where to look for it."""
 
 
 class Parser(argparse.ArgumentParser):

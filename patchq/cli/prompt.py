@@ -15,6 +15,7 @@ from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request, RequestedFile
 
+# Arguments that describe the request.
 REQUEST = (
     Argument("files", metavar="FILE", nargs="+", help="to change, or to create"),
     Argument("--task", metavar="TEXT", required=True, help="what to do"),
@@ -33,7 +34,6 @@ REQUEST = (
     Argument("--target", metavar="B", help="the branch that the change is for"),
     Argument("--base", metavar="C", help="show the files as of this commit"),
 )
-"""Arguments that describe the request."""
 ARGUMENTS = (
     *REQUEST,
     Argument(

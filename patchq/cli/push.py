@@ -41,14 +41,10 @@ from patchq.gate.report.schema import Report
 from patchq.gate.service.admission import PUSH_BYTES
 from patchq.gate.service.watcher import Watcher
 
-_MOST_LINES, _FEW_LINES = 60, 12
-"""Of the page of a refusal, and of any other."""
-_LOOKS_SECONDS = 0.5
-"""The interval of looking whether a daemon runs, at most."""
-_RESTARTS_SECONDS = 10.0
-"""For so long a daemon that went away may come back."""
-_HELD_SECONDS = 2.0
-"""A change that is held for longer is reported as held."""
+_MOST_LINES, _FEW_LINES = 60, 12  # of the page of a refusal, and of any other
+_LOOKS_SECONDS = 0.5  # the interval of looking whether a daemon runs, at most
+_RESTARTS_SECONDS = 10.0  # for so long a daemon that went away may come back
+_HELD_SECONDS = 2.0  # a change that is held for longer is reported as held
 
 
 class _Ended:

@@ -19,8 +19,7 @@ _NUMBER = 5
 _EDITS = 6
 _OLD, _NEW = "red", "green"
 _Runs = Sequence[Sequence[syntax.Run]]
-_Code = tuple[_Runs, _Runs]
-"""The runs of the lines of both sides."""
+_Code = tuple[_Runs, _Runs]  # the runs of the lines of both sides
 _PLAIN: _Code = ((), ())
 
 

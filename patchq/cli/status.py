@@ -18,11 +18,9 @@ from patchq.gate.errors import CRASHED, CannotSign, ObjectDamaged
 from patchq.gate.report.document import plain as as_json
 
 _WITH_CURE = (ObjectDamaged.code, CRASHED, CannotSign.code, "worktree.unseen")
-_SCREEN = 24
-"""Lines in a pipe, which has no height."""
+_SCREEN = 24  # lines in a pipe, which has no height
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_LEAST_ROWS = 3
-"""Rows of each block that the first screen shows."""
+_LEAST_ROWS = 3  # rows of each block that the first screen shows
 _TITLES = {
     "for_you": "For you",
     "accepted": "Accepted",

@@ -23,8 +23,7 @@ ARGUMENTS = (
     ),
 )
 _WAIT_SECONDS = 60.0
-_PATIENCE_SECONDS = 1.0
-"""After so long it says what is waited for."""
+_PATIENCE_SECONDS = 1.0  # after so long it says what is waited for
 _PAUSE_SECONDS = 0.02
 
 

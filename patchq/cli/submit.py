@@ -25,6 +25,7 @@ from patchq.gate.report import sender
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.service.watcher import Watcher
 
+# One at most may be given, and no file then.
 _SOURCES = (
     Argument("--branch", metavar="NAME", help="hand in what a branch has and the target has not"),
     Argument("--range", metavar="A..B", help="hand in the commits of B that A does not have"),
@@ -36,7 +37,6 @@ _SOURCES = (
         help="hand in what a work tree has, committed or not (this one)",
     ),
 )
-"""One at most may be given, and no file then."""
 _SERIES = Argument(
     "--series", action="store_true", help="one change for each commit, each on the one before"
 )

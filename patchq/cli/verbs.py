@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# Each verb, which is a module, and what it is for.
 VERBS = {
     "setup": "have agents' clients find patchq here, and prove that each can start it",
     "init": "make the queue and a commented .patchq.yaml; safe to repeat",
@@ -40,8 +41,8 @@ VERBS = {
     "backup": "write a copy of the queue's store, to put back as .patchq/store.db",
     "fsck": "check the queue against the repository; --repair rebuilds what can be derived",
 }
-"""Each verb, which is a module, and what it is for."""
 
+# The verbs by what one is about to do; the others are listed behind them.
 GROUPS = {
     "every day": ("watch", "status", "show", "accept", "send-back", "review"),
     "begin": ("setup", "init", "doctor", "config", "hooks", "completion"),
@@ -51,4 +52,3 @@ GROUPS = {
     "decide": ("discard", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }
-"""The verbs by what one is about to do; the others are listed behind them."""

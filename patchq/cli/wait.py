@@ -17,8 +17,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import OVER, REPLACED, STANDING, Report, waits_for_its_agent
 from patchq.gate.service.watcher import Watcher
 
-_ASKED = "changes_requested"
-"""The word for a proposal that was sent back."""
+_ASKED = "changes_requested"  # the word for a proposal that was sent back
 ARGUMENTS = (
     arguments.BATCH,
     Argument(
@@ -33,11 +32,9 @@ ARGUMENTS = (
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
     ),
 )
-_ENDS = OVER | REPLACED
-"""States that no other one follows."""
+_ENDS = OVER | REPLACED  # states that no other one follows
 _GOOD = STANDING | {"duplicate"}
-_LOOK_SECONDS = 0.5
-"""Decisions by plain git are no events, so they are looked for."""
+_LOOK_SECONDS = 0.5  # decisions by plain git are no events, so they are looked for
 
 
 def run(args: Namespace) -> int:

@@ -31,8 +31,8 @@ from patchq.gate.review.errands import Accept, Discard, Errand, SendBack
 _ANSWERS = "[a]ccept, accept [o]nly some edits, send [b]ack, [d]iscard, [s]kip, [q]uit: "
 _IN_A_STACK = f"accept the s[t]ack, {_ANSWERS}"
 _HOW = "Lines like `path:12: text` or `edit 2: text`, or text in general; an empty line ends it."
+# Asks a question, and returns the line that answers it; raises `WalkEnds` where input ends.
 Ask = Callable[[str], str]
-"""Asks a question, and returns the line that answers it; raises `WalkEnds` where input ends."""
 
 
 class WalkEnds(Exception):

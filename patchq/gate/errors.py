@@ -14,8 +14,8 @@ _EXHAUSTED = {
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
 }  # fmt: skip
 _AGAIN = "see to that, then start again; nothing was lost"
+# The code of what ended processes again and again, or the process that decided on a response.
 CRASHED = "fault.crashed"
-"""The code of what ended processes again and again, or the process that decided on a response."""
 
 
 class Fault(Exception):

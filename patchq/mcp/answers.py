@@ -17,8 +17,7 @@ from patchq.gate.report.schema import Report
 
 _MOST_PROBLEMS, _MOST_EDITS = 20, 100
 _COMMAND = re.compile(r"`patchq (status|show|wait|submit|check|retry)\b[^`\n]*`")
-_TOOLS = {"show": "report", "retry": "submit"}
-"""Tools that do what a command of another name does."""
+_TOOLS = {"show": "report", "retry": "submit"}  # tools that do what a command of another name does
 
 
 class ProblemAnswer(TypedDict):

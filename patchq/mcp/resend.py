@@ -17,8 +17,8 @@ from patchq.gate.report.schema import ProblemEntry, Report
 from patchq.mcp.arguments import EXAMPLE
 
 MAX_BYTES = 64 * 1024
+# Codes of edits that no correction lets in.
 _LEFT_OUT = ("path.denied", "path.filtered", "path.outside", "path.invalid", "file.")
-"""Codes of edits that no correction lets in."""
 
 
 def what_to_send(session: Session, report: Report, data: bytes | None) -> str:

@@ -24,15 +24,14 @@ from patchq.gate.service.admission import LineCutter, OversizedLine
 from patchq.mcp.server import Server
 
 _LAST_ANSWERS_SECONDS = 0.3
-_UNREAD_SECONDS = 2.0
-"""After a signal the client has so long to read what blocks the output."""
+_UNREAD_SECONDS = 2.0  # after a signal the client has so long to read what blocks the output
 _CHUNK_BYTES = 64 << 10
 _VALUE = rb'(-?\d{1,18}|"[\w.:-]{1,100}")'
+# A request's id at its start or its end, where SDKs write it.
 _ID = re.compile(
     rb'\A\s*{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*%b\s*,|,\s*"id"\s*:\s*%b\s*}\s*\Z'
     % (_VALUE, _VALUE)
 )
-"""A request's id at its start or its end, where SDKs write it."""
 
 
 def serve(server: Server, line_bytes: int) -> int:

@@ -8,8 +8,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-KEY = "mcp.key"
-"""The key of tokens; below the queue, so that they outlive the server."""
+KEY = "mcp.key"  # the key of tokens; below the queue, so that they outlive the server
 _KEY_BYTES = 32
 
 

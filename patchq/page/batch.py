@@ -23,16 +23,13 @@ from patchq.page.diff import FileDiff, Span, link
 from patchq.page.pictures import Picture
 from patchq.page.shown import Shown
 
-VIEWED, DRAFT = "viewed", "draft"
-"""Kinds of marks."""
+VIEWED, DRAFT = "viewed", "draft"  # kinds of marks
+# The place of words on the whole change.
 GENERAL = json.dumps(dict.fromkeys(("path", "side", "from", "line"), ""))
-"""The place of words on the whole change."""
+# Of all files' lines on the page; the files behind them are fetched when they are near.
 _MOST_CHARACTERS = 180_000
-"""Of all files' lines on the page; the files behind them are fetched when they are near."""
-_MOST_EDITS = 60
-"""Edits up to which their table is there unasked."""
-_MOST_CHANGED = 1500
-"""Changed lines up to which a file is shown unasked."""
+_MOST_EDITS = 60  # edits up to which their table is there unasked
+_MOST_CHANGED = 1500  # changed lines up to which a file is shown unasked
 
 
 class FileView(Struct, frozen=True):

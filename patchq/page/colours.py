@@ -12,8 +12,7 @@ from patchq.gate.api import syntax
 
 PREFIX = "syntax-"
 _MOST_LINE = 2000
-Run = tuple[str, str]
-"""A class, or nothing, and the text."""
+Run = tuple[str, str]  # a class, or nothing, and the text
 
 
 def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:

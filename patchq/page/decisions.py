@@ -19,8 +19,7 @@ from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
-Fields = Sequence[tuple[str, str]]
-"""A form's names and values, in its order."""
+Fields = Sequence[tuple[str, str]]  # a form's names and values, in its order
 
 
 class FormResult(Struct, frozen=True):

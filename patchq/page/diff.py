@@ -21,17 +21,13 @@ from patchq.gate.review.comparison import Comparison
 from patchq.gate.review.rows import Cell, Row
 from patchq.page import colours
 
-_AROUND = 3
-"""Lines that are shown before and behind a change."""
-_STEP = 20
-"""Lines that one press of a fold's button shows."""
+_AROUND = 3  # lines that are shown before and behind a change
+_STEP = 20  # lines that one press of a fold's button shows
 _LEAST_FOLD = 4
-_LONGEST = 2000
-"""Characters of a line that are shown unasked."""
+_LONGEST = 2000  # characters of a line that are shown unasked
 _WHOLE = 1 << 30
 
-Span = tuple[int, int]
-"""First and last line of the new side, counted from 1."""
+Span = tuple[int, int]  # first and last line of the new side, counted from 1
 Highlights = tuple[tuple[colours.Run, ...], ...]
 
 

@@ -19,10 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from patchq.gate.service.loopback import NAMES
 
-TOKEN = "token"
-"""The parameter of the address that is printed."""
-MOST_BYTES = 2 << 20
-"""Of a request's body."""
+TOKEN = "token"  # the parameter of the address that is printed
+MOST_BYTES = 2 << 20  # of a request's body
 POLICY = "; ".join(
     (
         "default-src 'none'",

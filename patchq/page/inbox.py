@@ -12,8 +12,7 @@ from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.page.decisions import FormResult
 from patchq.page.shown import Shown
 
-MOST = 500
-"""Proposals that one page shows."""
+MOST = 500  # proposals that one page shows
 FILTERS = ("agent", "path", "level", "q")
 _LEVELS = ("high", "medium", "low")
 _DAY_SECONDS = 86_400

@@ -19,10 +19,8 @@ from starlette.responses import StreamingResponse
 from patchq.gate.api import Gate
 from patchq.gate.service.watcher import Watcher
 
-_LOOK_SECONDS = 0.25
-"""The interval of looks at what is no event: the inbox, and refs."""
-_BREATH_SECONDS = 15
-"""A comment line after so long shows that the connection is open."""
+_LOOK_SECONDS = 0.25  # the interval of looks at what is no event: the inbox, and refs
+_BREATH_SECONDS = 15  # a comment line after so long shows that the connection is open
 
 
 def version(places: Sequence[Path]) -> str:

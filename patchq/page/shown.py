@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from patchq.core.text.quote import visible
 
+# The targets of the navigation.
 PAGES = {
     "/": "Inbox",
     "/history": "History",
@@ -26,7 +27,6 @@ PAGES = {
     "/conflicts": "Conflicts",
     "/help": "Help",
 }
-"""The targets of the navigation."""
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "min"), (1, "s"))
 
 

@@ -16,8 +16,8 @@ _PLOTS = {
     "refusals": "Why responses were refused",
     "matches": "How quotes were found",
 }
+# The kinds of events that are plotted by day, the lowest first.
 OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
-"""The kinds of events that are plotted by day, the lowest first."""
 _MOST_ROWS = 50
 
 

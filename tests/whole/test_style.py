@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from tests.helpers.rooms import MODULES, tree
 
-RELATIVE_CLAUSES = 561
+RELATIVE_CLAUSES = 9
 """Docstrings that begin so; a change that makes them fewer lowers this."""
-OLD_WORDS = 1017
+OLD_WORDS = 17
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from patchq.gate.errors import UsageError
 
+# The lines before and behind a section.
 HTML, HASH = (
     ("<!-- patchq: begin -->", "<!-- patchq: end -->"),
     ("# patchq: begin", "# patchq: end"),
 )
-"""The lines before and behind a section."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)

@@ -10,10 +10,8 @@ from typing import Literal
 from msgspec import Struct
 
 CONTEXTUAL = "contextual"
-INDEXED = "indexed"
-"""The forms that decide which of two edits counts, by their names."""
-DIFF = "unified_diff"
-"""The form whose paths are those of the base, whatever else the batch renames."""
+INDEXED = "indexed"  # the forms that decide which of two edits counts, by their names
+DIFF = "unified_diff"  # the form whose paths are those of the base, whatever else the batch renames
 
 
 class Replace(Struct, frozen=True):
@@ -204,12 +202,10 @@ Op = (
     | SetMode
 )
 
-MAKING = (Create, Write, WriteBytes, Rename)
-"""The kinds that make a file at a path."""
+MAKING = (Create, Write, WriteBytes, Rename)  # the kinds that make a file at a path
 
 
-WHOLE = (*MAKING, DeleteFile, SetMode)
-"""The kinds that say something of a file as a whole."""
+WHOLE = (*MAKING, DeleteFile, SetMode)  # the kinds that say something of a file as a whole
 
 
 _QUOTING = (Replace, ReplaceText, PatchHunk)

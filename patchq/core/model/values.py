@@ -23,8 +23,7 @@ State = Literal[
     "accepted", "discarded", "superseded", "reverted",
 ]  # fmt: skip
 Mode = Literal["review", "auto"]
-Origin = Literal["declared", "inferred", "tip"]
-"""How a base was found."""
+Origin = Literal["declared", "inferred", "tip"]  # how a base was found
 
 
 # ---------------------------------------------------------------- what a response says
@@ -113,9 +112,9 @@ class Edit(Struct, frozen=True):
         )
 
 
+# Code in a fence, a command that changes files, bare text for a file or a program, a new file of
+# an unlikely name, and a part of the edits between tags.
 ShownKind = Literal["code", "command", "text", "file", "tags"]
-"""Code in a fence, a command that changes files, bare text for a file or a program, a new file
-of an unlikely name, and a part of the edits between tags."""
 
 
 class ShownPlace(Struct, frozen=True):
@@ -251,8 +250,8 @@ class Hunk(Struct, frozen=True):
     new: bytes
 
 
+# `a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty.
 LineHunk = tuple[int, int, int, int]
-"""`a[a0:a1]` became `b[b0:b1]`: lines, 0-based, half-open, at least one side not empty."""
 
 
 class EditOutcome(Struct, frozen=True):

@@ -49,13 +49,11 @@ from patchq.core.resolve.match import Hints, PartOp, match, present
 from patchq.core.resolve.nearest import Effort, Elsewhere, Sweep
 from patchq.core.text.lines import Text
 
-_MOST_SUGGESTED = 50
-"""For so many wrong paths of a batch a better one is looked for."""
-_MOST_THOROUGH = 10
-"""So many missed quotes of a batch are looked into with all means."""
+_MOST_SUGGESTED = 50  # for so many wrong paths of a batch a better one is looked for
+_MOST_THOROUGH = 10  # so many missed quotes of a batch are looked into with all means
 _NOWHERE = Missed("none")
+# With more missed quotes than these, later edits are looked for on the base alone.
 _MOST_MISSED = 50
-"""With more missed quotes than these, later edits are looked for on the base alone."""
 
 
 def plan(
@@ -108,8 +106,8 @@ class _Batch:
         self.elsewhere = Elsewhere(tree, self.effort)
         self.seen: dict[tuple[str, object], EditOutcome] = {}
         meanings: dict[Op, int] = {}
+        # What is equal for edits (by `id`) that mean one: a number, which is quick to compare.
         self.meaning = {id(e): meanings.setdefault(e.op, len(meanings)) for e in edits}
-        """What is equal for edits (by `id`) that mean one: a number, which is quick to compare."""
         self.sections: dict[object, list[tuple[Edit, PatchHunk]]] = {}
         self.in_order: dict[tuple[int, int], Found | Missed] = {}
         for edit in edits:
@@ -118,8 +116,8 @@ class _Batch:
         self.missed = 0
         self.meets = self.barred = False
         self.followed: dict[str, str] = {}
+        # By path: why the edit was refused that was to make, or to take away, its file.
         self.unmade: dict[str, ErrorProblem] = {}
-        """By path: why the edit was refused that was to make, or to take away, its file."""
 
     def run(self) -> BatchReading:
         cascade = selection.Cascade(self.edits, self.rules.confidence, self._followed_up)

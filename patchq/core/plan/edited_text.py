@@ -92,28 +92,23 @@ class EditedText:
     """A base text and the replacements that edits have made of it."""
 
     def __init__(self, text: Text) -> None:
-        self.text = text
-        """The base."""
+        self.text = text  # the base
         self._base = Text(text.whole)
         self._now: Text | None = None
-        self._pending: list[Patch] = []
-        """The patches that are not in it yet."""
-        self._ranges: list[ChangedRange] = []
-        """In the order of their starts."""
+        self._pending: list[Patch] = []  # the patches that are not in it yet
+        self._ranges: list[ChangedRange] = []  # in the order of their starts
         self._starts: list[int] = []
+        # The most bytes of one of them, and the last offset that one reaches.
         self._longest, self._reach = 0, -1
-        """The most bytes of one of them, and the last offset that one reaches."""
         self._patches: list[Patch] = []
-        self._begins: list[int] = []
-        """The offsets of the first patches in the text as it is."""
+        self._begins: list[int] = []  # the offsets of the first patches in the text as it is
+        # The lines that whole-line patches wrote, without blanks round them.
         self._new_lines: set[bytes] = set()
-        """The lines that whole-line patches wrote, without blanks round them."""
+        # Replacements of the base whose lines are not among them yet; most are never needed.
         self._unread: list[Hunk] = []
-        """Replacements of the base whose lines are not among them yet; most are never needed."""
+        # True if a patch is not of whole lines, so that not all new lines are known.
         self._cuts_lines = False
-        """True if a patch is not of whole lines, so that not all new lines are known."""
-        self._latest: dict[str, None] = {}
-        """The edits that no later one needs."""
+        self._latest: dict[str, None] = {}  # the edits that no later one needs
 
     @property
     def is_bare(self) -> bool:

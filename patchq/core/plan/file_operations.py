@@ -33,15 +33,14 @@ class FileOperations:
         deletions = {e.path: e.op.old for e in files.whole if isinstance(e.op, DeleteFile)}
         self._quoted = {path for path, old in deletions.items() if old is not None}
         made = {e.path for e in files.whole if isinstance(e.op, Create | Write)}
-        self._replaced = set[str]()
-        """The files that text deletes and makes, in whichever order."""
+        self._replaced = set[str]()  # the files that text deletes and makes, in whichever order
         if not files.in_order:
             self._replaced = {path for path in made & deletions.keys() if tree.entry(path)}
         self._deleted = deletions.keys() - self._replaced
+        # The paths of files that an edit changes without saying what it has seen of them.
         self.blind: list[str] = []
-        """The paths of files that an edit changes without saying what it has seen of them."""
+        # The edits whose text a later call writes anew or deletes, and that one.
         self.overwritten: dict[str, str] = {}
-        """The edits whose text a later call writes anew or deletes, and that one."""
 
     def create(self, edit: Edit, op: Create) -> bool:
         """Make the file; False if it is there already, byte for byte.  Raises `EditRefused`."""

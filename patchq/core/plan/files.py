@@ -56,8 +56,8 @@ _NAMES: dict[type, str] = {
 }
 
 
+# What can be done to a file, in the order in which a clash names who did it.
 FileOperation = Literal["deleted", "renamed", "made", "edited", "written"]
-"""What can be done to a file, in the order in which a clash names who did it."""
 
 
 @dataclass(slots=True)
@@ -153,35 +153,29 @@ class Files:
     def __init__(
         self, edits: Sequence[Edit], tree: Tree, rules: PlanRules, suggestions: int = 0
     ) -> None:
+        # Whether what is done to whole files is done in the order of the edits.
         self.in_order = bool(edits) and all(edit.called for edit in edits)
-        """Whether what is done to whole files is done in the order of the edits."""
         self.tree = tree
         self._rules = rules
-        self._suggestions = suggestions
-        """For so many more wrong paths a better one is looked for."""
-        self.renames: dict[str, Edit] = {}
-        """The edits that rename a file, by its new path."""
-        self.renamed: dict[str, Edit] = {}
-        """The same by the path that it had."""
+        self._suggestions = suggestions  # for so many more wrong paths a better one is looked for
+        self.renames: dict[str, Edit] = {}  # the edits that rename a file, by its new path
+        self.renamed: dict[str, Edit] = {}  # the same by the path that it had
         self.leaving: set[str] = set()
+        # The edits of whole files.
         self.whole = [edit for edit in edits if isinstance(edit.op, WHOLE)]
-        """The edits of whole files."""
         for edit in self.whole:
             if isinstance(edit.op, Rename):
                 self.renames.setdefault(edit.op.to, edit)
                 self.renamed.setdefault(edit.path, edit)
             if isinstance(edit.op, Rename | DeleteFile):
                 self.leaving.add(edit.path)
-        self.by_path: dict[str, list[Edit]] = {}
-        """All edits by the path that they name."""
+        self.by_path: dict[str, list[Edit]] = {}  # all edits by the path that they name
         for edit in edits:
             self.by_path.setdefault(edit.path, []).append(edit)
-        self._base: dict[str, File] = {}
-        """The files of the base, by their paths there."""
+        self._base: dict[str, File] = {}  # the files of the base, by their paths there
+        # The files that the batch puts at a path where they were not.
         self.placed: dict[str, File] = {}
-        """The files that the batch puts at a path where they were not."""
-        self._all: dict[int, File] = {}
-        """By `id`."""
+        self._all: dict[int, File] = {}  # by `id`
         self._new_paths = targets.NewPaths()
 
     def __iter__(self) -> Iterator[File]:

@@ -149,8 +149,8 @@ def check_encoding(edit: Edit, text: Text, hunks: Sequence[Hunk]) -> None:
 
 UNESCAPED = "unescaped"
 _MOST_TRIED = 8
+# The kinds of edits whose new text may be escaped where their quote is not.
 _WRITING = (Replace, ReplaceText, Occurrences, InContext)
-"""The kinds of edits whose new text may be escaped where their quote is not."""
 _ESCAPED_QUOTE, _BARE_QUOTE = re.compile(r"\\[\"]"), re.compile(r"(?<!\\)[\"]")
 
 Planner = Callable[[Sequence[Edit]], Plan]

@@ -18,8 +18,7 @@ from patchq.core.model.values import ErrorProblem, FileChange, Tree
 from patchq.core.plan.targets import PlanRules
 from patchq.core.text.quote import HIDDEN, visible
 
-_MOST_STEPS = 40
-"""So many links a file system follows before it gives up."""
+_MOST_STEPS = 40  # so many links a file system follows before it gives up
 _MOST_BYTES = 1024
 _DRIVE = re.compile(r"[A-Za-z]:")
 _GITS_OWN = frozenset({".gitmodules", ".gitattributes", ".gitignore", ".mailmap", ".lfsconfig"})

@@ -33,10 +33,9 @@ from patchq.core.plan.files import File
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
 
+# The levels at which a quote is other lines than it says.
 _REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
-"""The levels at which a quote is other lines than it says."""
-_ALL_OR_ONE = (InContext, InParagraph)
-"""The kinds of edits that may mean every place."""
+_ALL_OR_ONE = (InContext, InParagraph)  # the kinds of edits that may mean every place
 Order = Literal["base", "sequence"]
 
 

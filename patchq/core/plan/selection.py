@@ -28,8 +28,7 @@ from patchq.core.resolve.ladder import Found, same_result
 from patchq.core.text.lines import Text
 
 _STANDS: frozenset[EditState] = frozenset({"applied", "already_applied"})
-_RULES_OUT = _STANDS | {"cancelled"}
-"""What became of an edit whose backup is not needed."""
+_RULES_OUT = _STANDS | {"cancelled"}  # what became of an edit whose backup is not needed
 
 
 def is_by_number(text: Text, op: Op) -> bool:

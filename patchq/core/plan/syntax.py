@@ -29,8 +29,8 @@ _TEMPLATES = (b"{{", b"{%", b"<%")
 _STRING = re.compile(rb"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`[^`]*`")
 _CONDITIONAL = re.compile(rb"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else)\b", re.MULTILINE)
 _TOML_LINE = re.compile(r"at line (\d+)")
+# More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts.
 _MOST_DOTS = 100
-"""More of them on a line of TOML may be a key for which `tomllib` takes the square of its parts."""
 
 
 class Flaw(Struct, frozen=True):

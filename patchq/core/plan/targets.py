@@ -25,16 +25,14 @@ from patchq.core.model.values import (
 )
 
 _MOST_ALIKE = 200
-_MOST_COMPARED = 20_000
-"""So many paths, beside the one that is wrong, are compared with it."""
+_MOST_COMPARED = 20_000  # so many paths, beside the one that is wrong, are compared with it
+# Parts of paths that no file has: a reader is to put something else there.
 _STANDS_FOR = re.compile(r"your(?:[_-].*)?|path[_-]to(?:[_-].*)?|filename\.ext", re.IGNORECASE)
-"""Parts of paths that no file has: a reader is to put something else there."""
 _PATHS_TO = frozenset(
     {"path/to", "pfad/zu", "pfad/zur", "pfad/zum", "chemin/vers", "ruta/a", "ruta/al", "ruta/hacia",
      "caminho/para", "percorso/del", "pad/naar", "\u043f\u0443\u0442\u044c/\u043a"}
 )  # fmt: skip
-_EXAMPLES = ("mathweb",)
-"""The directories of the examples in prompts that many models were given."""
+_EXAMPLES = ("mathweb",)  # the directories of the examples in prompts that many models were given
 _WHAT = {
     "file": "a file", "link": "a symbolic link", "tree": "a directory", "submodule": "a submodule"
 }  # fmt: skip
@@ -333,8 +331,8 @@ class NewPaths:
     """The paths that a batch adds, kept from standing in each other's way."""
 
     def __init__(self) -> None:
+        # By each part of its look: the path, and whether it is a file.
         self._known: dict[str, tuple[str, bool]] = {}
-        """By each part of its look: the path, and whether it is a file."""
 
     def add(self, path: str) -> None:
         """Raise `EditRefused` for a path that cannot stand beside those before it."""

@@ -56,8 +56,8 @@ def resolve(text: Text, op: Anchored, path: str) -> Found | Missed:
     return replace(placed, by_number=True) if several and isinstance(placed, Found) else placed
 
 
+# The parts of the texts that edits are looked for in: many edits ask for those of one.
 _KNOWN: WeakKeyDictionary[Text, tuple[str, list[Part] | None]] = WeakKeyDictionary()
-"""The parts of the texts that edits are looked for in: many edits ask for those of one."""
 
 
 def _parts_of(text: Text, path: str) -> list[Part] | None:
@@ -143,8 +143,8 @@ def _content(text: Text, op: Anchored, part: Part) -> Lines:
 # ---------------------------------------------------------------- the parts of a file
 
 
+# Lines beside the target line that are candidates themselves; without a target all of them.
 _REACH = 10
-"""Lines beside the target line that are candidates themselves; without a target all of them."""
 
 
 class Part(Struct, frozen=True):

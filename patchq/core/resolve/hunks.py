@@ -24,8 +24,7 @@ from patchq.core.resolve.levels import lines_of, stripped
 from patchq.core.resolve.places import LineRange, Placement
 from patchq.core.text.lines import BLANKS, Text
 
-_MOST_PLACES = 200
-"""Among more places than these the order of the hunks tells none apart."""
+_MOST_PLACES = 200  # among more places than these the order of the hunks tells none apart
 
 
 def resolve(

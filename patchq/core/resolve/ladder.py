@@ -74,8 +74,8 @@ class Missed(Struct, frozen=True):
     detail: str = ""
 
 
+# Keeps the placements that something besides the quote allows.
 Narrow = Callable[[Sequence[Placement]], Sequence[Placement]]
-"""Keeps the placements that something besides the quote allows."""
 
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:

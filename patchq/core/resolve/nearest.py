@@ -26,11 +26,10 @@ from patchq.core.model.values import Tree
 from patchq.core.resolve.levels import Lines
 from patchq.core.text.lines import Text
 
+# Of one reading of a batch: a fraction of the two seconds that requirement A10 allows.
 STEPS = 3_000_000
-"""Of one reading of a batch: a fraction of the two seconds that requirement A10 allows."""
 PER_EDIT = 300
-BYTES_A_STEP = 500
-"""So many are searched in the time of a step."""
+BYTES_A_STEP = 500  # so many are searched in the time of a step
 
 
 @dataclass(slots=True)
@@ -55,23 +54,18 @@ class Effort:
 
 
 _WORD = re.compile(rb"[\w\x80-\xff]+|[^\w\s\x80-\xff]+")
+# The start of a line in place of lines that are left out.
 DOTS = re.compile(rb"\W*?(?:\.{3}|\xe2\x80\xa6)(?!\w)")
-"""The start of a line in place of lines that are left out."""
-_COMMON = 100
-"""A word on more lines than these tells no place from another."""
-_LEAST_SHARE = 0.2
-"""A place with less of the quote's words than this is nothing to suggest."""
-_CLOSE = 0.8
-"""A second place with this share of the first one's votes is named, too."""
-_APART = 3
-"""Lines so near are one place."""
+_COMMON = 100  # a word on more lines than these tells no place from another
+_LEAST_SHARE = 0.2  # a place with less of the quote's words than this is nothing to suggest
+_CLOSE = 0.8  # a second place with this share of the first one's votes is named, too
+_APART = 3  # lines so near are one place
 _LONGEST_LINE = 1000
 _LEAST_LETTERS = 4
-_PER_LINE = 5
-"""Steps that it takes to index a line."""
+_PER_LINE = 5  # steps that it takes to index a line
 
+# The lines of each word, for the texts that a quote was missed in.
 _INDICES: WeakKeyDictionary[Text, dict[bytes, list[int]]] = WeakKeyDictionary()
-"""The lines of each word, for the texts that a quote was missed in."""
 
 
 def nearest_places(text: Text, quote: Lines, effort: Effort) -> list[int]:
@@ -125,8 +119,8 @@ def _words(line: bytes) -> set[bytes]:
 
 
 _MOST_FILES = 1000
+# A repository may be large and a batch may hold many wrong quotes: so far one is looked for.
 _MOST_BYTES = 16 << 20
-"""A repository may be large and a batch may hold many wrong quotes: so far one is looked for."""
 _PER_FILE = 8
 
 

@@ -29,11 +29,10 @@ from patchq.core.resolve.levels import Level, Lines, Quote, has_text, segments
 from patchq.core.text.lines import Normalise, Text, plain_typography
 from patchq.core.text.lines import find as find_text
 
-MOST_PLACES = 50
-"""More places than these are not distinguished; every report says at most so many."""
+MOST_PLACES = 50  # more places than these are not distinguished; every report says at most so many
 _MOST_EDGE_BLANKS = 4
+# A quote that fits as many lines of other indentations is nowhere, since each takes a search.
 _MOST_INDENTS = 64
-"""A quote that fits as many lines of other indentations is nowhere, since each takes a search."""
 _INDENTATION = b" \t"
 
 
@@ -66,8 +65,7 @@ class LineRange(Struct, frozen=True):
 
 S = TypeVar("S", CharRange, LineRange)
 
-Placement = tuple[LineRange, ...]
-"""A place for each segment of a quote, front to back."""
+Placement = tuple[LineRange, ...]  # a place for each segment of a quote, front to back
 
 
 def placements(
@@ -251,8 +249,7 @@ def _latest(chain: list[_Segment]) -> list[int] | None:
     return latest[::-1]
 
 
-MOST_RANGES = 200_000
-"""More places than these are not counted, let alone replaced."""
+MOST_RANGES = 200_000  # more places than these are not counted, let alone replaced
 _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
 
 

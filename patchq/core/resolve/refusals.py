@@ -38,13 +38,11 @@ from patchq.core.text.quote import decode
 
 _CONTEXT = 3
 _MOST_EXCERPT = 60
-_MOST = 20
-"""So many places, or their lines, a report names."""
+_MOST = 20  # so many places, or their lines, a report names
 _FEW = 5
 _BLANKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\u00a0": "⍽"})
 
-Search = Callable[[bytes], Sweep]
-"""Looks for lines in other files."""
+Search = Callable[[bytes], Sweep]  # looks for lines in other files
 
 
 class Scene(Struct, frozen=True):

@@ -36,8 +36,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
 
-MOST = 50
-"""Rows of a list, unless a number is given."""
+MOST = 50  # rows of a list, unless a number is given
 
 
 class Gate:

@@ -10,8 +10,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
 
-SOON_SECONDS = 10.0
-"""A lane may wait for so long before it counts as not served."""
+SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
 FEEDER = "feeder"
 
 

@@ -18,8 +18,7 @@ from patchq.gate.review import errands
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
 
-_FOLLOWS_SECONDS = 10.0
-"""The wait for the feeder here, if one runs."""
+_FOLLOWS_SECONDS = 10.0  # the wait for the feeder here, if one runs
 
 
 def decide(session: Session, errand: Errand, tell: worker.Tell = lambda report: None) -> Decided:

@@ -23,8 +23,7 @@ from patchq.gate.report.schema import Report, has_commit
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import from_git
 
-_LEAST = 4
-"""Characters of an id or a commit that may stand for the whole."""
+_LEAST = 4  # characters of an id or a commit that may stand for the whole
 _PIECE = 1000
 
 

@@ -26,8 +26,8 @@ from patchq.gate.review import comparison
 from patchq.gate.review.risk import Risk
 
 Block = Literal["for_you", "accepted", "for_agents", "held"]
+# The checks that `patchq init` configures by itself.
 _BUILT_IN = ("gate", "secrets", "protected-paths", "size-limits")
-"""The checks that `patchq init` configures by itself."""
 _LEFT_OUT = ("skipped", "cancelled")
 
 
@@ -188,14 +188,14 @@ def _risk(row: ChangeRow) -> tuple[Any, ...]:
     return (*(-number for number in row.risk.order), _age(row)) if row.risk else (1, _age(row))
 
 
+# The orders of rows: the oldest, the largest, the agents' names, the riskiest first. A change of
+# which that is unknown comes last.
 SORTS: Mapping[str, Callable[[ChangeRow], Any]] = {
     "age": _age,
     "size": _size,
     "agent": _agent,
     "risk": _risk,
 }
-"""The orders of rows: the oldest, the largest, the agents' names, the riskiest first.  A change of
-which that is unknown comes last."""
 
 
 def _is_at(path: str, wanted: str) -> bool:

@@ -10,6 +10,7 @@ from patchq.gate.queue.events import Event
 from patchq.gate.service import stats
 from patchq.gate.service.stats import Key
 
+# The kinds of sums, and their keys in a row.
 KINDS = {
     "verdict": "verdicts",
     "decision": "decisions",
@@ -20,11 +21,10 @@ KINDS = {
     "correction": "corrections",
     "attempt": "attempts",
 }
-"""The kinds of sums, and their keys in a row."""
 DAY = "day"
 BY = (*stats.PLACES, DAY)
+# Counted for each format; the others are counted for whole responses.
 _OF_EDITS = ("match", "edit", "correction", "revert")
-"""Counted for each format; the others are counted for whole responses."""
 _MOST_DAYS = 60
 
 

@@ -32,8 +32,7 @@ from patchq.gate.service.check import Finding, troubles
 BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held")
 _MOST_DOING = 10
 _MOST_EVENTS = 2000
-_DAY = 86400 * 10**9
-"""In nanoseconds, as the ids of events."""
+_DAY = 86400 * 10**9  # in nanoseconds, as the ids of events
 
 
 class Status(Struct, frozen=True, kw_only=True):

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 
-_MOST_BYTES = 300_000
-"""Of a file; a longer one is shown without colours."""
+_MOST_BYTES = 300_000  # of a file; a longer one is shown without colours
+# A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text.
 Run = tuple[str, str]
-"""A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text."""
+# The colour of each kind of token, by the first letters of its name.
 _STYLES: Mapping[str, str] = {
     "k": "magenta", "s": "yellow", "c": "bright_black", "m": "cyan", "nf": "blue", "nc": "blue",
     "nd": "blue", "nt": "blue", "nb": "cyan",
 }  # fmt: skip
-"""The colour of each kind of token, by the first letters of its name."""
 
 
 @lru_cache(maxsize=128)

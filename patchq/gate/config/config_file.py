@@ -14,11 +14,11 @@ from patchq.core.text.yamlio import Node, Scalar
 from patchq.gate.config.schema import Config, Section
 from patchq.gate.errors import UsageError
 
+# Line, column and key (`hooks[0].run`), and what was expected there.
 Flaw = tuple[int, int, str, str]
-"""Line, column and key (`hooks[0].run`), and what was expected there."""
 
+# The file in the home branch's tree, and the operator's own in the git directory.
 FILE, OWN_FILE = ".patchq.yaml", "patchq.yaml"
-"""The file in the home branch's tree, and the operator's own in the git directory."""
 
 
 class ConfigError(UsageError):

@@ -102,11 +102,11 @@ def _read(pattern: str) -> Sequence[Pattern]:
     return GitIgnoreSpec.from_lines([pattern]).patterns
 
 
+# Below any directory (1), or at the root (2), components (3), of a directory (4) alone.
 _SIMPLE = re.compile(
     r"!?(\*\*/)?(/?)"
     r"((?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+(?:/(?:[^/*?\[\]\\!#\s]|\*(?!\*)|\?)+)*)(/?)"
 )
-"""Below any directory (1), or at the root (2), components (3), of a directory (4) alone."""
 
 
 class _Patterns:
@@ -148,5 +148,5 @@ class _Patterns:
         return ""
 
 
+# The same patterns serve every command of a process, and compiling them costs milliseconds.
 _compiled = lru_cache(maxsize=64)(_Patterns)
-"""The same patterns serve every command of a process, and compiling them costs milliseconds."""

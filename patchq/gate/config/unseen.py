@@ -19,6 +19,7 @@ parquet pdf png po pot psd snap svg tga tif tiff tsv ttf wav webm webp woff woff
 _UNSEEN = SOURCE.union(_PROSE.split(), _ASSETS.split())
 
 _BY_ITSELF = "a tool may run it by itself"
+# Patterns of gitignore for what asks whatever the suffix, under the reason.
 NAMED: dict[str, tuple[str, ...]] = {
     f"{_BY_ITSELF}: it is hidden": (".*",),
     f"{_BY_ITSELF}: it is in a directory of programs": (
@@ -48,7 +49,6 @@ NAMED: dict[str, tuple[str, ...]] = {
         "/cypress/support/", "/alembic/env.py", "**/config/initializers/",
     ),
 }  # fmt: skip
-"""Patterns of gitignore for what asks whatever the suffix, under the reason."""
 
 _ROOT_PROSE = re.compile(r"(?:readme|changelog|license)[^.]*(?:\.adoc)?|.*\.(?:md|rst|txt)")
 

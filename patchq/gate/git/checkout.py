@@ -28,8 +28,8 @@ from patchq.gate.git.ref_files import heads
 from patchq.gate.git.repository import Repository
 
 _REBASES = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
+# Work that a series of commits is for, between two of them.
 _SERIES = {"pick": "cherry-picking", "revert": "reverting"}
-"""Work that a series of commits is for, between two of them."""
 _MOST_PATHS = 40
 _HEAD_STATES = {
     "MERGE_HEAD": "merging",

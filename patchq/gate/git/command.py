@@ -20,13 +20,13 @@ from patchq.gate.errors import RepositoryFault
 from patchq.gate.git.faults import failure
 from patchq.gate.git.files import childrens_umask
 
+# Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
+# work tree for gone that only this process cannot see.
 QUIET = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "gc.worktreePruneExpire=never"),
 )
-"""Nothing of the repository's own runs, neither a hook nor a monitor; and what tidies up takes no
-work tree for gone that only this process cannot see."""
 _SECONDS = 60.0
 _CONFIGURATION = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM"}
 _PLAIN = {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

@@ -28,10 +28,10 @@ from patchq.gate.errors import DiskFault
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _RENAME_NOREPLACE = 1
 _PAUSE_SECONDS = (0.002, 0.02)
+# With less room, or fewer files that could be made, git may have failed for want of more.
 _LEAST_BYTES, _LEAST = 128 << 10, 8
-"""With less room, or fewer files that could be made, git may have failed for want of more."""
+# Of mallopt(3); naming a size keeps glibc from raising it.
 _MMAP_THRESHOLD, _LARGE_BYTES = -3, 128 << 10
-"""Of mallopt(3); naming a size keeps glibc from raising it."""
 _PIECE_BYTES = 1 << 16
 _NONE = {"umask", "false", "no", "off", "0", ""}
 _GROUP = {"group", "true", "yes", "on", "1"}

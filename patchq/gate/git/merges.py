@@ -38,12 +38,10 @@ from patchq.gate.git.repository import Repository
 _SECONDS = 60.0
 _KIND = re.compile(r"CONFLICT \([^)]*\)")
 _CONTENT = "CONFLICT (contents)"
-_ALIKE = 50
-"""The least share of a renamed file that it keeps, in percent, as git has it."""
+_ALIKE = 50  # the least share of a renamed file that it keeps, in percent, as git has it
 
 
-_MOST_PATHS = 500
-"""More are no fewer words than reading every commit's trees."""
+_MOST_PATHS = 500  # more are no fewer words than reading every commit's trees
 
 
 def touching(

@@ -28,11 +28,10 @@ from patchq.gate.git.files import make_directory
 from patchq.gate.git.lock_files import LockFile, leftovers
 from patchq.gate.git.objects import object_id, referred
 
-MOST_LOOSE = 24
-"""More objects at once than these are written as a pack."""
+MOST_LOOSE = 24  # more objects at once than these are written as a pack
 _SUFFIX = ".objects"
+# The order in which a pack's files may be seen: it is found by its index.
 _ORDER = {".pack": 0, ".rev": 1, ".idx": 2}
-"""The order in which a pack's files may be seen: it is found by its index."""
 _TRIES = 100  # a `git gc` beside removes directories that are empty for a moment
 
 

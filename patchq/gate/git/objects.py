@@ -24,12 +24,11 @@ FILE, EXECUTABLE, LINK, SUBMODULE, TREE = 0o100644, 0o100755, 0o120000, 0o160000
 
 BLOB = 3
 _KIND_NAMES = {1: b"commit", 2: b"tree", BLOB: b"blob"}
+# The mode of a tree's entry that is not a directory, and its object's id in hex.
 Leaf = tuple[int, str]
-"""The mode of a tree's entry that is not a directory, and its object's id in hex."""
-Changes = dict[str, tuple[Leaf | None, Leaf | None]]
-"""Path -> (before, after), modes and ids."""
+Changes = dict[str, tuple[Leaf | None, Leaf | None]]  # path -> (before, after), modes and ids
+# Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion.
 Node = dict[str, "Node | Leaf | None"]
-"""Changes by directory: a subdirectory, what shall stand at the name, or None for a deletion."""
 
 _CRUD = re.compile(r"[\x00-\x1f\x7f<>]")
 _EDGES = " .,:;\"\\'"
@@ -41,12 +40,10 @@ _TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
 _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
-_MOST_ENTRIES = 1 << 15
-"""Of all trees together that are kept."""
+_MOST_ENTRIES = 1 << 15  # of all trees together that are kept
+# So many answers are kept of where a path leads, and of no path that is longer.
 _MOST_LEAVES, _LONGEST = 256, 1 << 12
-"""So many answers are kept of where a path leads, and of no path that is longer."""
-Items = Mapping[bytes, bytes]
-"""A tree's entries by their names, each with its bytes in the object."""
+Items = Mapping[bytes, bytes]  # a tree's entries by their names, each with its bytes in the object
 
 
 class CommitInfo(Struct, frozen=True):
@@ -136,8 +133,8 @@ class Trees:
         self._read = read
         self._kept: dict[str, Items] = {}
         self._entries = 0
+        # The last answers; a decision asks for the same paths again and again.
         self._leaves: dict[tuple[str, str], Leaf | None] = {}
-        """The last answers; a decision asks for the same paths again and again."""
 
     def items(self, oid: str | None) -> Items:
         """Return the tree's entries; None is an empty tree."""

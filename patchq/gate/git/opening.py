@@ -16,13 +16,12 @@ from pygit2.enums import ObjectType
 from patchq.gate.errors import RepositoryFault, UsageError
 
 CACHE_BYTES = 32 << 20
+# The largest objects that are kept in it. By itself libgit2 keeps trees up to 4 KiB and no blobs:
+# a path in a large directory would cost reading all of it, and a search in other files each of
+# them anew for every response.
 CACHED_TREE, CACHED_BLOB = 16 << 20, 256 << 10
-"""The largest objects that are kept in it.  By itself libgit2 keeps trees up to 4 KiB and no blobs:
-a path in a large directory would cost reading all of it, and a search in other files each of them
-anew for every response."""
 MAPPED_BYTES = 64 << 20
-OPEN_PACKS = 64
-"""libgit2 sets no limit by itself, and keeps every pack open that it has read from."""
+OPEN_PACKS = 64  # libgit2 sets no limit by itself, and keeps every pack open that it has read from
 _SHA1 = (
     "patchq needs SHA-1 object names, which a repository never changes: git fast-export --all | "
     "git -C NEW fast-import, into one made by git init --object-format=sha1"

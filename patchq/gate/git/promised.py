@@ -22,8 +22,8 @@ from patchq.gate.git.transport import Transport
 
 _MARK = re.compile(r"remote\.(.*)\.(promisor|partialclonefilter)")
 _MOST_AHEAD = 256
+# A remote that did not answer is left alone so long: each question may take its time-out.
 _REST_SECONDS = 30.0
-"""A remote that did not answer is left alone so long: each question may take its time-out."""
 FETCH_SECONDS = 60.0
 _FETCH = (
     *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"),

@@ -12,15 +12,12 @@ OWN = "refs/patchq/"
 BRANCHES = "refs/heads/patchq/"
 WAITING = OWN + "waiting/"
 DISCARDED = OWN + "discarded/"
-BOARDED = OWN + "boarded/"
-"""The id follows behind each of these four."""
-PUBLISHED = OWN + "published/"
-"""Behind it the remote and the id: what `hooks/publish` pushed."""
-REMOTES = "refs/remotes/"
-"""Behind it a remote and a branch: what was fetched of it."""
+BOARDED = OWN + "boarded/"  # the id follows behind each of these four
+PUBLISHED = OWN + "published/"  # behind it the remote and the id: what `hooks/publish` pushed
+REMOTES = "refs/remotes/"  # behind it a remote and a branch: what was fetched of it
 NOTES = "refs/notes/patchq"
+# Places of the ids of batches with a commit that did not land.
 BY_ID = (BRANCHES, WAITING, DISCARDED)
-"""Places of the ids of batches with a commit that did not land."""
 
 
 def branch(id: str) -> str:

@@ -120,9 +120,9 @@ class PackedRefs:
         return {name: self.values[name] for name in self._names[first:last]}
 
 
+# The files that were read last. They are replaced and not changed; as long as one is open, no
+# other one gets its number.
 _kept: dict[str, tuple[tuple[int, ...], PackedRefs]] = {}
-"""The files that were read last.  They are replaced and not changed; as long as one is open, no
-other one gets its number."""
 
 
 def packed_refs(commondir: Path) -> PackedRefs:

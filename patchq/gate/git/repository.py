@@ -61,13 +61,12 @@ from patchq.gate.git.ref_files import common_directory, head_target, ref_value, 
 from patchq.gate.git.transport import Transport
 
 AnyObject = pygit2.Blob | pygit2.Commit | pygit2.Tag | pygit2.Tree
+# Gives a commit object's bytes, made by this committer, with a signature, if one is wanted.
 Sign = Callable[[bytes, Identity], bytes]
-"""Gives a commit object's bytes, made by this committer, with a signature, if one is wanted."""
 
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
-_FIRST = 1000
-"""The priority of objects in memory; libgit2's own backends have 1 and 2."""
+_FIRST = 1000  # the priority of objects in memory; libgit2's own backends have 1 and 2
 _MOST_KNOWN = 1024
 State = tuple[str | None, ...]
 
@@ -76,16 +75,13 @@ class Repository:
     """An open repository; cheap calls, no process, nothing outside of `GITDIR` is written."""
 
     def __init__(self, repo: pygit2.Repository) -> None:
-        self.raw_repository = repo
-        """libgit2's own handle, for the other modules of this package."""
+        self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
         self._trees = Trees(self._tree_bytes)
-        self._roots: dict[str, str] = {}
-        """The trees of the commits that were asked for last."""
-        self.buffer = ObjectBuffer()
-        """The objects that no file has yet."""
+        self._roots: dict[str, str] = {}  # the trees of the commits that were asked for last
+        self.buffer = ObjectBuffer()  # the objects that no file has yet
+        # A directory of objects that are read as if they were the repository's own.
         self.borrowed: Path | None = None
-        """A directory of objects that are read as if they were the repository's own."""
         # An attribute lookup through a handle with a git directory also reads the index.
         self._bare_memory = pygit2.Repository()
         self.workdir = Path(repo.workdir) if repo.workdir else None
@@ -94,8 +90,8 @@ class Repository:
         self.bare = repo.is_bare
         remotes = promisors(repo)
         git = Transport(self.commondir, self.setting("core.sshCommand"), FETCH_SECONDS)
+        # The remotes of a partial clone.
         self.promised = Promised(self, remotes, git) if remotes else None
-        """The remotes of a partial clone."""
         users = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
         users = self.setting("core.attributesFile") or users
         self._attribute_files = (f"{self.commondir}/info/attributes", os.path.expanduser(users))

@@ -26,12 +26,11 @@ from patchq.gate.git.transport import Transport
 if TYPE_CHECKING:
     from patchq.gate.git.repository import Repository
 
+# Commits are signed, are not, or as git's `commit.gpgSign` says.
 Wanted = Literal["auto", True, False]
-"""Commits are signed, are not, or as git's `commit.gpgSign` says."""
 
 SECONDS = 20.0  # for one signature
-AGAIN_SECONDS = 5.0
-"""The least pause after a failure, as many changes may wait for the same key."""
+AGAIN_SECONDS = 5.0  # the least pause after a failure, as many changes may wait for the same key
 _AGAIN_TIMES = 5  # the pause, as a multiple of the failure's own time
 _COMMIT, _TREE = 1, 2
 _MOST_WORDS = 400
@@ -40,6 +39,7 @@ _ASKING = (
 )  # fmt: skip
 _GNUPG = ("gpg", "gpg2", "gpgsm")
 _PROGRAMS = ("gpg.program", "gpg.openpgp.program", "gpg.x509.program")
+# Git keeps GnuPG's complaint to itself.
 _ASKS_NOBODY = """\
 #!/bin/sh
 PATH=${{PATH#*:}}
@@ -48,7 +48,6 @@ code=$?
 cat "$0.err" >&2
 exit $code
 """
-"""Git keeps GnuPG's complaint to itself."""
 _SIGNATURE = re.compile(rb"\ngpgsig (.*(?:\n .*)*)")
 _CURE = "make the key usable by the user that runs patchq (`patchq doctor` tries it), or set "
 _CURE += "`commit.sign: false`; what waits goes on by itself"

@@ -20,8 +20,8 @@ _PAUSE_SECONDS = 60.0
 _TIDY = ("maintenance", "run", "--auto", "--quiet")
 _COMBINE = ("-c", "pack.threads=1", "repack", "--geometric=2", "-d", "-n", "-q")
 _OFF = ("false", "no", "off", "0")  # as git spells that something is switched off
+# So many new packs are combined beside the work; with so many, it waits for that.
 MANY, MOST = 12, 24
-"""So many new packs are combined beside the work; with so many, it waits for that."""
 
 
 class Tidying:

@@ -15,11 +15,11 @@ from typing import Any
 
 from patchq.gate.report.secrecy import directory, gate
 
-PREFIX = "patchq:"
-"""The prefix of a shipped hook's name in `run`."""
+PREFIX = "patchq:"  # the prefix of a shipped hook's name in `run`
 GATE = "pre-apply"
 PUBLISH, NOTIFY = "publish", "notify"
 
+# Name -> the stage that the hook is for, and what it does.
 SUMMARIES = {
     "pre-apply": "pre-apply: the default gate: no-secrets, protected-paths, size-limits",
     "no-secrets": "pre-apply: refuse private keys, live tokens and passwords",
@@ -32,8 +32,8 @@ SUMMARIES = {
     "publish": "post-commit: keep proposals as branches of PATCHQ_REMOTE (default: origin)",
     "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of each event",
 }
-"""Name -> the stage that the hook is for, and what it does."""
 
+# The scripts of `hooks/git/`, by git's own names.
 GIT_SUMMARIES = {
     "applypatch-msg": "git am: the message holds no secret",
     "pre-applypatch": "git am: the change passes the queue's checks and the configured hooks",
@@ -44,9 +44,8 @@ GIT_SUMMARIES = {
     "post-merge": "git merge, git pull: a proposal merged by hand counts as accepted at once",
     "post-rewrite": "git rebase, git commit --amend: the same",
 }
-"""The scripts of `hooks/git/`, by git's own names."""
+# Hooks that git starts in the git directory, for what is pushed to it.
 RECEIVING = frozenset({"update", "pre-receive", "proc-receive"})
-"""Hooks that git starts in the git directory, for what is pushed to it."""
 
 _JUDGES = {
     "pre-apply": "gate",

@@ -26,19 +26,19 @@ from patchq.gate.report.secrecy import directory
 
 SHELL = "/bin/sh"
 _KEPT = ("PATH", "LANG", "TZ")
+# Directories that the shipped hooks are made of.
 _PARTS = (os.path.dirname(sys.executable), str(directory()))
-"""Directories that the shipped hooks are made of."""
+# The file of a candidate's private git directory that holds its commit's message.
 MESSAGE = "PATCHQ_MSG"
-"""The file of a candidate's private git directory that holds its commit's message."""
 GIT_SECONDS = 600.0
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
 _SPECIAL = re.compile(r"[*?\[\]\\! #]")
+# The repository's own: name -> stage, and whether it may change something (the message).
 _GIT_HOOKS = {
     "applypatch-msg": ("pre-commit", True),
     "pre-applypatch": ("pre-commit", False),
     "post-applypatch": ("post-commit", False),
 }
-"""The repository's own: name -> stage, and whether it may change something (the message)."""
 
 
 class Step(Struct, frozen=True):

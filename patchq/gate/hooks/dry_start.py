@@ -25,13 +25,13 @@ from patchq.gate.hooks.sandbox import HookExit, Job, can_sandbox, no_sandbox, ru
 
 _SECONDS = 20.0
 _MOST_OUTPUT = 300  # characters of a complaint
+# Programs of shipped hooks, of which one has to be there.
 _NEEDS = {"ruff": ("ruff",), "pre-commit-framework": ("prek", "pre-commit")}
-"""Programs of shipped hooks, of which one has to be there."""
 _CURE = "name what it is made of in `visible`, or put it on the PATH"
 _MODULE = re.compile(r"\s*\S*python[\d.]*\s+(-m)\s+([\w.]+)")
 
+# The place of a key in the configuration, and the mistake there.
 Flaw = tuple[tuple[str | int, ...], str]
-"""The place of a key in the configuration, and the mistake there."""
 
 
 def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:

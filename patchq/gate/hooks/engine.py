@@ -31,10 +31,9 @@ from patchq.gate.report import secrecy
 from patchq.gate.report.schema import Report
 
 _LOG = logging.getLogger("patchq")
+# Remembered passes, each the changed paths that passed, as a hook may look at these alone. A
+# refusal is not remembered: it may come from what is outside of the tree.
 _MOST_PASSES = 8192
-"""Remembered passes, each the changed paths that passed, as a hook may look at these alone.
-
-A refusal is not remembered: it may come from what is outside of the tree."""
 
 
 def processors() -> int:

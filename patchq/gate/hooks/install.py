@@ -32,12 +32,12 @@ from patchq.gate.git import files
 from patchq.gate.git.command import Git, complaint, hands_in, version
 from patchq.gate.hooks import builtin
 
+# An entry of `hooks`.
 GATE = """\
   - id: gate
     stage: pre-apply
     run: patchq:pre-apply
 """
-"""An entry of `hooks`."""
 
 _NO_HOOKS = re.compile(r"(?m)^hooks:[ \t]*(?:\[[ \t]*\]|~|null)?(?P<comment>[ \t]+#.*)?$")
 
@@ -73,8 +73,8 @@ def enable(data: bytes) -> bytes | None:
 
 
 _SEVERAL = "receive.procReceiveRefs"
+# By which git asks `proc-receive`, and lets a push have options.
 SETTINGS = {_SEVERAL: "refs/for", "receive.advertisePushOptions": "true"}
-"""By which git asks `proc-receive`, and lets a push have options."""
 
 
 def to_set_up(directory: Path) -> dict[str, str | None]:
@@ -112,8 +112,8 @@ def _settings(directory: Path, key: str) -> list[str]:
     return os.fsdecode(done.stdout).splitlines()
 
 
+# The hooks by which a push to refs/for/BRANCH is handed in.
 PUSH_DOOR = frozenset({"pre-receive", "proc-receive"})
-"""The hooks by which a push to refs/for/BRANCH is handed in."""
 SUFFIX = ".before-patchq"
 MARK = "# Made by `patchq hooks install --git`"
 
@@ -277,8 +277,8 @@ def _script(name: str) -> str:
     )
 
 
+# The hooks to which git tells something on standard input, at once.
 _READS = ("pre-push", "post-rewrite", "pre-receive")
-"""The hooks to which git tells something on standard input, at once."""
 _SAVE = """\
 input=$(mktemp) || exit 1
 trap 'rm -f "$input"' EXIT

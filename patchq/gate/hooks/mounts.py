@@ -33,9 +33,9 @@ _SYSTEM = (
         "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "static", "terminfo", "timezone",
     )),
 )  # fmt: skip
+# Places below them that are not the system's own.
 _OTHERS = ("/usr/home", "/usr/src", "/usr/local/etc", "/usr/local/home", "/usr/local/src",
            "/usr/local/var", "/etc/static/ssh")  # fmt: skip
-"""Places below them that are not the system's own."""
 
 _RUNNING = ("/dev", "/proc", "/run/user", "/sys")
 
@@ -51,20 +51,18 @@ _KEY_FILES = frozenset(
 )  # fmt: skip
 _KEY_STARTS = ("id_dsa", "id_ecdsa", "id_ed25519", "id_rsa")
 _KEY_ENDINGS = (".jks", ".kdbx", ".key", ".keystore", ".p12", ".pfx", ".ppk")
-_KEY_TEXT = b"PRIVATE KEY-----"
-"""Text of a `.pem` that is no mere certificate."""
+_KEY_TEXT = b"PRIVATE KEY-----"  # text of a `.pem` that is no mere certificate
 
 _PROGRAMS = ("bin", "condabin", "sbin", "Scripts", "shims")
 _BESIDE = ("bin", "include", "lib", "lib32", "lib64", "libexec", "sbin")
+# Names that show that a directory above `bin` is one installation.
 _INSTALLATIONS = ("conda-meta", "go.env", "jmods", "lib/node_modules", "pyvenv.cfg")
-"""Names that show that a directory above `bin` is one installation."""
 _MOST_LINKS = 2_000
 _MOST_PLACES = 200
+# Bounds of the search: links in a directory, places that a PATH leads to, entries searched for
+# keys, those above others first.
 _MOST_ENTRIES = 20_000
-"""Bounds of the search: links in a directory, places that a PATH leads to, entries searched for
-keys, those above others first."""
-_MEMORY_SECONDS = 60.0
-"""An answer holds so long."""
+_MEMORY_SECONDS = 60.0  # an answer holds so long
 
 
 def seen(path: str, visible: Iterable[str] = ()) -> list[str]:

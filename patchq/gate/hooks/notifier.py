@@ -47,8 +47,8 @@ class Notifier:
         self._closing = False
         self._lock = Lock()
         self._missed: Counter[str] = Counter()
+        # State and report of each run that waits; a report in a file is read when it begins.
         self._due: dict[Key, tuple[State, Report | None]] = {}
-        """State and report of each run that waits; a report in a file is read when it begins."""
         self._runs: deque[tuple[str, HookRun]] = deque()
 
     def tell(self, steps: Steps, report: Report) -> None:

@@ -34,26 +34,24 @@ from patchq.gate.errors import Cancelled, HookFault
 from patchq.gate.git.files import childrens_umask
 from patchq.gate.hooks import mounts, supervisor
 
-MOST_OUTPUT = 64 * 1024
-"""Bytes of a hook's output that are kept, the last ones."""
+MOST_OUTPUT = 64 * 1024  # bytes of a hook's output that are kept, the last ones
 _LOOK_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
+# Set in the daemon's environment, hooks run as plain processes everywhere.
 NO_SANDBOX = "PATCHQ_NO_SANDBOX"
-"""Set in the daemon's environment, hooks run as plain processes everywhere."""
-MEMORY = "PATCHQ_HOOK_MEMORY"
-"""The variable for the MiB that a hook in the sandbox may write."""
+MEMORY = "PATCHQ_HOOK_MEMORY"  # the variable for the MiB that a hook in the sandbox may write
 
+# Empty directories in that memory, and where the hook sees them.
 _DIRECTORIES = {"tmp": "/tmp", "vartmp": "/var/tmp", "run": "/run", "shm": "/dev/shm"}
-"""Empty directories in that memory, and where the hook sees them."""
+# The kernel asks for no capability there, only for the user id.
 _PROC_WRITABLE_BY_ROOT = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq")
-"""The kernel asks for no capability there, only for the user id."""
 _OVERLAY = (
     "mount -t overlay -o nosuid,nodev,userxattr,lowerdir=tree,upperdir=room/upper,workdir=room/work"
     " overlay room/tree || exit\n"
 )
 _OUTER = 'bwrap "$@"; echo "exit $?" >&2; kill -STOP $$'
+# The first process of the hook's namespace, with whose end the kernel kills all others.
 _INNER = 'exec 2>&1; ulimit -c 0; { ulimit -u 4096 || ulimit -p 4096; } 2>/dev/null; "$@"; exit $?'
-"""The first process of the hook's namespace, with whose end the kernel kills all others."""
 
 
 class Job(Struct, frozen=True):

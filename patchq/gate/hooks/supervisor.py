@@ -15,8 +15,7 @@ import signal
 import sys
 from contextlib import suppress
 
-COMMAND = (sys.executable, "-I", "-S", __file__)
-"""Starts this program."""
+COMMAND = (sys.executable, "-I", "-S", __file__)  # starts this program
 CANNOT_START = 126
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h

@@ -21,14 +21,13 @@ from patchq.gate.hooks.encoded import without_encoded
 from patchq.gate.hooks.sandbox import HookExit
 from patchq.gate.hooks.warm import WarmTree
 
-_MOST_SHOWN = 4000
-"""Characters of a hook's output that a report shows, the last ones."""
+_MOST_SHOWN = 4000  # characters of a hook's output that a report shows, the last ones
 _MOST_TOLD = 1000
 _MOST_FILE = 64 * 1024 * 1024
 _SECRET = "edit.secret:"
 
+# Files that a hook changed: content and if executable, None where it removed one.
 Fixed = Mapping[str, tuple[bytes, bool] | None]
-"""Files that a hook changed: content and if executable, None where it removed one."""
 
 
 class Verdict(Struct, frozen=True):

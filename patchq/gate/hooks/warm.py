@@ -42,10 +42,10 @@ def stores(store: Path) -> list[Path]:
     return found
 
 
+# Objects by id (hex): libgit2's number of the kind, and the content.
 Objects = Mapping[str, tuple[int, bytes]]
-"""Objects by id (hex): libgit2's number of the kind, and the content."""
+# Own objects after which a tree is made anew, without what former candidates left.
 _MOST_OBJECTS = 20_000
-"""Own objects after which a tree is made anew, without what former candidates left."""
 _CONFIG = """\
 [core]
 	repositoryformatversion = 0

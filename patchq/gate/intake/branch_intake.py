@@ -31,8 +31,7 @@ from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
 
 _LOOK_SECONDS = 1.0
-_PIECE_SECONDS = 0.2
-"""Time for branches before the inbox is looked at."""
+_PIECE_SECONDS = 0.2  # time for branches before the inbox is looked at
 _MOST_TRIES = 100
 
 _LOG = logging.getLogger("patchq")

@@ -16,8 +16,7 @@ from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.queue import store
 from patchq.gate.report.schema import Report
 
-HEADS = "heads"
-"""The key by which the store keeps what was taken."""
+HEADS = "heads"  # the key by which the store keeps what was taken
 
 
 class Head(Struct, frozen=True):

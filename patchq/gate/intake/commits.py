@@ -40,8 +40,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 
-MOST_COMMITS = 1000
-"""Most commits in one range."""
+MOST_COMMITS = 1000  # most commits in one range
 
 
 class Range(Struct, frozen=True):
@@ -223,8 +222,7 @@ def _written(checkout: Checkout, head: str) -> str:
 
 # ---------------------------------------------------------------- responses
 
-_MOST_MESSAGE = 10_000
-"""Characters of a message that are handed in."""
+_MOST_MESSAGE = 10_000  # characters of a message that are handed in
 
 
 def as_response(

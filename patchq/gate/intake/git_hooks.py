@@ -33,8 +33,7 @@ from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
 from patchq.gate.report.schema import LANDED
 
-MOST_COMMITS = 1000
-"""Most commits in one push."""
+MOST_COMMITS = 1000  # most commits in one push
 _MAIL, _PUSH = "git-am", "push"
 _PLAN: tuple[Stage, ...] = ("pre-apply",)
 _TREE: tuple[Stage, ...] = ("pre-commit",)

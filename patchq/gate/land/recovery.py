@@ -37,8 +37,8 @@ from patchq.gate.report import page
 from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 
 _LOG = logging.getLogger("patchq")
+# Called with each report once it is there; a batch that goes on waiting is not reported again.
 Tell = Callable[[Report], None]
-"""Called with each report once it is there; a batch that goes on waiting is not reported again."""
 
 
 def finish(claims: Sequence[Claim], session: Session, tell: Tell) -> list[Claim]:

@@ -209,8 +209,8 @@ def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
     return updated
 
 
+# Warnings that say nothing any more once a batch is decided.
 _WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
-"""Warnings that say nothing any more once a batch is decided."""
 
 
 def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Report]:

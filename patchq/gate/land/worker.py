@@ -34,25 +34,22 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.hand import stem_id
 from patchq.gate.report.schema import Report
 
-GROUP = 256
-"""Responses that share their flushes, at most."""
+GROUP = 256  # responses that share their flushes, at most
 _GROUP_SECONDS = 0.2
+# The time to gather a group; and one that a work tree follows, as git reads and writes all of the
+# index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait for
+# the groups before them.
 _FOLLOW_SECONDS = 1.0
-"""The time to gather a group; and one that a work tree follows, as git reads and writes all of the
-index for that, 0.2 s with 100,000 files; and one of many that wait, of which most would wait for
-the groups before them."""
 _MANY = 64
+# The factor by which the clock may be slower, at most, where others have the processor: a group
+# that ends sooner there has fewer in it, and costs those others as much as a large one.
 _CROWD = 4
-"""The factor by which the clock may be slower, at most, where others have the processor: a group
-that ends sooner there has fewer in it, and costs those others as much as a large one."""
+# Of so many the landing takes hardly longer than of one, so they are decided again together.
 _FEW = 32
-"""Of so many the landing takes hardly longer than of one, so they are decided again together."""
 _PULSE_SECONDS = 0.1
-_TRIES = 20
-"""Times that a batch is decided again by itself since its branch was moved meanwhile."""
+_TRIES = 20  # times that a batch is decided again by itself since its branch was moved meanwhile
 
-MOST_DEATHS = 5
-"""So many processes may end while they decide on one response; then it is held."""
+MOST_DEATHS = 5  # so many processes may end while they decide on one response; then it is held
 POISON = Problem(
     CRASHED,
     f"{MOST_DEATHS} processes ended while they decided on this response",
@@ -151,8 +148,8 @@ def _look_at_unsigned(claims: Sequence[Claim], session: Session, tell: Tell) -> 
     return ended
 
 
+# When this process last tried the batches that wait for something to be mended.
 _looked: WeakKeyDictionary[Repository, dict[str, float]] = WeakKeyDictionary()
-"""When this process last tried the batches that wait for something to be mended."""
 
 
 def _has_moved(claim: Claim, session: Session) -> bool:
@@ -298,8 +295,8 @@ def _gather(
     return ended
 
 
+# The paths that were in the way when a work tree was to follow, as long as they may be.
 _unsure: WeakKeyDictionary[Repository, set[str]] = WeakKeyDictionary()
-"""The paths that were in the way when a work tree was to follow, as long as they may be."""
 
 
 def _decide(claim: Claim, session: Session, tips: Tips, choice: Choice | None) -> Decision:

@@ -30,12 +30,12 @@ from patchq.gate.report.schema import STANDING
 
 _MOST_COMMITS = 300
 _MOST_STATES = 30
+# Limits of the search for a base: commits back, different states of the named files, and the bytes
+# that these may have together.
 _MOST_BYTES = 20 << 20
-"""Limits of the search for a base: commits back, different states of the named files, and the bytes
-that these may have together."""
+# Codes that an edit made for an older commit meets on the tip. An ambiguous one is none of these:
+# that it was unique once does not show that its author saw it so.
 _MISSED = {"match.none", "match.count", "anchor.none", "path.not_found"}
-"""Codes that an edit made for an older commit meets on the tip.  An ambiguous one is none of
-these: that it was unique once does not show that its author saw it so."""
 
 
 def choose(response: Response, target: Target) -> Base:

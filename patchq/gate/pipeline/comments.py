@@ -29,8 +29,7 @@ from patchq.gate.report.comments import CommentedLines, ShownLines
 from patchq.gate.report.schema import CHANGES, CommentEntry, Report, ReviewEntry
 
 _CONTEXT = 3
-Renames = Mapping[str, str]
-"""Paths of the one commit that are others in the next."""
+Renames = Mapping[str, str]  # paths of the one commit that are others in the next
 
 
 def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:

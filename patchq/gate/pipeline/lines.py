@@ -15,8 +15,7 @@ from msgspec import Struct
 from patchq.core.model.values import LineHunk
 from patchq.core.text.lines import split_lines
 
-Lines = tuple[int, int]
-"""First and end, 0-based and half-open."""
+Lines = tuple[int, int]  # first and end, 0-based and half-open
 
 
 class Touch(Struct, frozen=True):

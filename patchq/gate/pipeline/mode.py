@@ -22,12 +22,10 @@ from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import CHANGES
 
+# Warnings for which auto mode leaves a batch to a person.
 _LOOKED_AT = ("path.review", "result.syntax", "response.beside")
-"""Warnings for which auto mode leaves a batch to a person."""
-MOST_DELETED = 20
-"""So many files a batch may delete unseen, as long as others are left."""
-HAND_IN = "hand the response in"
-"""The hint after a dry run, which no command can name a batch of."""
+MOST_DELETED = 20  # so many files a batch may delete unseen, as long as others are left
+HAND_IN = "hand the response in"  # the hint after a dry run, which no command can name a batch of
 
 
 def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:

@@ -35,8 +35,8 @@ from patchq.llm.prompts import ShownFile, Task, aimed
 from patchq.llm.request import Query, Reply, Request, RequestedFile
 
 _LOG = logging.getLogger("patchq")
+# Codes of refusals that no other answer would mend.
 _NOT_THE_MODELS = ("llm.", "fault.", "worktree.", "target.", "depends.", "path.denied")
-"""Codes of refusals that no other answer would mend."""
 
 
 class RequestDesk:

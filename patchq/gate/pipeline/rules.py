@@ -29,11 +29,10 @@ from patchq.gate.git.repository import Repository
 
 Source = Literal["file", "git directory", "home branch", "defaults"]
 _MOST_BYTES = 1 << 20
-_NO_FILE = b"?"
-"""Marks a link, a directory, or what cannot be read."""
+_NO_FILE = b"?"  # marks a link, a directory, or what cannot be read
 _LOG = logging.getLogger("patchq")
+# Keys that are read at start and at SIGHUP alone.
 _KEPT = frozenset({"queue", "cluster", "review", "log"})
-"""Keys that are read at start and at SIGHUP alone."""
 
 
 class GateRules(Struct, frozen=True, dict=True):

@@ -11,8 +11,7 @@ from patchq.core.plan.files import outcome
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import IDLE
 
-Edits = Sequence[EditOutcome]
-"""The entries of a report's `edits`."""
+Edits = Sequence[EditOutcome]  # the entries of a report's `edits`
 
 
 class Selection(Struct, frozen=True):

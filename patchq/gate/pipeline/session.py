@@ -82,8 +82,7 @@ class Choice(Struct, frozen=True):
         }
 
 
-AS_SENT = Choice()
-"""The response as it was sent."""
+AS_SENT = Choice()  # the response as it was sent
 
 
 def recorded(claim: Claim) -> Choice | None:

@@ -75,8 +75,7 @@ class Claim(Struct, frozen=True):
         return replace(self, source=source, data=data, request=False, generation=generation)
 
 
-Parcel = Callable[[], bytes]
-"""Returns bytes that make a commit in another clone."""
+Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clone
 
 
 class Requests(Protocol):

@@ -23,16 +23,14 @@ from patchq.gate.report.schema import LANDED, Report
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
+# Agents and models name themselves; beyond this many sums, new names are counted together.
 MOST_COUNTS = 20_000
-"""Agents and models name themselves; beyond this many sums, new names are counted together."""
 OTHERS = "(others)"
-LANDING = "landing"
-"""The key of the time at which a batch last landed."""
-EMPTY = digest().hexdigest()
-"""The digest of a response that was not read."""
+LANDING = "landing"  # the key of the time at which a batch last landed
+EMPTY = digest().hexdigest()  # the digest of a response that was not read
+# The key that is set as long as the history's batches are not in the store, and its value where
+# the store was lost.
 UNREAD, LOST = "unread", "lost"
-"""The key that is set as long as the history's batches are not in the store, and its value where
-the store was lost."""
 _PIECE = 256
 _NOTHING = 1e-9
 _ENDED = "ending is not null and ending < :last order by ending desc limit :most"
@@ -55,10 +53,8 @@ class StoreArchive(QueueEngine):
         self._outbox = Outbox(root, lasting=there)
         self._counted = counted
         self._session, self._session_lock = 0, -1
-        self._pending: list[BatchFiles] = []
-        """Batches to show once the transaction is there."""
-        self._written: list[int] = []
-        """Rows whose files were written, and may not be durable."""
+        self._pending: list[BatchFiles] = []  # batches to show once the transaction is there
+        self._written: list[int] = []  # rows whose files were written, and may not be durable
         self._durable: list[int] = []
         self._marked: list[int] = []
 

@@ -19,8 +19,7 @@ from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import EventKind, Moment, Report, kind_of, waits_for_its_agent
 
 SCHEMA = "patchq.event/1"
-BEFORE = "events.before"
-"""The key of the number up to which events were removed."""
+BEFORE = "events.before"  # the key of the number up to which events were removed
 _MOST_CODES = 10
 _FIRST = "0" * 16
 _COLUMNS = "number, batch, kind, said"
@@ -127,8 +126,7 @@ class Events:
     def __init__(self, root: Path, since: str | None = None) -> None:
         self._root = root
         self._store: Store | None = None
-        self.lost = False
-        """True if events were removed that were asked for."""
+        self.lost = False  # true if events were removed that were asked for
         self._seen = int(since or _FIRST, 16)
         if since is None and (database := self._open()):
             self._seen = (database.one("select max(number) from events") or (0,))[0] or 0

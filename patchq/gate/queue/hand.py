@@ -28,15 +28,13 @@ from patchq.gate.queue.inbox import ignored
 from patchq.gate.queue.lock import lock_owner
 
 HAND = "hand"
-STOP_NOW = signal.SIGUSR1
-"""Ends whoever empties the inbox at once."""
+STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
 Stage = Literal["deciding", "asking", "checking"]
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _MOST_READ = 256 << 10
 _HEADER_BYTES = 4096
 _MOST_TOLD = 5
-_MOST_OPENED = 200
-"""Files of the inbox that are looked into for the id that they give themselves."""
+_MOST_OPENED = 200  # files of the inbox that are looked into for the id that they give themselves
 _ID = re.compile(rb"^id:[ \t]*([\"']?)(.*?)\1[ \t]*\r?$", re.MULTILINE)
 
 

@@ -32,8 +32,8 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.spool import Folder, Tokens, read_up_to
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
+# Names that one scan keeps, the oldest ones; the next scan finds those behind them.
 SCAN_ENTRIES = 20_000
-"""Names that one scan keeps, the oldest ones; the next scan finds those behind them."""
 _FREE_NAMES = 9
 _STEM_BYTES, _SUFFIX_BYTES = 180, 40
 _COPY_TRIES = 5
@@ -45,13 +45,12 @@ _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+# Errors of opening an entry that became another one, or is leased.
 CHANGED = {errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EAGAIN}
-"""Errors of opening an entry that became another one, or is leased."""
 
 _NO_DIRECTORY = FileNotFoundError, NotADirectoryError
 
-Mark = tuple[int, int, int, int]
-"""Inode, size, mtime and ctime: what changes when a file does."""
+Mark = tuple[int, int, int, int]  # inode, size, mtime and ctime: what changes when a file does
 
 
 def ignored(name: str) -> bool:

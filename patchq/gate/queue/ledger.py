@@ -48,10 +48,9 @@ class QueueEngine(KnownBatches, ABC):
         super().__init__(database)
         self._is_known = is_known
         self._depth = 0
-        self._own: set[str] = set()
-        """The claims that this session took, recovered or looked at."""
+        self._own: set[str] = set()  # the claims that this session took, recovered or looked at
+        # Reports that were intended, as JSON, by their batches.
         self._encodings: dict[str, tuple[Report, bytes]] = {}
-        """Reports that were intended, as JSON, by their batches."""
         self._tokens = Tokens()
         self._numbers = Numbers()
 

@@ -25,8 +25,7 @@ from patchq.gate.git.files import flock, opened
 from patchq.gate.queue.spool import disk_faults
 
 _MOST_SAID = 16 << 10
-_ASKED_SECONDS = 0.05
-"""For as long as a process that only asks may hold it."""
+_ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
 
 
 class Owner(Struct, frozen=True):

@@ -53,8 +53,7 @@ class Outbox:
         self.active, self.done, self.rejected = (
             Folder(root / name, lasting=lasting) for name in PUBLIC[1:]
         )
-        self._made = 0o666 & ~umask()
-        """The permissions of what is made."""
+        self._made = 0o666 & ~umask()  # the permissions of what is made
 
     def close(self) -> None:
         for folder in (self.active, self.done, self.rejected):

@@ -18,11 +18,11 @@ NOT_MINE = (
     " session <> :me and session not in (select number from sessions where alive(number)))"
 )
 EVENT = "event_number((select coalesce(max(number), 0) from events))"
+# Rows that this session may give a verdict: its own, and held ones that are not being ended.
 MINE_TO_END = """(
     state in ('claimed', 'ending') and session = :me
     or state = 'held' and (session is null or session = :me or not alive(session))
 )"""
-"""Rows that this session may give a verdict: its own, and held ones that are not being ended."""
 _TABLES = """
 create table meta (key text primary key, value text not null);
 create table sessions (

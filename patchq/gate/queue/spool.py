@@ -36,8 +36,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# A file where a directory belongs, or the reverse, or neither.
 _FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
-"""A file where a directory belongs, or the reverse, or neither."""
 _CURES = {
     **dict.fromkeys(_FULL, "make room on the queue's file system"),
     **dict.fromkeys(_FOREIGN, "move what is there out of the queue"),
@@ -92,8 +92,7 @@ class Folder:
         self._lasting = lasting
         self._fd: int | None = None
         self._key = (-1, -1)
-        self.mode = 0
-        """The mode of the directory."""
+        self.mode = 0  # the mode of the directory
         self.gid = -1
 
     @property

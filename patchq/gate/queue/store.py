@@ -25,14 +25,13 @@ from patchq.gate.git import files
 from patchq.gate.queue.batches import Database, Row, Taken
 from patchq.gate.queue.schema import VERSION, tables
 
+# `LOCKS` has a locked byte for each session, and a new time after each event.
 STORE, LOCKS = "store.db", "store.lock"
-"""`LOCKS` has a locked byte for each session, and a new time after each event."""
 BUSY_SECONDS = 10.0
-_OLDEST = (3, 35)
-"""The first SQLite with `returning`."""
+_OLDEST = (3, 35)  # the first SQLite with `returning`
 REPAIR = "run `patchq fsck --repair`: it keeps the file aside and makes the store again"
+# Changed rows after which the log goes into the file while nothing is to do, or in any case.
 _CHANGES_IDLE, _CHANGES_MOST = 2_000, 100_000
-"""Changed rows after which the log goes into the file while nothing is to do, or in any case."""
 _FLOCK = struct.Struct("hhqqi4x")
 _SET = getattr(fcntl, "F_OFD_SETLK", fcntl.F_SETLK)
 _GET = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
@@ -49,8 +48,7 @@ class Store(Database):
 
     def __init__(self, root: Path | None) -> None:
         self.root = root
-        self.fresh = False
-        """True if this process made the file."""
+        self.fresh = False  # true if this process made the file
         self.users = 0
         self._depth = 0
         self._lock = RLock()
@@ -319,11 +317,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return None
 
 
+# Held while `_stores` or the number of a store's users changes: hooks run in threads.
 _opening = RLock()
-"""Held while `_stores` or the number of a store's users changes: hooks run in threads."""
 _stores: dict[str, Store] = {}
+# Connections of a parent process, which are neither used nor closed.
 _inherited: list[sqlite3.Connection] = []
-"""Connections of a parent process, which are neither used nor closed."""
 
 
 def opened(root: Path) -> Store:

@@ -225,11 +225,11 @@ _ALIASES = {
 
 _LINES = [line.strip() for line in _TABLE.strip().splitlines()]
 
+# Every code by its name, in the order of the documentation.
 CODES: Mapping[str, Code] = {
     name: Code(name, cause, cure, _ALIASES.get(name))
     for name, cause, cure in zip(_LINES[::3], _LINES[1::3], _LINES[2::3], strict=True)
 }
-"""Every code by its name, in the order of the documentation."""
 
 
 def to_markdown() -> str:

@@ -14,10 +14,8 @@ from patchq.core.text.quote import excerpt, fence, inline
 from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.report.schema import CommentEntry, Report, ReviewEntry
 
-MAX_SHOWN_LINES = 60
-"""Lines of a file that are shown beside one comment, at most."""
-MAX_BYTES = 30 * 1024
-"""Of the prompt; the comments themselves always stand in it."""
+MAX_SHOWN_LINES = 60  # lines of a file that are shown beside one comment, at most
+MAX_BYTES = 30 * 1024  # of the prompt; the comments themselves always stand in it
 
 
 class ShownLines(Struct, frozen=True):

@@ -46,11 +46,10 @@ from patchq.gate.report.schema import (
 PLAN = "patchq.plan/1"
 MAX_BYTES = 256 * 1024
 _MOST_CANDIDATES = 200
-_MOST_ENTRIES = 1000
-"""More edits, and more problems, than a report has room for."""
+_MOST_ENTRIES = 1000  # more edits, and more problems, than a report has room for
 
+# What a batch has only while it waits.
 _OVER: Mapping[str, None] = {"branch": None, "stands_on": None, "boarded": None}
-"""What a batch has only while it waits."""
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Struct)
@@ -233,12 +232,12 @@ def _short(text: str | None, limit: int = 200) -> str | None:
     return clip(text, limit) if text is not None else None
 
 
+# The most characters of a text that came with a response, by the value and its field.
 _LONGEST: Mapping[type, Mapping[str, int]] = {
     EditOutcome: {"id": 200, "path": 1024, "description": 1000},
     Candidate: {"text": 500, "disambiguate": 2000},
     Correction: {"edit": 200},
 }
-"""The most characters of a text that came with a response, by the value and its field."""
 
 
 def _clipped(part: P) -> P:

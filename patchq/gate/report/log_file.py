@@ -6,8 +6,8 @@ import os
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+# The size at which a log file becomes `<name>.1`, in the place of the one before it.
 FILE_BYTES = 4 * 1024 * 1024
-"""The size at which a log file becomes `<name>.1`, in the place of the one before it."""
 
 
 class LogFile(RotatingFileHandler):

@@ -24,9 +24,9 @@ from patchq.gate.report import secrecy
 _MOST = 4000
 _FIELDS = ("batch", "state", "target", "commit", "codes", "hook")
 _LOG = logging.getLogger("patchq")
+# The id of the batch that the thread is at work on, or its response's name as long as it has none;
+# empty for none.
 _BATCH: ContextVar[str] = ContextVar("batch", default="")
-"""The id of the batch that the thread is at work on, or its response's name as long as it has none;
-empty for none."""
 
 Format = Literal["text", "json"]
 

@@ -32,44 +32,38 @@ SCHEMA: Literal["patchq.report/1"] = "patchq.report/1"
 
 # ---------------------------------------------------------------- groups of states
 
-LANDED: frozenset[State] = frozenset({"applied", "accepted"})
-"""The edits are on the target."""
+LANDED: frozenset[State] = frozenset({"applied", "accepted"})  # the edits are on the target
+# A person, another batch or a work tree is waited for.
 WAITING: frozenset[State] = frozenset({"proposed", "held"})
-"""A person, another batch or a work tree is waited for."""
+# The verdicts that come with a commit.
 COMMITTED: frozenset[State] = frozenset({"applied", "proposed"})
-"""The verdicts that come with a commit."""
-STANDING: frozenset[State] = COMMITTED | LANDED
-"""There is a commit that may be on the target."""
+STANDING: frozenset[State] = COMMITTED | LANDED  # there is a commit that may be on the target
+# The verdicts of a batch that takes the place of another one.
 REPLACING: frozenset[State] = COMMITTED | {"held"}
-"""The verdicts of a batch that takes the place of another one."""
+# Another batch may stand for this one.
 REPLACED: frozenset[State] = frozenset({"duplicate", "superseded"})
-"""Another batch may stand for this one."""
-STOPPED: frozenset[State] = frozenset({"rejected", "held"})
-"""The problems say why nothing was done."""
+STOPPED: frozenset[State] = frozenset({"rejected", "held"})  # the problems say why nothing was done
+# The edits are not on the target and will not be by themselves.
 OVER: frozenset[State] = frozenset({"rejected", "discarded", "reverted"})
-"""The edits are not on the target and will not be by themselves."""
+# The later states, which git notes tell of.
 NOTED: frozenset[State] = frozenset({"accepted", "discarded", "superseded", "reverted"})
-"""The later states, which git notes tell of."""
+# The states in which a report first appears among the finished ones.
 VERDICTS: tuple[State, ...] = ("applied", "proposed", "duplicate", "rejected")
-"""The states in which a report first appears among the finished ones."""
 
+# The edit changes the file, or would in a batch that is not refused.
 USABLE: frozenset[EditState] = frozenset({"applied", "ready"})
-"""The edit changes the file, or would in a batch that is not refused."""
-IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})
-"""The edit is left out."""
+IDLE: frozenset[EditState] = frozenset({"skipped", "cancelled"})  # the edit is left out
 
-CHANGES = "review.changes"
-"""The code of the warning that a person asks for changes."""
+CHANGES = "review.changes"  # the code of the warning that a person asks for changes
 NotifiedKind = Literal[
     "held", "applied", "proposed", "duplicate", "refused",
     "changes_requested", "boarded", "left_out", "accepted", "discarded", "superseded", "reverted",
 ]  # fmt: skip
 EventKind = Literal["claimed", NotifiedKind]
-EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-"""The kinds of events in a batch's life."""
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)  # the kinds of events in a batch's life
 
+# The code of the warning that another proposal cannot land beside this one.
 PENDING_CONFLICT = "conflict.pending"
-"""The code of the warning that another proposal cannot land beside this one."""
 
 # ---------------------------------------------------------------- the parts
 

@@ -26,23 +26,23 @@ T = TypeVar("T")
 _CODE = "edit.secret: "
 _GUESSED = frozenset({"a password or key", "a password in an address"})
 _HINT = "read it from the environment or a secret store; a person has to commit what must be there"
+# A text without any of these, in lower case, holds no secret of a known format.
 _MARKS = (
     "akia", "asia", "aws", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-",
     "glrt-", "glptt-", "glft-", "glsoat-", "glcbt-", "xox", "slack.com/services/", "aiza",
     "k_live_", "npm_", "_authtoken", "pypi-", "sk-", "hf_", "sg.", "_v1_", "eyj", "private key",
 )  # fmt: skip
-"""A text without any of these, in lower case, holds no secret of a known format."""
 _END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+# What may be a line of a key's body, quoted, numbered or behind a sign; rather too much.
 _KEY_LINE = re.compile(r"[\w+/=:,.|>#*\"'\\; \t-]{0,120}")
-"""What may be a line of a key's body, quoted, numbered or behind a sign; rather too much."""
 _KEY_TAIL = re.compile(r"[A-Za-z0-9+/]{16}")
 _KEY = "a private key"
+# A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it.
 _BEGUN = re.compile(
     r"\b(?:A[KS]IA|gh[pousr]_|github_pat_|gl(?:pat|[dr]t|ptt|ft|soat|cbt)-|xox[abeoprs]-|AIza|hf_"
     r"|[sr]k_live_|npm_|pypi-|sk-(?:ant|proj|svcacct|or-v1)-|SG\.|do[opr]_v1_|eyJ)"
     r"(?=[A-Za-z_-]*[0-9])[\w-]{8,}"
 )
-"""A token that an excerpt may have cut: too short to refuse it, long enough not to repeat it."""
 _UNPRINTABLE = re.compile(rb"[^\t\r -~]+")
 _SAID = Header.__struct_fields__
 _SUFFIX = re.compile(r"(?:\.request)?\.[A-Za-z0-9]{1,10}\Z")

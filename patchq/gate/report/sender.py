@@ -20,8 +20,8 @@ from patchq.core.model.values import Envelope, Header, Problem
 from patchq.gate.errors import UsageError
 from patchq.gate.report.message import trailers
 
+# A key of front matter with its value, which may be a block of lines.
 _ENTRY = r"(?m)^([\"']?){}\1[ \t]*:.*\n(?:(?:[ \t]|- ).*\n|\n(?=[ \t]))*"
-"""A key of front matter with its value, which may be a block of lines."""
 _TRAILER = re.compile(r"(?m)^Assisted-by:.*\n?")
 
 

@@ -50,14 +50,13 @@ from patchq.gate.report.schema import (
 from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 
+# Behind it, the locked bytes of targets whose train runs, as far from those of sessions.
 _TRAINS = 1 << 40
-"""Behind it, the locked bytes of targets whose train runs, as far from those of sessions."""
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
-TRIES = 5
-"""Times that a train is joined anew since its target moved, before it is left for later."""
+TRIES = 5  # times that a train is joined anew since its target moved, before it is left for later
+# Called after each run of a train's hooks with its target, its length, and the trial.
 Watch = Callable[[str, int, Trial], None]
-"""Called after each run of a train's hooks with its target, its length, and the trial."""
 
 
 class Member(Struct, frozen=True):

@@ -30,14 +30,10 @@ from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, overla
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines
 
-MOST = 100
-"""Work trees and branches that are compared."""
-_MOST_PATHS = 2000
-"""Files of each."""
-_MOST_OVERLAPS = 20
-"""Overlaps of each."""
-_MOST_PLACES = 4
-"""Overlaps of each with one other."""
+MOST = 100  # work trees and branches that are compared
+_MOST_PATHS = 2000  # files of each
+_MOST_OVERLAPS = 20  # overlaps of each
+_MOST_PLACES = 4  # overlaps of each with one other
 _MOST_THREADS = 8
 _EVERY_LINE = [(0, 1 << 40)]
 

@@ -35,8 +35,8 @@ _KINDS: dict[str, Any] = {
     "edit": str | int | None,
     "text": str,
 }
+# Keys of a report's own comments, which can be handed in as they are.
 _KNOWN = frozenset(CommentEntry.__annotations__)
-"""Keys of a report's own comments, which can be handed in as they are."""
 
 
 class DraftComment(Struct, frozen=True):

@@ -16,8 +16,7 @@ from patchq.gate.review import risk, rows
 from patchq.gate.review.risk import Risk
 from patchq.gate.review.rows import FileRows
 
-_MOST_COMMITS = 200
-"""The age of a base is counted up to this."""
+_MOST_COMMITS = 200  # the age of a base is counted up to this
 
 
 def risk_of(context: RepoContext, report: Report) -> Risk:

@@ -61,6 +61,9 @@ from patchq.gate.review import stuck
 
 _LOG = logging.getLogger("patchq")
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
+# Warnings that stay when a proposal is rebuilt: the first two are written anew, the third says how
+# little the response had of its base, the next two why it left its train, and the others, in auto
+# mode, why it waits at all.
 _KEPT = (
     PENDING_CONFLICT,
     CHANGES,
@@ -69,12 +72,8 @@ _KEPT = (
     "hook.timeout",
     *_LEFT_BEHIND,
 )
-"""Warnings that stay when a proposal is rebuilt: the first two are written anew, the third says how
-little the response had of its base, the next two why it left its train, and the others, in auto
-mode, why it waits at all."""
 
-_PIECE = 16
-"""Proposals that are looked at, and made again, at once: they share their flushes."""
+_PIECE = 16  # proposals that are looked at, and made again, at once: they share their flushes
 
 
 _Mark = tuple[str | None, ...]

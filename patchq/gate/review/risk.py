@@ -21,8 +21,7 @@ from patchq.gate.report.schema import PENDING_CONFLICT, USABLE, Report
 
 Level = Literal["low", "medium", "high"]
 LEVELS: tuple[Level, ...] = ("low", "medium", "high")
-_ENOUGH = 3
-"""So many reasons of one level make the next one."""
+_ENOUGH = 3  # so many reasons of one level make the next one
 
 
 class Reason(Struct, frozen=True):

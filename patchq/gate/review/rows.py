@@ -23,21 +23,17 @@ from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report.schema import IDLE, Report
 
 CONTEXT = 3
-MOST_ROWS = 1000
-"""About so many of one file; the rest is one fold."""
+MOST_ROWS = 1000  # about so many of one file; the rest is one fold
 _RUN, _RUN_HEAD, _RUN_TAIL = 240, 160, 20
+# Old times new lines of a run up to which it is looked for which of them belong together.
 _MOST_PAIRS = 2500
-"""Old times new lines of a run up to which it is looked for which of them belong together."""
 _LONGEST = 10_000
-_MARKED = 2000
-"""Characters of a line up to which its words are compared."""
-_ALIKE = 0.4
-"""The share of words in common from which two lines count as one line, changed."""
+_MARKED = 2000  # characters of a line up to which its words are compared
+_ALIKE = 0.4  # the share of words in common from which two lines count as one line, changed
 _BINARY_PROBE = 8000
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
-Place = tuple[int | None, int | None]
-"""An old and a new line, 0-based; one of them may be none."""
+Place = tuple[int | None, int | None]  # an old and a new line, 0-based; one of them may be none
 
 
 class Cell(Struct, frozen=True):

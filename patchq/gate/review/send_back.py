@@ -36,8 +36,8 @@ from patchq.llm.request import Request
 
 MAX_TEXT = 4000
 MAX_COMMENTS = 100
+# Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut.
 MAX_REVIEW = 16 * 1024
-"""Bytes of JSON that all comments on one batch take at most: report and prompt hold them uncut."""
 
 
 def send_back(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import BytesIO
 
+# From the start of a connection, or its last answer, to the whole head of the next request.
 HEAD_SECONDS = 5.0
-"""From the start of a connection, or its last answer, to the whole head of the next request."""
-CONNECTIONS = 256
-"""Above it the connection that waits longest for its client is closed."""
-BACKLOG = 128
-"""Connections that the system accepts ahead."""
-PUSH_BYTES = 1 << 20
-"""Of the refs, and of the options, that git hands to its hook."""
+CONNECTIONS = 256  # above it the connection that waits longest for its client is closed
+BACKLOG = 128  # connections that the system accepts ahead
+PUSH_BYTES = 1 << 20  # of the refs, and of the options, that git hands to its hook
 _ESCAPES = 2
 _ENVELOPE_BYTES = 64 << 10
 _ENDS_BYTES = 200

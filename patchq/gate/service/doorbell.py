@@ -19,8 +19,7 @@ from typing import Literal
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers.api import BaseObserver
 
-_CHECK_SECONDS = 2.0
-"""The longest wait between two looks at the watch itself."""
+_CHECK_SECONDS = 2.0  # the longest wait between two looks at the watch itself
 _MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -64,8 +63,8 @@ class Doorbell:
         self.warning: str | None = None
         self._inbox = inbox
         self._poll_seconds = poll_seconds
+        # Whether nothing but time tells of new files.
         self.polling = mode == "poll" or sys.platform != "linux"
-        """Whether nothing but time tells of new files."""
         # A descriptor, not a `threading.Event`: its lock would be taken twice by a signal handler
         # that rings while the same thread is about to wait.
         self._bell, self._rope = os.pipe()

@@ -20,18 +20,16 @@ from patchq.gate.review import restack
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
-QUIET_SECONDS = 2.0
-"""Without responses for so long, what touches nothing that moved follows, too."""
-_PIECE_SECONDS = 0.05
-"""Seconds of looking at proposals before the queue is looked at."""
+QUIET_SECONDS = 2.0  # without responses for so long, what touches nothing that moved follows, too
+_PIECE_SECONDS = 0.05  # seconds of looking at proposals before the queue is looked at
 
 
 class Followers:
     """One worker's; a piece at a time, so that no response waits for long."""
 
     def __init__(self) -> None:
+        # Branches of lanes, as they were when all proposals had followed.
         self._settled: Mapping[str, object] = {}
-        """Branches of lanes, as they were when all proposals had followed."""
         self._worked = self._due = self._looks = 0.0
 
     def worked(self) -> None:

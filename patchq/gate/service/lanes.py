@@ -41,8 +41,7 @@ _LOG = logging.getLogger("patchq")
 _FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
 _MOST_PRUNED = 1000
 _DAY = 86_400.0
-_RUNS = 8
-"""Reports that take in at once what hooks printed."""
+_RUNS = 8  # reports that take in at once what hooks printed
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 

@@ -15,8 +15,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.service import admission
 
 HOST = "127.0.0.1"
-NAMES = (HOST, "localhost")
-"""Names of this machine that need no look-up."""
+NAMES = (HOST, "localhost")  # names of this machine that need no look-up
 _LAST_ANSWERS_SECONDS = 3
 
 

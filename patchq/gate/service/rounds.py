@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
+# Between two looks, also while responses come without a pause: what is held may wait for one.
 LOOK_SECONDS = 2.0
-"""Between two looks, also while responses come without a pause: what is held may wait for one."""
 
 
 class Rounds:

@@ -36,10 +36,8 @@ from patchq.gate.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
 _SHORTEST_WAIT = 0.01
-_RUNS = 8
-"""Reports that take in at once what hooks printed."""
-_PIECE_SECONDS = 0.05
-"""How long proposals are looked at before the inbox is."""
+_RUNS = 8  # reports that take in at once what hooks printed
+_PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
 
 @dataclass

@@ -28,13 +28,11 @@ from patchq.llm.client import NORMAL_ENDS
 _LOG = logging.getLogger("patchq")
 
 _NOTHING = 1e-9
+# What is counted, the agent, the model, the format (or the hook's id), and the value.
 Key = tuple[str, str, str, str, str]
-"""What is counted, the agent, the model, the format (or the hook's id), and the value."""
 Counts = defaultdict[Key, float]
-Sums = Mapping[str, Mapping[str, float]]
-"""What is counted -> the value -> its sum."""
-PLACES = {"agent": 1, "model": 2, "format": 3}
-"""Where a key has what sums can be had for."""
+Sums = Mapping[str, Mapping[str, float]]  # what is counted -> the value -> its sum
+PLACES = {"agent": 1, "model": 2, "format": 3}  # where a key has what sums can be had for
 
 
 def verdict(report: Report) -> State:
@@ -114,6 +112,7 @@ def sums(counts: Mapping[Key, float], by: str | None = None) -> dict[str, Sums]:
     return dict(found)
 
 
+# The queue as it is now; times are seconds since the epoch.
 _GAUGES = {
     "inbox": "Responses in the inbox.",
     "held": "Changes that wait for another change, or for a work tree.",
@@ -121,7 +120,6 @@ _GAUGES = {
     "start_time_seconds": "When the daemon started.",
     "last_landing_time_seconds": "When a change last landed.",
 }
-"""The queue as it is now; times are seconds since the epoch."""
 
 
 def _lines(counts: Mapping[Key, float], gauges: Mapping[str, float | None]) -> Iterator[str]:

@@ -15,8 +15,7 @@ from time import monotonic
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
 
-PAUSE_SECONDS = 60.0
-"""Between two trains of which the first landed nothing."""
+PAUSE_SECONDS = 60.0  # between two trains of which the first landed nothing
 
 
 class TrainChild:

@@ -39,16 +39,14 @@ _PAUSE_SECONDS = 3600.0
 MOST_REMOVED = 100
 _MOST_LOOKED_AT = 2000
 _DAY = 86_400.0
+# Who was away for so long keeps its files a little longer; more often a clock was set.
 _LEAP = 90 * _DAY
-"""Who was away for so long keeps its files a little longer; more often a clock was set."""
 
-_BUSY_SECONDS = 5.0
-"""The longest time without upkeep while there is always something to do."""
+_BUSY_SECONDS = 5.0  # the longest time without upkeep while there is always something to do
 _WRITE_SECONDS = 1.0
 _SOON = 0.05
 _LATER = 60.0
-RENEW = 500
-"""After so many verdicts the repository's handle forgets what it has read."""
+RENEW = 500  # after so many verdicts the repository's handle forgets what it has read
 
 
 class Manager:
@@ -199,11 +197,9 @@ class Upkeep:
 
     def __init__(self, session: Session, home: Path, manager: Manager) -> None:
         self.manager = manager
-        self.pause = _LATER
-        """Seconds until `idle` wants to be called again."""
+        self.pause = _LATER  # seconds until `idle` wants to be called again
         self.session, self._home = session, home
-        self.verdicts: Counter[str] = Counter()
-        """How many verdicts there were, by their states."""
+        self.verdicts: Counter[str] = Counter()  # how many verdicts there were, by their states
         self._retention = Retention()
         self._tidying = Tidying(session.repo)
         self._until_renewal = RENEW

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 _SOON_SECONDS = 0.15
 _PAUSES = (0.001, 0.01)
-_LOOK_SECONDS = 1.0
-"""How often one looks where nothing but time tells of changes."""
+_LOOK_SECONDS = 1.0  # how often one looks where nothing but time tells of changes
 
 
 class Watcher:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from patchq.gate.git.objects import Identity
     from patchq.gate.git.refs import Staged
 
-LONGEST_WAIT = 10.0
-"""Seconds for which others may hold what is to move."""
+LONGEST_WAIT = 10.0  # seconds for which others may hold what is to move
 
 
 class BranchMove(Struct, frozen=True):

@@ -18,8 +18,8 @@ from patchq.gate.git.objects import Leaf, as_changes, referred
 from patchq.gate.git.repository import Repository
 
 _LEVEL = 1
+# It has a character for each byte, so text stays text, which compresses better than digits.
 _BYTES = "latin-1"
-"""It has a character for each byte, so text stays text, which compresses better than digits."""
 
 
 def pack(repo: Repository, commit: str) -> bytes:

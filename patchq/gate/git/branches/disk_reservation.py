@@ -16,8 +16,7 @@ from pathlib import Path
 
 from patchq.gate.errors import DiskFault
 
-_DESCRIPTORS = 12
-"""Needed to start a process and to talk to it."""
+_DESCRIPTORS = 12  # needed to start a process and to talk to it
 
 
 class DiskReservation:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from patchq.gate.git.branches.worktree import Follow
     from patchq.gate.git.checkout import Checkout
 
+# Between two landings where a branch is checked out, for a person's own git commands.
 PAUSE_SECONDS = 1.0
-"""Between two landings where a branch is checked out, for a person's own git commands."""
 
 
 class LocalBranches:

@@ -11,9 +11,9 @@ from msgspec import Struct, field
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.transport import MOST_WORDS, Done, Transport, redacted
 
+# Answers to a push: everything moved; a branch was not where it was thought to be; a hook there
+# refused it; the remote takes nothing of the kind; it was never reached; or that is unknown.
 Kind = Literal["made", "stale", "declined", "refused", "unsent", "unknown"]
-"""Answers to a push: everything moved; a branch was not where it was thought to be; a hook there
-refused it; the remote takes nothing of the kind; it was never reached; or that is unknown."""
 
 _STALE = re.compile(
     r"^\[rejected\]|failed to update ref|cannot lock ref|incorrect old value|reference already|"
@@ -33,8 +33,8 @@ _UNSENT = re.compile(
     r"does not support --atomic|terminal prompts disabled|dubious ownership|"
     r"returned error: 4\d\d"
 )
+# Git's words where the connection ended on the way.
 _LATE = re.compile(r"(?i)hung up|disconnect|early eof|rpc failed|broken pipe|reset by peer")
-"""Git's words where the connection ended on the way."""
 
 
 class PushAnswer(Struct, frozen=True):

@@ -36,8 +36,8 @@ from patchq.gate.git.transport import Done
 from patchq.gate.report.message import trailers
 
 _LOG = logging.getLogger("patchq")
+# Seconds until a remote that was away, or refused everything, is asked again; they double.
 _FIRST_REST, _LONGEST_REST = 2.0, 60.0
-"""Seconds until a remote that was away, or refused everything, is asked again; they double."""
 _TRIES = 4
 _MOST_COMMITS = 1000
 _MISSING = re.compile(r"couldn't find remote ref refs/heads/(\S+)")
@@ -89,16 +89,15 @@ class RemoteBranches:
         self.remote: str | None = name
         self.seconds = 0.0
         self._lanes = list(dict.fromkeys(lanes))
+        # Lanes that the remote may not have, so that they are asked for by a pattern.
         self._globs: set[str] = set()
-        """Lanes that the remote may not have, so that they are asked for by a pattern."""
         self._note = note
         self._noted: str | None = None
         self._fault: Unreachable | None = None
         self._until = self._rest = 0.0
-        self._known = 0.0
-        """When the remote was last asked for all of it."""
+        self._known = 0.0  # when the remote was last asked for all of it
+        # When single lanes were last known for certain, since then.
         self._seen: dict[str, float] = {}
-        """When single lanes were last known for certain, since then."""
 
     # ------------------------------------------------------------ what is known
 

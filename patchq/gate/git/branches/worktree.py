@@ -95,12 +95,11 @@ class Follow:
         self.backup = backup
         self._copies: list[Path] = []
         self._lock: LockFile
-        self._torn = False
-        """True while files and index are not those of the branch."""
+        self._torn = False  # true while files and index are not those of the branch
         self._reservation: DiskReservation | None = None
         self._swapped = False
+        # The paths that have the result already, with their index entries as they were.
         self._kept: dict[str, Leaf | None] = {}
-        """The paths that have the result already, with their index entries as they were."""
 
     def prepare(self) -> list[str]:
         """Bring the files to `new`, and a copy of the index, which stays locked.

@@ -25,10 +25,9 @@ from patchq.gate.pipeline.lines import Lines, image, inclusive
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.report.schema import Report, has_commit
 
+# The ids of a file's text before and after; None where there is no file.
 Blobs = tuple[str | None, str | None]
-"""The ids of a file's text before and after; None where there is no file."""
-Place = tuple[str, Lines | None]
-"""A path, and changed lines of it; None for the file as a whole."""
+Place = tuple[str, Lines | None]  # a path, and changed lines of it; None for the file as a whole
 
 
 class ChangedPlace(Struct, frozen=True):

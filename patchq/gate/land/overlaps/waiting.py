@@ -27,8 +27,7 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 
-Named = dict[str, str | None]
-"""The commits of batches by their ids."""
+Named = dict[str, str | None]  # the commits of batches by their ids
 _FEW = 32  # so many proposals are read as fast as git is asked which of them matter
 
 
@@ -38,14 +37,11 @@ class Board(Index):
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[str, Named] = {}
-        self.at = 0.0
-        """When it was brought up to date."""
+        self.at = 0.0  # when it was brought up to date
+        # Those whose report says the same as their mark, and which wait for a person.
         self.agreed: set[str] = set()
-        """Those whose report says the same as their mark, and which wait for a person."""
-        self.new: set[str] = set()
-        """Those that were not compared yet."""
-        self.stale: set[str] = set()
-        """Those whose report may have to name others than it does."""
+        self.new: set[str] = set()  # those that were not compared yet
+        self.stale: set[str] = set()  # those whose report may have to name others than it does
 
     def take(self, report: Report, commit: str, repo: Repository) -> None:
         """Take in a batch that waits at this commit, whose report has just been written."""

@@ -25,6 +25,7 @@ from patchq.gate.errors import Busy, DatabaseFault, Fault, LaneLost, UsageError
 from patchq.gate.queue.batches import Database, Row, Taken
 from patchq.gate.queue.postgres.schema import require
 
+# Limits after which a lost peer is noticed; the connection string's own count first.
 _PATIENCE: Mapping[str, int] = {
     "connect_timeout": 10,
     "keepalives": 1,
@@ -33,32 +34,28 @@ _PATIENCE: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Limits after which a lost peer is noticed; the connection string's own count first."""
+# Errors that do not pass by themselves.
 _CURES = (
     (errors.InvalidPassword, "check the user and the password in PATCHQ_DATABASE"),
     (errors.InvalidAuthorizationSpecification, "check the user, and the server's pg_hba.conf"),
     (errors.InvalidCatalogName, "create the database, or correct its name in PATCHQ_DATABASE"),
     (errors.InsufficientPrivilege, "give the role rights on the schema and its tables"),
 )
-"""Errors that do not pass by themselves."""
+# Errors that another connection may cure. A standby takes no writes until it is promoted, and the
+# server ends a process that was frozen inside a transaction.
 _LOST = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     errors.ReadOnlySqlTransaction,
     errors.IdleInTransactionSessionTimeout,
 )
-"""Errors that another connection may cure.
-
-A standby takes no writes until it is promoted, and the server ends a process that was frozen inside
-a transaction.
-"""
+# The same while connecting, where the driver tells no code.
 _REFUSED = {
     "authentication failed": "check the user and the password in PATCHQ_DATABASE",
     "no password supplied": "give the password in PATCHQ_DATABASE, or in ~/.pgpass",
     "does not exist": "create it, or correct its name in PATCHQ_DATABASE",
     "pg_hba.conf": "check the user, and the server's pg_hba.conf",
 }
-"""The same while connecting, where the driver tells no code."""
 _CONNECTING = "see whether the server runs, and is where PATCHQ_DATABASE says; nothing was lost"
 
 

@@ -32,8 +32,7 @@ from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
 from patchq.gate.queue.schema import COLUMNS
 
-_COMES = ("came", "asked")
-"""The words of notices that there is work in a lane."""
+_COMES = ("came", "asked")  # the words of notices that there is work in a lane
 
 
 class PostgresQueue(QueueEngine):

@@ -21,8 +21,7 @@ from patchq.gate.errors import Fault
 from patchq.gate.queue.postgres.database import DatabaseServer, connect, translated
 
 _LOG = logging.getLogger("patchq")
-_BEATS = 4
-"""So many in the time after which an owner counts as frozen."""
+_BEATS = 4  # so many in the time after which an owner counts as frozen
 _BEAT = "update sessions set beat = epoch() where number = :session"
 
 

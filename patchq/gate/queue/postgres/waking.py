@@ -19,8 +19,8 @@ import psycopg
 from patchq.gate.errors import Fault
 from patchq.gate.queue.postgres.database import DatabaseServer, connect
 
+# Returns true for a word and a lane that are to wake this process.
 Concerns = Callable[[str, str], bool]
-"""Returns true for a word and a lane that are to wake this process."""
 _PAUSE_SECONDS = 1.0
 
 

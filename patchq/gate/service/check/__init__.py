@@ -21,9 +21,9 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.git.repository import Repository
 
+# `fatal`: patchq cannot work so; `todo`: a person has to act; `weaker`: it works, and a promise
+# holds less than elsewhere; `ok`: nothing to do.
 Level = Literal["fatal", "todo", "weaker", "ok"]
-"""`fatal`: patchq cannot work so; `todo`: a person has to act; `weaker`: it works, and a promise
-holds less than elsewhere; `ok`: nothing to do."""
 
 
 class Finding(Struct, frozen=True):

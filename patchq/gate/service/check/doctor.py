@@ -17,6 +17,7 @@ _EARLIEST = 1_700_000_000
 _AHEAD_SECONDS = 3600
 _WAITS_SECONDS = 10.0
 _APART_SECONDS = 30.0
+# What other systems lack, and the promise that is weaker for it.
 _ELSEWHERE = (
     (
         "system.leases",
@@ -36,7 +37,6 @@ _ELSEWHERE = (
         "set `queue.poll_seconds` as short as answers have to be",
     ),
 )
-"""What other systems lack, and the promise that is weaker for it."""
 
 
 def of_any_machine() -> Iterator[Finding]:

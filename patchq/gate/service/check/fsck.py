@@ -39,8 +39,7 @@ from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
 from patchq.gate.review import from_git
 from patchq.gate.service.check import Finding
 
-_ROUNDS = 5
-"""A repair may show more: a report that was rebuilt has a note."""
+_ROUNDS = 5  # a repair may show more: a report that was rebuilt has a note
 _OLD_SECONDS = 3600.0
 _TEMPORARY = ("*/*.tmp", "*.tmp", "inbox/.*.tmp")
 
