@@ -17,27 +17,20 @@ from functools import partial
 from math import inf
 from time import sleep
 from types import MappingProxyType
-from typing import Any
 from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
-from patchq.core.text import unified
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.git.branches.worktree import results
-from patchq.gate.git.checkout import dirty
-from patchq.gate.git.signing import is_signed
 from patchq.gate.land import landing, presubmit, reports
 from patchq.gate.land.train import Search, Trial
-from patchq.gate.pipeline import depends, history, mode, selection
+from patchq.gate.pipeline import depends, selection
 from patchq.gate.pipeline.context import flush
-from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.progress import CandidateCommit, Decision
-from patchq.gate.pipeline.session import Choice, Session, Tips
+from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import store
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
@@ -49,30 +42,30 @@ from patchq.gate.report.schema import (
 )
 from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
+from patchq.gate.review.train_members import (
+    TRIES,
+    Member,
+    busy,
+    changed_by_person,
+    changes_of,
+    decision_on,
+    errors_of,
+    is_same,
+    left_behind,
+    left_below,
+    lower_first,
+    moved_on,
+    nothing_left,
+    refusal_of,
+    sent_back,
+)
 
 # Behind it, the locked bytes of targets whose train runs, as far from those of sessions.
 _TRAINS = 1 << 40
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
-TRIES = 5  # times that a train is joined anew since its target moved, before it is left for later
 # Called after each run of a train's hooks with its target, its length, and the trial.
 Watch = Callable[[str, int, Trial], None]
-
-
-class Member(Struct, frozen=True):
-    """A proposal of a train: its report, the tip of its branch, and the commit that lands."""
-
-    report: CommittedReport
-    branch: str
-    decision: Decision
-
-    @property
-    def id(self) -> str:
-        return self.report.id
-
-    @property
-    def log(self) -> str:
-        return f"patchq: {self.id}: {self.decision.subject}"
 
 
 # ---------------------------------------------------------------- boarding
@@ -172,7 +165,10 @@ def _alone(session: Session, report: CommittedReport, before: Collection[str]) -
 def _with_edits(session: Session, report: CommittedReport, branch: str, edits: Edits) -> Decided:
     """Make the proposal anew with the chosen edits."""
     if branch != report.commit:
-        return Decided(report, (_of_a_person(session, report, "only whole branches can land"),))
+        return Decided(
+            report,
+            (changed_by_person(session, report, "only whole branches can land"),),
+        )
     selected = selection.select(report.edits, edits.only, edits.without)
     before = report.edits
     made = restack.with_edits(session, report, selected)
@@ -227,8 +223,8 @@ def accept(
         return Decided(last, (decide.unseen(last.id),))  # its history has those below it
     below = depends.under(session, last) if last else depends.Stack()
     if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
-        return Decided(last, (_sent_back(asked[-1]),))
-    order = list(dict.fromkeys((*reversed(below.ids), *_lower_first(session, ids))))
+        return Decided(last, (sent_back(asked[-1]),))
+    order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
     boarded, done = board(session, order, edits, seen, fail_fast=fail_fast)
     if not wait:
         done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
@@ -269,13 +265,6 @@ def elsewhere(session: Session, id: str, *, alone: bool = False) -> Decided | No
     if report.state != "proposed" and alone:
         raise over
     return Decided(report, why or (Problem(over.code, over.message, over.hint),))
-
-
-def _lower_first(session: Session, ids: Sequence[str]) -> list[str]:
-    """Return the ids, each behind those that it is on top of."""
-    found = [report for id in ids if (report := session.queue.load(id))]
-    known = [report.id for report in depends.in_order(found)]
-    return [*known, *(id for id in ids if id not in known)]
 
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
@@ -372,13 +361,13 @@ class Train:
             ]
             start += len(group)
             if not group[0].lands:
-                self._leave_out(members[0].report, _refusal(members[0]))
+                self._leave_out(members[0].report, refusal_of(members[0]))
                 return False
             if not self._land(members):
                 self.lost += 1
                 if self.lost == TRIES:
                     for one in chain:
-                        self.done[one.id] = Decided(one.report, (_moved_on(one.report),))
+                        self.done[one.id] = Decided(one.report, (moved_on(one.report),))
                 return False
             self.lost = 0
         return start == len(chain)
@@ -407,19 +396,19 @@ class Train:
         if tip is None or branch is None:
             gone = records.branch(id) if tip else target
             return (Problem("target.moved", f"the branch {gone} is gone", "see `patchq status`"),)
-        if seen != branch and not (seen and _is_same(session, report, seen, branch)):
+        if seen != branch and not (seen and is_same(session, report, seen, branch)):
             return (decide.unseen(id),)
         on = depends.footing(session, report).on
         if on and on not in before:
-            return (_left_below(id, on),)
+            return (left_below(id, on),)
         if doing := session.branches.busy(target):
-            return (_busy(target, doing),)
+            return (busy(target, doing),)
         decision = decision_on(session, report, tips, branch)
         (decision,) = presubmit.check(
             [decision], session, session.hooks.alone, unchanged=not decision.choice.accepted
         )
         if decision.candidate is None:
-            return _errors(decision) or (_is_there(id, target),)
+            return errors_of(decision) or (nothing_left(id, target),)
         ahead = session.branches.tip(target) or tip
         return left_behind(session, id, ahead, decision.candidate) or Member(
             report, branch, decision
@@ -482,194 +471,28 @@ class Train:
                 reports.unboard(self.session, id)
 
 
-# ---------------------------------------------------------------- one proposal
-
-
-def decision_on(
-    session: Session, report: CommittedReport, tips: Tips, branch: str, choice: Choice | None = None
-) -> Decision:
-    """Return the decision to land: the branch as it is, or the change made again."""
-    tip = tips.of(report.target) or ""
-    if choice is None and _can_land_unchanged(session, report, tip, branch):
-        return _unchanged(session, report, tip, branch)
-    if branch != report.commit:
-        problem = _of_a_person(session, report, f"{report.target} moved")
-        return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
-    choice = choice or restack.choice_of(report)
-    choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
-    return process(restack.claim_of(report, session), session, tips, choice)
-
-
-def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
-    """Return True if the branch, which ends at `branch`, can land on `tip` as it is."""
-    repo = session.repo
-    if branch != report.commit:
-        return repo.is_ancestor(tip, branch)
-    # One from before commits were to be signed is made again, and gets its signature.
-    ready = is_signed(repo.raw(branch)) or not session.signer.wanted
-    fixing = {step.id for step in session.hooks.fixing}
-    fixed = all(run.tip == tip for run in report.hooks if run.id in fixing)
-    return ready and fixed and repo.parents(branch) == (tip,)
-
-
-def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
-    """Return the landing of what a branch has on top of `tip`."""
-    repo, claim = session.repo, restack.claim_of(report, session)
-    candidate = CandidateCommit(
-        target=report.target,
-        parent=tip,
-        base=tip,
-        commit=branch,
-        tree=repo.tree(branch).root,
-        paths=tuple(sorted(repo.changes(tip, branch))),
-    )
-    return Decision(
-        source=claim.source,
-        claim=claim,
-        choice=Choice(),
-        id=report.id,
-        mode=session.config.mode,
-        state="applied",
-        target=report.target,
-        tip=tip,
-        candidate=candidate,
-        subject=repo.message(branch).split("\n", 1)[0],
-    )
-
-
 def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     """Return what `accept` of these edits would land now; nothing is written, no hook runs."""
     decide.refresh(session, decides=False)
     report = decide.waits(session, id)
     _, branch = decide.tips(session, report)
     if branch != report.commit:
-        return Decided(report, (_of_a_person(session, report, "only whole branches can land"),))
+        return Decided(
+            report,
+            (changed_by_person(session, report, "only whole branches can land"),),
+        )
     selected = selection.select(report.edits, only, frozenset())
     choice = replace(restack.choice_of(report), edits=selected.taken, left=selected.left)
     decision = decision_on(session, report, Tips(session), branch, choice)
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
     if errors or decision.candidate is None:
-        return Decided(report, errors or _errors(decision) or (_is_there(id, report.target),))
+        return Decided(
+            report,
+            errors or errors_of(decision) or (nothing_left(id, report.target),),
+        )
     made = document.to_json(decision.outcome())
     return Decided(
         replace(report, edits=made.edits, diff=made.diff),
         back=tuple(selection.brought_back(report.edits, made.edits)),
         along=tuple(selection.taken_along(report.edits, made.edits)),
-    )
-
-
-def changes_of(session: Session, member: Member) -> dict[str, Any]:
-    """Return what the report says otherwise, once the member has landed."""
-    before, decision, branch = member.report, member.decision, member.branch
-    candidate = decision.candidate
-    assert candidate
-    hooks = list(decision.hooks) or before.hooks
-    landed: dict[str, Any] = {"commit": candidate.commit, "tree": candidate.tree, "hooks": hooks}
-    if branch != before.commit:  # a person changed it
-        return {**landed, **history.as_changed(session, before, branch)}
-    if candidate.commit == branch:
-        return landed
-    made = document.to_json(decision.outcome())
-    return landed | {name: getattr(made, name) for name in ("edits", "message", "size", "diff")}
-
-
-def left_behind(
-    session: Session, id: str, tip: str, candidate: CandidateCommit
-) -> tuple[Problem, ...]:
-    """Return what keeps a work tree that has the target checked out from following."""
-    where, changed = session.branches.checkouts(candidate.target), candidate.paths
-    wanted = results(session.repo.changes(tip, candidate.commit)) if where else None
-    again = f"run `patchq accept {id}` again"
-    left = [problem for at in where if (problem := mode.unseen(at, changed, again))]
-    if left:
-        return tuple(replace(problem, severity="error") for problem in left)
-    paths = [path for at in where for path in dirty(at, tip, changed, wanted)]
-    problem = Problem(
-        "worktree.dirty",
-        "the work tree has uncommitted changes in " + ", ".join(paths),
-        f"commit or stash them, then {again}",
-        path=next(iter(paths), None),
-    )
-    return (problem,) if paths else ()
-
-
-def _is_same(session: Session, report: CommittedReport, seen: str, branch: str) -> bool:
-    """Return True if patchq has rebuilt what was seen, and the change is the same."""
-    own = branch == report.commit
-    return own and _content(session, seen) == _content(session, branch)
-
-
-def _content(session: Session, commit: str) -> tuple[str, ...]:
-    """Return the change of a commit, without its line numbers."""
-    parents = session.repo.parents(commit)
-    lines = unified.unified(session.repo.file_changes(parents[0], commit)).splitlines(keepends=True)
-    return tuple("@@" if line.startswith("@@ ") else line for line in lines)
-
-
-# ---------------------------------------------------------------- messages
-
-
-def _errors(decision: Decision) -> tuple[Problem, ...]:
-    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
-    return errors or decision.problems
-
-
-def _refusal(member: Member) -> tuple[Problem, ...]:
-    """Return what the hooks have against a member, with where it passed by itself."""
-    problems, target = _errors(member.decision), member.report.target
-    refused = {run.id for run in member.decision.hooks if run.exit != 0}
-    passed = [run for run in member.report.hooks if run.id in refused and run.exit == 0 and run.tip]
-    if not passed or not member.decision.hooks[-1].others:
-        return problems
-    alone = f" (it passed by itself on {target} {(passed[0].tip or '')[:7]})"
-    return tuple(_with_words(problem, alone) for problem in problems)
-
-
-def _with_words(problem: Problem, words: str) -> Problem:
-    first, *rest = problem.message.split("\n")
-    return replace(problem, message="\n".join((first + words, *rest)))
-
-
-def _moved_on(report: CommittedReport) -> Problem:
-    return Problem(
-        "target.moved",
-        f"{report.target} moved {TRIES} times while the change was to land",
-        f"run `patchq accept {report.id}` again",
-    )
-
-
-def _left_below(id: str, on: str) -> Problem:
-    return Problem("depends.failed", f"{id} is on top of {on}, which was left out", None)
-
-
-def _sent_back(id: str) -> Problem:
-    return Problem(
-        "review.changes",
-        f"a person asked for changes of {id}, which it is on top of, and no answer has come",
-        f"`patchq accept {id}` lands that one as it is, if you want it so",
-    )
-
-
-def _busy(target: str, doing: str) -> Problem:
-    return Problem(
-        "target.busy",
-        f"a work tree is {doing} {target}",
-        f"finish or abort that, then accept again ({target} must not move meanwhile)",
-    )
-
-
-def _is_there(id: str, target: str) -> Problem:
-    return Problem(
-        "match.identical",
-        f"all that {id} changes is on {target} already",
-        f"nothing is left to land: `patchq discard {id}`",
-    )
-
-
-def _of_a_person(session: Session, report: CommittedReport, why: str) -> Problem:
-    branch = records.branch(report.id)
-    return Problem(
-        "target.moved",
-        f"{branch} holds commits of a person, and {why}",
-        f"merge or rebase the branch by hand: git merge {session.branches.name(branch)}",
     )
