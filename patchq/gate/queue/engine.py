@@ -21,9 +21,10 @@ from patchq.gate.errors import DiskFault, Fault, UsageError
 from patchq.gate.git.files import opened
 from patchq.gate.queue import Claim, hand, spool
 from patchq.gate.queue.archive import Counts, StoreArchive
+from patchq.gate.queue.batches import storable
 from patchq.gate.queue.hand import Pending
 from patchq.gate.queue.inbox import OPEN, Inbox, Snapshot, claim_of, snapshot
-from patchq.gate.queue.layout import PUBLIC
+from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import entry_name
 from patchq.gate.queue.spool import Folder, disk_faults, valid
@@ -210,29 +211,29 @@ class StoreQueue(StoreArchive):
         return super().recover()
 
     def _enter_lost(self) -> None:
-        """Make a row for each response in active/ that a power cut left without one."""
+        """Enter each response in active/ that has no row, and remove what belongs to no batch."""
         for name in self._outbox.active.names():
-            token = spool.token_of(name)
-            row = token and self._store.one(
-                "select state, shown from responses where token = :token", token=token
-            )
-            if token is None:
-                self._remove_torn(name)
-            elif row and row[0] in ("ended", "gone") and row[1]:
-                self._outbox.active.remove(name)
-            elif not row:
-                with self._writing():
-                    self._enter(self._read_entry(token, name.removeprefix(f"{token}.")))
-                    self._store.run(
-                        "update responses set session = null where token = :token", token=token
-                    )
-                self._own.discard(token)
+            whole = name.removesuffix(".tmp")
+            id, token = whole.removesuffix(PAGE).removesuffix(REPORT), spool.token_of(whole)
+            known, state, over = self._store.one(
+                "select token, state, shown = 1 and state in ('ended', 'gone') from responses"
+                " where token = :token or id = :id",
+                token=token,
+                id=storable(id),
+            ) or (None, None, False)
+            if state in ("held", "ending"):
+                continue
+            if token and not known and whole == name:
+                self._enter_again(token, name.removeprefix(f"{token}."))
+            elif whole != name or (over if known and known == token else id != whole):
+                with suppress(IsADirectoryError):  # `patchq fsck` says so
+                    self._outbox.active.remove(name)
 
-    def _remove_torn(self, name: str) -> None:
-        """Remove a report in active/ that a crash left in part."""
-        writers = "select number from responses where adopted = 1 and alive(session)"
-        if name.endswith(".tmp") and not self._store.one(writers):
-            self._outbox.active.remove(name)
+    def _enter_again(self, token: str, name: str) -> None:
+        with self._writing():
+            self._enter(self._read_entry(token, name))
+            self._store.run("update responses set session = null where token = :token", token=token)
+        self._own.discard(token)
 
 
 def store_queue(queue: object) -> StoreQueue:

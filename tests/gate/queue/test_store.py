@@ -16,7 +16,7 @@ from patchq.gate.queue import Claim, store
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.events import Events
 from patchq.gate.queue.layout import create
-from patchq.gate.report.document import plain, to_json
+from patchq.gate.report.document import plain, to_json, with_state
 from patchq.gate.report.schema import Report
 from tests.helpers.stores import sql
 
@@ -77,13 +77,30 @@ def test_g13_response_whose_row_was_lost_is_entered_again(root: Path) -> None:
         assert (back.token, back.source, back.data) == (claim.token, claim.source, b"text")
 
 
-def test_g13_report_that_was_written_in_part_goes(root: Path) -> None:
-    torn = root / "active/x.report.md.tmp"
-    torn.write_bytes(b"# pa")
-    with closing(StoreQueue(root)) as queue:
-        queue.acquire()
-        queue.recover()
-    assert not torn.exists()
+def test_g13_what_belongs_to_a_held_batch_whose_row_was_lost_goes(root: Path) -> None:
+    like_a_claim = "0000000000000000-1.y"
+    with closing(reopened(root)) as queue:
+        claim, kept = claimed(queue), claimed(queue, "y.md")
+        for each, id in ((claim, "x"), (kept, like_a_claim)):
+            held = with_state(report(each, queue.reserve(each, id)), "held")
+            queue.hold(each, held, "# waits\n")
+        sql(root, "delete from responses where number = 1")
+        sql(root, "delete from papers where number = 1")
+    (root / "active/x.report.md.tmp").write_bytes(b"# pa")
+    (root / f"active/{claim.token}.x.md.tmp").write_bytes(b"te")
+    with closing(reopened(root)) as queue:
+        found = {each.token: each for each in queue.recover()}
+        assert {token: each.held for token, each in found.items()} == {
+            claim.token: False,
+            kept.token: True,
+        }
+        back = found[claim.token]
+        queue.publish(back, report(back, queue.reserve(back, "x")), "# page\n")
+        assert {path.name for path in (root / "active").iterdir()} == {
+            f"{kept.token}.y.md",
+            f"{like_a_claim}.report.json",
+            f"{like_a_claim}.report.md",
+        }
 
 
 def test_verdict_without_its_files_is_shown_again(root: Path) -> None:
