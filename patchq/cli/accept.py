@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from argparse import Namespace
@@ -73,15 +72,7 @@ def run(args: Namespace) -> int:
     code = several.decide(args, list(trains), land)
     if not leaves or session.config.has_cluster:
         return code
-    # Ends at once where the daemon's train runs.
-    null = subprocess.DEVNULL
-    subprocess.Popen(
-        [*opening.command(args), "train"],
-        stdin=null,
-        stdout=null,
-        stderr=null,
-        start_new_session=True,
-    )
+    opening.gate(args).start_train()
     return code if args.no_wait else max(code, _wait(args, session, ids))
 
 

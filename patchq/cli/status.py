@@ -116,6 +116,7 @@ def _head(status: Status) -> Iterator[Line]:
     if status.in_hand["count"]:
         doing = f": {status.in_hand['text']}" if status.in_hand["text"] else ""
         yield plain(visible(f"{status.in_hand['count']} in hand{doing}"))
+    yield from (plain(words.train(train)) for train in status.trains)
     for trouble in status.troubles:
         yield plain(visible(f"trouble  {trouble['what']}: {trouble['why']}"), "red")
         yield from _below("cure:", trouble["cure"])

@@ -85,6 +85,7 @@ class StatusAnswer(TypedDict):
     daemon: bool
     mode: str
     inbox: int
+    trains: list[str]
     troubles: list[str]
     batches: list[ChangeAnswer]
     left_out: int

@@ -326,6 +326,7 @@ class Tools:
         answer = {
             "daemon": seen.daemon is not None,
             **{key: getattr(seen, key) for key in ("target", "mode", "inbox", "busy")},
+            "trains": list(map(words.train, seen.trains)),
             "troubles": [f"{one['what']}: {one['why']}" for one in seen.troubles],
             "batches": [_row(row) for row in rows[:limit]],
             "left_out": left_out + len(rows[limit:]),

@@ -35,15 +35,17 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
     where = Filter(agent=wanted["agent"] or None, path=wanted["path"] or None, by=by)
     status = gate.status(where, MOST)
     waiting = [row for row in status.rows if row.block != "held" and _fits(row, wanted)]
-    for_you = [row for row in waiting if row.waits_for != "agent"]
+    for_you = [row for row in waiting if row.waits_for == "person"]
     refused = Filter(state="rejected", since=time.time() - _DAY_SECONDS)
     values = {
         "status": status,
+        "trains": list(map(words.train, status.trains)),
         "groups": groups(for_you, group),
         "for_you": len(for_you),
         "total": _total(gate, wanted),
         "asked_words": ", ".join(f"{name} {value}" for name, value in wanted.items() if value),
         "sent_back": [row for row in waiting if row.waits_for == "agent"],
+        "accepted": [row for row in waiting if row.block == "accepted"],
         "held": status.block("held"),
         "refused": [r for r in gate.batches(refused, _MOST_REFUSED).rows if _fits(r, wanted)],
         "last": _last(gate) if not for_you else None,

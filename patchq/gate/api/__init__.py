@@ -271,12 +271,31 @@ class Gate:
         stack: bool = False,
         seen: Mapping[str, str] = {},
     ) -> Decided:
-        """Land proposals, or some edits of one; one that is not at its commit in `seen` stays."""
+        """Accept proposals, or some edits of one; one that is not at its commit in `seen` stays.
+
+        Where a hook is a process, they land by a train of another one.
+        """
         from patchq.gate.review.errands import Accept
 
         chosen = None if only is None else tuple(sorted(only))
-        edits = chosen, tuple(sorted(without))
-        return self.decide(Accept(tuple(ids), *edits, stack=stack, seen=dict(seen)))
+        edits, session = (chosen, tuple(sorted(without))), self.session(targeted=False)
+        wait = session.config.has_cluster or not session.hooks.parallel
+        decided = self.decide(Accept(tuple(ids), *edits, stack=stack, seen=dict(seen), wait=wait))
+        if not wait:
+            self.start_train()
+        return decided
+
+    def start_train(self) -> None:
+        """Land what was accepted in a process of its own; it ends at once where a train runs."""
+        from subprocess import DEVNULL, Popen
+        from threading import Thread
+
+        words = [sys.executable, "-m", "patchq", "-C", str(self.options.directory.resolve())]
+        if self.options.config is not None:
+            words += ["--config", str(self.options.config.resolve())]
+        train = Popen([*words, "train"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+                      start_new_session=True)  # fmt: skip
+        Thread(target=train.wait, daemon=True).start()
 
     def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
         """Take a change away that waits or is held."""

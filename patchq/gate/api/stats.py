@@ -20,6 +20,7 @@ KINDS = {
     "reason": "refusals",
     "correction": "corrections",
     "attempt": "attempts",
+    "flaky": "flaky",
 }
 DAY = "day"
 BY = (*stats.PLACES, DAY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from time import time_ns
@@ -16,6 +16,7 @@ from patchq.core.model.values import Outcome, Source
 from patchq.gate.api import finding
 from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
 from patchq.gate.git import records
+from patchq.gate.land.running import RunningTrain, running
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.history import Sighting
@@ -45,6 +46,7 @@ class Status(Struct, frozen=True, kw_only=True):
     daemon: Mapping[str, Any] | None
     inbox: int
     in_hand: Mapping[str, Any]
+    trains: Sequence[RunningTrain]
     busy: str | None
     troubles: list[dict[str, str | None]]
     counts: Mapping[str, int]
@@ -71,6 +73,7 @@ class Status(Struct, frozen=True, kw_only=True):
         rows, _, _ = kept.pop("rows"), kept.pop("agents"), kept.pop("paths")
         return {
             **kept,
+            "trains": [asdict(train) for train in self.trains],
             "left_out": self.left_out,
             "held": [row.to_json() for row in rows if row.block == "held"],
             "waiting": [row.to_json() for row in rows if row.block != "held"],
@@ -95,6 +98,7 @@ def look(context: RepoContext, where: Filter, limit: int | None) -> Status:
         daemon={"pid": owner.pid, "since": owner.since and _time(owner.since)} if owner else None,
         inbox=context.queue.depth(),
         in_hand=_in_hand(context),
+        trains=running(context.queue_root),
         busy=context.branches.busy(context.target) if context.target else None,
         troubles=[
             {"what": found.what, "why": found.message, "cure": found.cure}

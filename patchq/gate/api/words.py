@@ -6,6 +6,7 @@ import time
 
 from patchq.core.text.quote import visible
 from patchq.gate.api.rows import ChangeRow, seconds
+from patchq.gate.land.running import RunningTrain
 from patchq.gate.queue.hand import Pending
 from patchq.gate.report.schema import STOPPED, Moment, Report
 from patchq.gate.review.risk import earlier
@@ -38,6 +39,15 @@ def line(report: Report) -> str:
 def pending(one: Pending) -> str:
     """One plain line for a response without a verdict."""
     return visible(f"{one.state:<10} {one.id}  {one.summary()}")
+
+
+def train(one: RunningTrain) -> str:
+    """One plain line for a train that runs."""
+    first = f"the first {one.first} of {one.joined}" if one.first < one.joined else str(one.first)
+    what = first if one.first else f"{one.target} itself"
+    by, since = ", ".join(one.hooks), max(0, int(time.time() - one.since))
+    minutes = f"{since // 60}:{since % 60:02}"
+    return visible(f"train for {one.target}, run {one.run}: checks {what} by {by} for {minutes}")
 
 
 def age(*moments: Moment | float | None) -> str:

@@ -22,9 +22,13 @@ from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.land.presubmit import ask, hook_input, run_on, together
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.cache import FLAKY, Shelf
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.engine import HookInput
+
+
+_MOST_FLAKY = 1000  # refusals that are remembered for `status`
 
 
 class TargetRed(Fault):
@@ -58,7 +62,10 @@ class Search:
 
     chain: Sequence[Decision]
     session: Session
+    begins: Callable[[int], None] = lambda first: None
+    """Called before each run with the length of the prefix."""
     watch: Callable[[Trial], None] = lambda trial: None
+    """Called after each run."""
     trials: list[Trial] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
     """Held by whoever uses the repository."""
@@ -103,6 +110,7 @@ class Search:
     def _asked(self, sizes: Sequence[int]) -> list[Trial]:
         """Return one trial for each of these lengths, made side by side."""
         inputs = [hook_input(self.chain[:size], self.session, self._lock) for size in sizes]
+        self.begins(sizes[-1])
         stop = Event()
         trial = partial(self._trial, stop=stop)
         trials = together(
@@ -134,6 +142,7 @@ class Search:
         """Raise `TargetRed` if the hooks refuse the tree that the chain is built on."""
         whole = hook_input(self.chain, self.session, self._lock)
         root, parent = self.session.repo.tree(whole.parent).root, whole.parent
+        self.begins(0)
         bare = replace(whole, id=whole.target, commit=parent, tree=root, lend=dict)
         trial = self._trial((0, bare), Event())
         self._note(trial)
@@ -146,6 +155,10 @@ class Search:
     def _with_runs(self, start: int, trial: Trial, flaky: Iterable[str] = ()) -> list[Decision]:
         """Return the members from `start` to the trial's end, with its runs."""
         names = set(flaky)
+        for id in names:
+            Shelf(self.session.queue_root, FLAKY, _MOST_FLAKY).put(
+                f"{id} {trial.runs[0].tree}", b""
+            )
         runs = [replace(run, flaky=run.id in names) for run in trial.runs]
         members = self.chain[start : trial.size]
         ids = [one.id for one in self.chain[: trial.size]]

@@ -11,6 +11,8 @@ from msgspec import Struct
 from patchq.gate.errors import Fault
 from patchq.gate.queue import store
 
+FLAKY = "flaky"  # a hook and a tree that it refused once, and passed the next time
+
 
 class Shelf(Struct, frozen=True):
     """Values of one kind in the store of the queue at `root`; beyond `most`, the oldest go.
@@ -29,6 +31,13 @@ class Shelf(Struct, frozen=True):
             if found and (row := found.one(statement, kind=self.kind, key=key)):
                 return bytes(row[0])
         return None
+
+    def since(self, seconds: float) -> list[str]:
+        """Return the keys of the values that were kept since then."""
+        with suppress(Fault), store.look(self.root) as found:
+            statement = "select key from cache where kind = :kind and at > :at order by at"
+            return found.column(statement, kind=self.kind, at=seconds) if found else []
+        return []
 
     def put(self, key: str, value: bytes) -> None:
         """Keep a value under the key."""

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from time import sleep
+from time import sleep, time
 from types import MappingProxyType
-from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,12 +25,11 @@ from patchq.core.model.values import Problem
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
-from patchq.gate.land import landing, presubmit, reports
+from patchq.gate.land import landing, presubmit, reports, running
 from patchq.gate.land.train import Search, Trial
 from patchq.gate.pipeline import depends, selection
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips
-from patchq.gate.queue import store
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
     BoardedEntry,
@@ -60,8 +58,6 @@ from patchq.gate.review.train_members import (
     sent_back,
 )
 
-# Behind it, the locked bytes of targets whose train runs, as far from those of sessions.
-_TRAINS = 1 << 40
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
 # Called after each run of a train's hooks with its target, its length, and the trial.
@@ -288,9 +284,8 @@ def run(
 
     With `fail_fast`, the first of `own` that is left out takes the others with it.
     """
-    try:
-        fd = store.hold(session.queue_root, _TRAINS + crc32(target.encode()))
-    except (BlockingIOError, PermissionError):
+    fd = running.hold(session.queue_root, target)
+    if fd is None:
         return None
     try:
         train = Train(session, target, watch, own if fail_fast else ())
@@ -323,6 +318,8 @@ class Train:
     landed: int = 0
     lost: int = 0
     """Times in a row that the target moved meanwhile."""
+    runs: int = 0
+    """Runs of the hooks."""
 
     def run(self) -> None:
         """Join, check and land, until nothing waits."""
@@ -352,8 +349,8 @@ class Train:
 
     def _clear(self, chain: list[Member], alone: bool) -> bool:
         """Land what passes of the chain; True if that is all of it."""
-        watch = partial(self.watch, self.target, len(chain))
-        search, start = Search([one.decision for one in chain], self.session, watch), 0
+        begins, ends = (partial(call, len(chain)) for call in (self._run_begins, self._run_ended))
+        search, start = Search([one.decision for one in chain], self.session, begins, ends), 0
         for group in search.cleared(alone=alone):
             members = [
                 replace(member, decision=decision)
@@ -371,6 +368,16 @@ class Train:
                 return False
             self.lost = 0
         return start == len(chain)
+
+    def _run_begins(self, joined: int, first: int) -> None:
+        """Let `status` show the run."""
+        hooks = [step.id for step in self.session.hooks.joined]
+        train = running.RunningTrain(self.target, self.runs + 1, first, joined, hooks, time())
+        running.note(self.session.queue_root, train)
+
+    def _run_ended(self, joined: int, trial: Trial) -> None:
+        self.runs += trial.asked
+        self.watch(self.target, joined, trial)
 
     # ------------------------------------------------------------ joining
 

@@ -69,6 +69,8 @@ def _counted(report: Report) -> Iterator[tuple[str, str, str, float]]:
         end = "passed" if run.exit == 0 else "timeout" if run.exit is None else "refused"
         yield "hook", run.id, end, 1
         yield "seconds", run.id, "hook", run.seconds
+        if run.flaky:
+            yield "flaky", "", run.id, 1
     yield "seconds", "", "decide", sum((report.timings or {}).values()) / 1000
 
 

@@ -29,12 +29,13 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return repo
 
 
-def judged_by(repo: Path, line: str, more: str = "") -> Path:
+def judged_by(repo: Path, line: str, more: str = "", parallel: int = 1) -> Path:
     """Have a hook run the line; return the file that gets a byte for each run."""
     runs = repo.parent / "runs"
     command = f"printf x >> {runs}; {line}"
     hook = f"id: tests, stage: pre-commit, unconfined: true, run: '{command}'"
-    write_config(repo, f"version: 1\nmode: review\nhooks: [{{{hook}{more}}}]\n")
+    train = f"train: {{parallel: {parallel}}}"
+    write_config(repo, f"version: 1\nmode: review\n{train}\nhooks: [{{{hook}{more}}}]\n")
     runs.touch()
     return runs
 
@@ -53,12 +54,19 @@ PAIR = "! { grep -q new p2.txt && grep -q new p5.txt && echo the pair; }"
 
 
 @pytest.mark.parametrize(
-    ("line", "left", "most"),
-    [("true", [], 1), (PAIR, ["p5"], 6), ("! grep -q new p0.txt", ["p0"], 9)],
-    ids=["all are good", "two that break each other", "the first"],
+    ("line", "left", "most", "at_once"),
+    [
+        ("true", [], 1, 1),
+        (PAIR, ["p5"], 6, 1),
+        (PAIR, ["p5"], 8, 2),
+        ("! grep -q new p0.txt", ["p0"], 9, 1),
+    ],
+    ids=["all are good", "two that break each other", "two, asked side by side", "the first"],
 )
-def test_the_one_to_blame_is_named(repo: Path, line: str, left: list[str], most: int) -> None:
-    runs = judged_by(repo, line)
+def test_the_one_to_blame_is_named(
+    repo: Path, line: str, left: list[str], most: int, at_once: int
+) -> None:
+    runs = judged_by(repo, line, parallel=at_once)
     done = patchq("accept", *IDS, cwd=repo, code=int(bool(left)))
     assert states(repo) == {id: "proposed" if id in left else "accepted" for id in IDS}
     assert len(runs.read_text()) <= most
@@ -84,10 +92,17 @@ def test_a_target_that_fails_by_itself_names_nobody(repo: Path) -> None:
 def test_a_flaky_hook_names_nobody(repo: Path) -> None:
     once = repo.parent / "once"
     judged_by(repo, f"test -e {once} || {{ touch {once}; exit 1; }}")
-    patchq("accept", *IDS, cwd=repo)
+    for number in range(3):
+        assert "flaky.tests" not in patchq("status", cwd=repo).out
+        once.unlink(missing_ok=True)
+        patchq("accept", *IDS[2 * number : 2 * number + 2], *(IDS[6:] if number == 2 else ()),
+               cwd=repo)  # fmt: skip
     assert set(states(repo).values()) == {"accepted"}
     (run,) = report(repo / ".patchq", "p7")["hooks"]
-    assert (run["flaky"], run["with"]) == (True, IDS[:-1])
+    assert (run["flaky"], run["with"]) == (True, IDS[4:-1])
+    (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
+    assert row["flaky"] == {"tests": 3}
+    assert "flaky.tests: the hook tests refused a tree" in patchq("status", cwd=repo).out
 
 
 def test_each_commit_is_judged_where_a_hook_asks_for_that(repo: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import time
 
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
@@ -13,6 +15,7 @@ from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue.cache import FLAKY, Shelf
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.queue.lock import last_words, lock_owner
 from patchq.gate.queue.troubles import Troubles
@@ -20,6 +23,8 @@ from patchq.gate.service.check import Finding, moment
 
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
+_DAY = 86_400.0
+_OFTEN = 3
 
 
 def look(context: RepoContext) -> Iterator[Finding]:
@@ -32,6 +37,7 @@ def look(context: RepoContext) -> Iterator[Finding]:
     if context.branches.remote is None:
         yield from work_trees(context.repo)
     yield from noted(root, context.config)
+    yield from flaky(root)
 
 
 def ended(root: Path) -> Iterator[Finding]:
@@ -84,6 +90,19 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
                 f"the work tree {checkout.workdir} {has} and is out of reach "
                 f"({checkout.unseen}){then}",
                 checkout.cure,
+            )
+
+
+def flaky(root: Path) -> Iterator[Finding]:
+    """Yield each hook that changed its mind about a tree three times in the last day."""
+    keys = Shelf(root, FLAKY, 0).since(time() - _DAY)
+    for hook, times in Counter(key.partition(" ")[0] for key in keys).items():
+        if times >= _OFTEN:
+            yield Finding(
+                f"flaky.{hook}",
+                "todo",
+                f"the hook {hook} refused a tree and then passed it, {times} times in the last day",
+                "find what fails at times: good changes wait for more runs, and may be refused",
             )
 
 
