@@ -338,7 +338,7 @@ class SentBack(Case):
         if "say why" not in (report["retry"]["prompt"] or ""):
             yield "the prompt does not say what was asked for"
         note = git(repo, "notes", "--ref=patchq", "show", report["commit"])
-        if note.count("say why") != 1 or "Patchq-Review: changes_requested" not in note:
+        if note.count("say why") != 1 or "changes_requested" not in note:
             yield f"the note is {note!r}"
         yield from _as_one(self, repo, told)
 

@@ -79,17 +79,19 @@ def question(args: Namespace, repo: Repository) -> Request:
     if args.reach is not None and not lines:
         raise UsageError("--reach: from which line?", "say --line FILE:N, too")
     return Request(
-        tuple(
-            RequestedFile(path, lines.get(path), args.reach if path in lines else None)
+        files=tuple(
+            RequestedFile(
+                path=path, line=lines.get(path), reach=args.reach if path in lines else None
+            )
             for path in dict.fromkeys(files)
         ),
-        args.task,
-        args.form,
-        getattr(args, "mode", None),
-        args.target,
-        args.base,
-        tuple(_path(name, args, repo) for name in args.test),
-        _reference(args.reference) if args.reference else "",
+        task=args.task,
+        form=args.form,
+        mode=getattr(args, "mode", None),
+        target=args.target,
+        base=args.base,
+        tests=tuple(_path(name, args, repo) for name in args.test),
+        reference=_reference(args.reference) if args.reference else "",
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,7 +23,8 @@ from patchq.core.resolve.anchors import Ranked, parts, ranked
 from patchq.core.text.quote import inline
 
 Form = Literal["diff", "edit-script", "indexed", "contextual", "whole"]
-FORMS = ("auto", "diff", "edit-script", "indexed", "contextual", "whole")
+FormChoice = Literal["auto", "diff", "edit-script", "indexed", "contextual", "whole"]
+FORMS = get_args(FormChoice)
 BUDGET = 60_000  # characters of files that a prompt shows, unless another number is given
 MOST_CANDIDATES = 60
 MOST_REFERENCE = 8_000  # characters of a reference patch that are shown

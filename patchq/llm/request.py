@@ -23,63 +23,68 @@ answer, only the message counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Meta, Struct, to_builtins
 
 from patchq.core import formats
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.envelope.front_matter import Split, read_header
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.names import suggestion
 from patchq.core.model.values import Attempt, Envelope, Generation, Header, Problem
 from patchq.core.text import yamlio
 from patchq.core.text.quote import clip, visible
-from patchq.core.text.yamlio import Misfit
+from patchq.gate.config import config_file
+from patchq.gate.config.schema import Count, Section, Text, check, takes
 from patchq.llm import prompts
 from patchq.llm.client import Answer, Message, Model
-from patchq.llm.prompts import BUDGET, FORMS, Prompt, Task
+from patchq.llm.prompts import BUDGET, FormChoice, Prompt, Task
 
-KEYS = ("files", "task", "form", "mode", "target", "base", "tests", "reference", "retries")
 MOST_FILES = 50
-_LONGEST_TASK = 64 * 1024
-_LONGEST_REFERENCE = 1024 * 1024
 
 
-class RequestedFile(Struct, frozen=True):
-    """A file to change: `line` (1-based) is where, and `reach` how many lines before and behind it
-    the model is shown, if they are named."""
-
-    path: str
-    line: int | None = None
-    reach: int | None = None
+def _words(most: int) -> Meta:
+    return takes(f"text of at most {most} characters", r"(?!\s*\Z)[^\0]*", max_length=most)
 
 
-class Request(Struct, frozen=True):
+class RequestedFile(Section):
+    """A file to change, where in it, and how many lines round that the model is shown."""
+
+    shorthand = "path"
+    path: Text
+    line: Count | None = None
+    reach: Count | None = None
+
+    @staticmethod
+    def misfits(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        if given.get("reach") and not given.get("line"):
+            yield "reach", "nothing without `line`"
+
+
+def _each_once(files: tuple[RequestedFile, ...]) -> str | None:
+    once = 0 < len({file.path for file in files}) == len(files) <= MOST_FILES
+    return None if once else f"1 to {MOST_FILES} paths, each once"
+
+
+class Request(Section):
     """Content of a request file."""
 
-    files: tuple[RequestedFile, ...] = ()
-    task: str = ""
-    form: str = "auto"
-    mode: str | None = None
-    target: str | None = None
-    base: str | None = None
-    tests: tuple[str, ...] = ()
-    reference: str = ""
-    retries: str | None = None
+    files: Annotated[tuple[RequestedFile, ...], check(_each_once)] = ()
+    task: Annotated[str, _words(64 * 1024)] = ""
+    form: FormChoice = "auto"
+    mode: Literal["review", "auto"] | None = None
+    target: Text | None = None
+    base: Text | None = None
+    tests: tuple[Text, ...] = ()
+    reference: Annotated[str, _words(1024 * 1024)] = ""
+    retries: Text | None = None
 
 
 def write(request: Request) -> bytes:
-    """The request as a file; `read` gives it back."""
-    files = [
-        {key: value for key, value in asdict(file).items() if value is not None}
-        for file in request.files
-    ]
-    lines = asdict(request) | {"files": files}
-    return "".join(f"{k}: {json.dumps(v)}\n" for k, v in lines.items() if v).encode()
+    """Return the request as a file; `read` gives it back."""
+    values = to_builtins(request).items()
+    return "".join(f"{k}: {json.dumps(v)}\n" for k, v in values if v).encode()
 
 
 def read(data: bytes) -> Request | tuple[Problem, ...]:
@@ -87,112 +92,27 @@ def read(data: bytes) -> Request | tuple[Problem, ...]:
     try:
         root = yamlio.parse(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return (
-            Problem(
-                "response.not_text",
-                f"the request is not UTF-8 text: byte {error.start}",
-                "send it as UTF-8",
-                line=data.count(b"\n", 0, error.start) + 1,
-            ),
-        )
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"the request is not UTF-8 text: byte {error.start}"
+        return (Problem("response.not_text", message, "send it as UTF-8", line=line),)
     except yamlio.YamlError as error:
         what = f"{error.message} (column {error.column})"
         return (_flaw(f"the request is not YAML: {what}", error.line),)
-    if not isinstance(root, yamlio.Mapping):
-        return (_flaw("the request is not a list of `key: value` lines", root.line if root else 1),)
-    values, flaws = yamlio.read_entries(root, _READ)
-    problems = [_problem(flaw) for flaw in flaws]
-    if not problems and "retries" not in values:
-        problems = [
-            _flaw(f"the request says no `{key}`", 1)
-            for key in ("files", "task")
-            if not values.get(key)
-        ]
-    return tuple(problems) or Request(**values)
-
-
-def _problem(flaw: yamlio.EntryFlaw) -> Problem:
-    name, line = flaw.key.text, flaw.key.line
-    if flaw.expected:
-        wanted = f"expected {flaw.expected}, got {yamlio.describe(flaw.value)}"
-        return _flaw(f"`{name}`: {wanted}", flaw.value.line)
-    if flaw.first is not None:
-        return Problem(
-            "frontmatter.duplicate_key", f"`{name}` is given twice", "keep one of them", line=line
-        )
-    return Problem(
-        "frontmatter.unknown_key",
-        f"a request has no key {yamlio.describe(flaw.key)}",
-        suggestion(name, KEYS, f"the keys are {', '.join(KEYS)}"),
-        line=line,
-    )
+    if root is None:
+        return (_flaw("the request is empty", 1),)
+    request, flaws = config_file.read(root, Request)
+    if request is None:
+        return tuple(_flaw(f"`{key}`: {what}", line) for line, _, key, what in flaws)
+    if request.retries or (request.files and request.task):
+        return request
+    return (_flaw("the request lacks `files` or `task`", 1),)
 
 
 def _flaw(message: str, line: int) -> Problem:
-    hint = "correct the request and drop it again; its keys are " + ", ".join(KEYS)
+    hint = "correct the request and drop it again; its keys are " + ", ".join(
+        Request.__struct_fields__
+    )
     return Problem("frontmatter.value", message, hint, line=line)
-
-
-def _text(node: yamlio.Node, what: str = "text", most: int = _LONGEST_TASK) -> str:
-    if not isinstance(node, yamlio.Scalar) or node.value is None or not node.text.strip():
-        raise Misfit(what)
-    if len(node.text) > most or "\0" in node.text:
-        raise Misfit(f"at most {most} characters, none of them NUL")
-    return node.text
-
-
-def _word(node: yamlio.Node, words: Sequence[str]) -> str:
-    if not isinstance(node, yamlio.Scalar) or node.text not in words:
-        raise Misfit(f"one of {', '.join(words)}")
-    return node.text
-
-
-def _files(node: yamlio.Node) -> tuple[RequestedFile, ...]:
-    found = tuple(map(_file, _items(node)))
-    if len({file.path for file in found}) < len(found):
-        raise Misfit("each file once")
-    return found
-
-
-def _items(node: yamlio.Node) -> tuple[yamlio.Node, ...]:
-    items = node.items if isinstance(node, yamlio.Sequence) else (node,)
-    if not 0 < len(items) <= MOST_FILES:
-        raise Misfit(f"1 to {MOST_FILES} paths")
-    return items
-
-
-def _file(node: yamlio.Node) -> RequestedFile:
-    if not isinstance(node, yamlio.Mapping):
-        return RequestedFile(_text(node, "paths"))
-    entries = {key.text: value for key, value in node.entries}
-    numbers = {key: _number(entries[key]) for key in ("line", "reach") if key in entries}
-    if (
-        entries.keys() - {"path", "line", "reach"}
-        or "path" not in entries
-        or None in numbers.values()
-        or ("reach" in numbers and "line" not in numbers)
-    ):
-        raise Misfit("`{path: …, line: …, reach: …}` with numbers from 1, `reach` only with `line`")
-    return RequestedFile(_text(entries["path"], "a path"), **numbers)
-
-
-def _number(node: yamlio.Node) -> int | None:
-    value = node.value if isinstance(node, yamlio.Scalar) else None
-    is_number = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if is_number and isinstance(value, int) else None
-
-
-_READ: dict[str, Callable[[yamlio.Node], Any]] = {
-    "files": _files,
-    "task": _text,
-    "form": partial(_word, words=FORMS),
-    "mode": partial(_word, words=("review", "auto")),
-    "target": _text,
-    "base": _text,
-    "reference": partial(_text, most=_LONGEST_REFERENCE),
-    "tests": lambda node: tuple(_text(item, "paths") for item in _items(node)),
-    "retries": _text,
-}
 
 
 _LEAST_BUDGET = 4_000

@@ -341,9 +341,9 @@ class Tools:
         task: str = "",
     ) -> Annotated[types.CallToolResult, PromptAnswer]:
         """Return files as they are, their base commit, and the arguments that change them."""
-        asked = tuple(RequestedFile(path) for path in dict.fromkeys(files))
+        asked = tuple(RequestedFile(path=path) for path in dict.fromkeys(files))
         with self._session(targeted=True) as session:
-            query = query_of(session, Request(asked, task or _ANY_TASK, "diff"))
+            query = query_of(session, Request(files=asked, task=task or _ANY_TASK, form="diff"))
         if isinstance(query, tuple):
             raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
         assert query.task is not None

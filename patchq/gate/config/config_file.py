@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from patchq.core.model.names import suggestion
 from patchq.core.text import yamlio
@@ -14,6 +14,7 @@ from patchq.core.text.yamlio import Node, Scalar
 from patchq.gate.config.schema import Config, Section
 from patchq.gate.errors import UsageError
 
+S = TypeVar("S", bound=Section)
 # Line, column and key (`hooks[0].run`), and what was expected there.
 Flaw = tuple[int, int, str, str]
 
@@ -55,16 +56,22 @@ def parse(data: bytes, name: str = FILE) -> Config:
         ) from None
     if root is None:
         return Config()
-    flaws: list[Flaw] = [
-        (key.line, key.column, key.text, f"expected once, got it again after line {first.line}")
-        for key, first in yamlio.duplicates(root)
-    ]
-    config: Config = _read(root, Config, "", flaws)
-    if flaws:
+    config, flaws = read(root, Config)
+    if config is None:
         raise ConfigError(
-            [f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in sorted(flaws)]
+            [f"{name}:{line}:{column} {key}: {what}" for line, column, key, what in flaws]
         )
     return config
+
+
+def read(node: Node, kind: type[S]) -> tuple[S | None, list[Flaw]]:
+    """Return the keys and values of a text, or None and everything that is wrong with them."""
+    flaws: list[Flaw] = [
+        (key.line, key.column, key.text, f"expected once, got it again after line {first.line}")
+        for key, first in yamlio.duplicates(node)
+    ]
+    value: S = _read(node, kind, "", flaws)
+    return (None, sorted(flaws)) if flaws else (value, [])
 
 
 def _read(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
@@ -83,6 +90,9 @@ def _read(node: Node, kind: Any, at: str, flaws: list[Flaw]) -> Any:
             item = get_args(bare)[0]
             value = tuple(_read(one, item, f"{at}[{i}]", flaws) for i, one in enumerate(nodes))
     elif isinstance(bare, type) and issubclass(bare, Section):
+        if isinstance(node, Scalar) and not nothing and bare.shorthand:
+            key = replace(node, text=bare.shorthand)
+            node = yamlio.Mapping(node.line, node.column, ((key, node),))
         if nothing or isinstance(node, yamlio.Mapping):
             value = _section(node, bare, at, flaws)
         else:

@@ -3,7 +3,7 @@
 # No `from __future__ import annotations`: the annotations are read when the program runs.
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, dataclass_transform, get_args
+from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_args
 
 from msgspec import Meta, Struct
 
@@ -18,14 +18,14 @@ RUNGS: tuple[Rung, ...] = get_args(Rung)
 Stage = Literal["pre-apply", "pre-commit", "post-commit", "post-reject"]
 
 
-def _takes(expected: str, pattern: str | None = None, **bounds: Any) -> Meta:
+def takes(expected: str, pattern: str | None = None, **bounds: Any) -> Meta:
     """Return bounds, and the words for what they expect; a pattern matches all of a text."""
     if pattern:
         bounds["pattern"] = rf"^(?:{pattern})$(?!\n)"  # `$` alone matches before a last line's end
     return Meta(**bounds, extra={"expected": expected})
 
 
-def _check(error: Callable[[Any], str | None]) -> Meta:
+def check(error: Callable[[Any], str | None]) -> Meta:
     """Return a note that has a value checked; `error` returns what was expected of a wrong one."""
     return Meta(extra={"check": error})
 
@@ -45,23 +45,23 @@ def _is_pattern(text: str) -> str | None:
 
 
 Text = Annotated[str, Meta(pattern=r"\S", extra={"expected": "text"})]
-Flag = Annotated[bool, _takes("true or false")]
-Count = Annotated[int, _takes("a whole number above 0", gt=0)]
-Number = Annotated[int, _takes("a whole number, at least 0", ge=0)]
-Seconds = Annotated[float, _takes("a number above 0, at most 1000000000", gt=0, le=10**9)]
-Share = Annotated[float, _takes("a number from 0 to 1", ge=0, le=1)]
-Patterns = tuple[Annotated[Text, _check(_is_pattern)], ...]
-Variable = Annotated[str, _takes("the name of a variable", r"[A-Za-z_][A-Za-z0-9_]*")]
+Flag = Annotated[bool, takes("true or false")]
+Count = Annotated[int, takes("a whole number above 0", gt=0)]
+Number = Annotated[int, takes("a whole number, at least 0", ge=0)]
+Seconds = Annotated[float, takes("a number above 0, at most 1000000000", gt=0, le=10**9)]
+Share = Annotated[float, takes("a number from 0 to 1", ge=0, le=1)]
+Patterns = tuple[Annotated[Text, check(_is_pattern)], ...]
+Variable = Annotated[str, takes("the name of a variable", r"[A-Za-z_][A-Za-z0-9_]*")]
 Branch = Annotated[
-    str, _takes("the name of a branch", r"(?![-/])(?!.*(?:\.\.|@\{|//|/$))[^\s~^:?*\[\\]+")
+    str, takes("the name of a branch", r"(?![-/])(?!.*(?:\.\.|@\{|//|/$))[^\s~^:?*\[\\]+")
 ]
-Branches = tuple[Annotated[str, _takes("a pattern of branch names", r"(?!-)[^\s~^:\\]+")], ...]
-Person = Annotated[str, _takes("`Name <mail@example.org>`", r"[^<>\n]*[^<>\s] <[^<>\s]+>")]
+Branches = tuple[Annotated[str, takes("a pattern of branch names", r"(?!-)[^\s~^:\\]+")], ...]
+Person = Annotated[str, takes("`Name <mail@example.org>`", r"[^<>\n]*[^<>\s] <[^<>\s]+>")]
 Remote = Annotated[
-    str, _takes("the name of a remote, as `git remote` has", r"[A-Za-z0-9][A-Za-z0-9._-]*")
+    str, takes("the name of a remote, as `git remote` has", r"[A-Za-z0-9][A-Za-z0-9._-]*")
 ]
-Name = Annotated[str, _takes("letters, digits, `.`, `_`, `-`", r"[A-Za-z0-9][A-Za-z0-9._-]*")]
-Address = Annotated[str, _takes("an http(s) address", r"https?://[^\s/]+\S*")]
+Name = Annotated[str, takes("letters, digits, `.`, `_`, `-`", r"[A-Za-z0-9][A-Za-z0-9._-]*")]
+Address = Annotated[str, takes("an http(s) address", r"https?://[^\s/]+\S*")]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -69,6 +69,8 @@ class Section(
     Struct, frozen=True, forbid_unknown_fields=True, rename=lambda name: name.rstrip("_")
 ):
     """Keys and values; `_` ends the name of a key that Python has another use for."""
+
+    shorthand: ClassVar[str] = ""  # the key that a lone scalar is the value of
 
     @staticmethod
     def misfits(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -103,7 +105,7 @@ class Limits(Section):
 class Match(Section):
     rungs: Annotated[
         tuple[Rung, ...],
-        _check(_in_order),
+        check(_in_order),
         _about("what matching may ignore, in the ladder's order"),
     ] = RUNGS
     confidence: Annotated[Share, _about("edits that state less are left out")] = 0.7
@@ -167,7 +169,7 @@ class Commit(Section):
     prose: Annotated[Flag, _about("put the response's prose into the commit's body")] = True
     sign: Annotated[
         Literal["auto"] | bool,
-        _takes("`auto`, true or false"),
+        takes("`auto`, true or false"),
         _about("sign commits; auto: as git's commit.gpgSign says"),
     ] = "auto"
 
@@ -179,12 +181,12 @@ class Worktree(Section):
 class TrainLimits(Section):
     batches: Annotated[
         int,
-        _takes("a whole number from 1 to 256", ge=1, le=256),
+        takes("a whole number from 1 to 256", ge=1, le=256),
         _about("changes that are accepted and checked together, at most"),
     ] = 256
     parallel: Annotated[
         int,
-        _takes("a whole number from 1 to 8", ge=1, le=8),
+        takes("a whole number from 1 to 8", ge=1, le=8),
         _about("runs of the hooks at a time while a refusal is searched for"),
     ] = 1
 
@@ -219,7 +221,7 @@ class Stats(Section):
 class Review(Section):
     port: Annotated[
         int,
-        _takes("a port from 0 to 65535", ge=0, le=65535),
+        takes("a port from 0 to 65535", ge=0, le=65535),
         _about("of the page on this machine; 0: any that is free"),
     ] = 8326
 
@@ -274,7 +276,7 @@ class Config(Section):
     match: Match = Match()
     large_file: LargeFile = LargeFile()
     validate_: Validate = Validate()
-    hooks: Annotated[tuple[Hook, ...], _check(_ids_are_unique)] = ()
+    hooks: Annotated[tuple[Hook, ...], check(_ids_are_unique)] = ()
     git_hooks: Flag = False
     commit: Commit = Commit()
     worktree: Worktree = Worktree()

@@ -8,8 +8,8 @@ and when, they do not.  So a decision adds a block to the note on the batch's co
     Patchq-State: accepted
     Patchq-Time: 2026-01-31T12:00:00+00:00
 
-A proposal that was sent back has one, too, with each comment as a line of JSON; when the proposal
-follows its target, the block goes to the note on its new commit.
+A proposal that was sent back has one, too, with its review as JSON (`Patchq-Review`); when the
+proposal follows its target, the block goes to the note on its new commit.
 
 A commit into which a person squashed several batches has a block for each.  A batch that landed by
 itself has no note, so that landing costs no second commit.
@@ -17,14 +17,13 @@ itself has no note, so that landing costs no second commit.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert
-from msgspec.structs import replace
+from msgspec import DecodeError, Struct, json
 
 from patchq.core.model.values import FileChange, Mode, State
 from patchq.core.text.quote import visible
@@ -32,18 +31,13 @@ from patchq.gate.errors import Busy
 from patchq.gate.git import records, refs
 from patchq.gate.pipeline.context import RepoContext, flush
 from patchq.gate.report import document
-from patchq.gate.report.schema import NOTED, CommentEntry, Report, ReviewEntry
+from patchq.gate.report.schema import NOTED, Report, ReviewEntry
 
 if TYPE_CHECKING:
     from patchq.gate.pipeline.session import Session
 
 _TRIES = 10
 _DIGITS = 40
-_KEYS = (
-    "batch", "state", "target", "agent", "model", "mode", "time", "by", "reason",
-    "review", "reviewer", "reviewed",
-)  # fmt: skip
-_COMMENT = "Comment"
 _LINE = re.compile(r"Patchq-([A-Z][a-z]+): (.*)")
 
 
@@ -62,35 +56,16 @@ class Note(Struct, frozen=True):
     by: str | None = None
     """The batch that took this one's place, or took it back."""
     review: str | None = None
-    """The state of the review, if people asked for changes; who the last one was, and when."""
-    reviewer: str | None = None
-    reviewed: str | None = None
-    comments: tuple[CommentEntry, ...] = ()
-    """Their lines are those of `commit`."""
+    """What people asked for, as JSON; its lines are those of `commit`."""
 
     def reviews(self) -> ReviewEntry | None:
-        """Return what people asked for, as reports have it."""
-        if self.review not in ("changes_requested", "answered"):
-            return None
-        try:
-            seconds = datetime.fromisoformat(self.reviewed or "").timestamp()
-        except ValueError:
-            seconds = 0.0
-        at = document.moment(seconds)
-        assert at
-        return ReviewEntry(
-            state="answered" if self.review == "answered" else "changes_requested",
-            by=self.reviewer or "",
-            at=at,
-            comments=self.comments,
-        )
+        """Return what people asked for, as reports have it; None if it cannot be read."""
+        with suppress(DecodeError):
+            return json.decode(self.review, type=ReviewEntry) if self.review else None
+        return None
 
-    def says(self, review: ReviewEntry | None) -> bool:
-        """Return True if the note has this review; it keeps no fractions of a second."""
-        if review is None:
-            return self.review is None
-        given = (review.state, review.by, review.at.iso, tuple(review.comments))
-        return given == (self.review, self.reviewer, self.reviewed, self.comments)
+
+_KEYS = Note.__struct_fields__[1:]
 
 
 def add(session: Session, report: Report, reason: str = "", before: str | None = None) -> None:
@@ -105,20 +80,21 @@ def add(session: Session, report: Report, reason: str = "", before: str | None =
     now = datetime.fromtimestamp(int(session.clock()), UTC).isoformat()
     note = Note(
         commit, report.id, report.state, report.target, report.agent, report.model,
-        report.mode, now, reason or None, report.duplicate_of,
+        report.mode, now, reason or None, report.duplicate_of, _printed(report.review),
     )  # fmt: skip
-    if review := report.review:
-        note = replace(
-            note,
-            review=review.state,
-            reviewer=review.by,
-            reviewed=review.at.iso,
-            comments=tuple(review.comments),
-        )
     for _ in range(_TRIES):
         if _put(session, note, before):
             return
     raise Busy(f"{records.NOTES} is moved by others all the time", "run the command again")
+
+
+def says(note: Note, report: Report) -> bool:
+    """Return True if the note has the report's state and review."""
+    return (note.state, note.review) == (report.state, _printed(report.review))
+
+
+def _printed(review: ReviewEntry | None) -> str | None:
+    return document.printed(review) if review else None
 
 
 def each(context: RepoContext) -> Iterator[Note]:
@@ -149,7 +125,7 @@ def _put(session: Session, note: Note, old: str | None) -> bool:
     path = _path(session, tip, note.commit)
     before = repo.tree(tip).read(path) if tip and repo.tree(tip).entry(path) else None
     known = filter(None, (_read(note.commit, block) for block in _blocks(before or b"")))
-    if any(_says(other) == _says(note) for other in known):
+    if any(_same(other) == _same(note) for other in known):
         return True
     kept = _others(note.commit, before or b"", note.batch)
     after = "\n\n".join([*kept, _written(note)]) + "\n"
@@ -159,13 +135,11 @@ def _put(session: Session, note: Note, old: str | None) -> bool:
     log = f"patchq: {note.batch}: {note.state}"
     commit, _ = repo.write_commit(tip, changes, log + "\n", who, who)
     flush(session)
-    if tip is None:
-        return refs.move(repo, records.NOTES, None, commit, log, who)
     return refs.move(repo, records.NOTES, tip, commit, log, who)
 
 
-def _says(note: Note) -> tuple[object, ...]:
-    return note.batch, note.state, note.review, note.comments
+def _same(note: Note) -> tuple[object, ...]:
+    return note.batch, note.state, note.review
 
 
 def _without(session: Session, tip: str, commit: str, batch: str) -> Iterator[FileChange]:
@@ -199,25 +173,11 @@ def _blocks(data: bytes) -> list[str]:
 
 def _written(note: Note) -> str:
     fields = ((key, getattr(note, key)) for key in _KEYS)
-    lines = [f"Patchq-{key.title()}: {visible(value)}" for key, value in fields if value]
-    lines += [f"Patchq-{_COMMENT}: {document.printed(comment)}" for comment in note.comments]
-    return "\n".join(lines)
+    return "\n".join(f"Patchq-{key.title()}: {visible(value)}" for key, value in fields if value)
 
 
 def _read(commit: str, block: str) -> Note | None:
     """Return the note that a block is; None for text that a person wrote."""
     lines = [line for text in block.split("\n") if (line := _LINE.fullmatch(text))]
-    fields = {line[1].lower(): line[2] for line in lines}
-    if "batch" not in fields or "state" not in fields:
-        return None
-    known: dict[str, Any] = {key: value for key, value in fields.items() if key in _KEYS}
-    comments = tuple(filter(None, (_comment(line[2]) for line in lines if line[1] == _COMMENT)))
-    return Note(commit, **known, comments=comments)
-
-
-def _comment(text: str) -> CommentEntry | None:
-    """Return the comment of a line; None if it cannot be read."""
-    try:
-        return convert(json.loads(text), CommentEntry)
-    except ValueError:  # of JSON, or of a field
-        return None
+    known: dict[str, Any] = {key: line[2] for line in lines if (key := line[1].lower()) in _KEYS}
+    return Note(commit, **known) if known.keys() >= {"batch", "state"} else None

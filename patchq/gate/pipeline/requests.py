@@ -189,7 +189,8 @@ def query_of(session: Session, asked: Request) -> Query | tuple[Problem, ...]:
         return (Problem(f"frontmatter.{what[0]}", message, f"correct `{what[0]}`"),)
     tree, problems = session.repo.tree(base), list[Problem]()
     files = _files(session, tree, asked.files, problems)
-    tests = _files(session, tree, map(RequestedFile, asked.tests), problems)
+    named = [RequestedFile(path=path) for path in asked.tests]
+    tests = _files(session, tree, named, problems)
     for file in tests:
         if file.text is None:
             message = f"there is no file {file.path} in the base"

@@ -17,6 +17,7 @@ from patchq.gate.git.repository import Repository
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.notes import Note
 from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.engine import StoreQueue
@@ -120,6 +121,13 @@ def places(report: Report) -> list[tuple[Any, ...]]:
 # ---------------------------------------------------------------- there and back
 
 
+def commented(note: Note) -> str:
+    """Return the first comment in a note."""
+    review = note.reviews()
+    assert review
+    return review.comments[0].text
+
+
 def test_words_go_to_the_agent_and_its_answer_shows_what_became_of_them(desk: Desk) -> None:
     desk.feed(x=change(10, 20))
     commit = desk.told("x").commit
@@ -205,7 +213,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
     assert [p.code for p in asked.problems] == ["review.changes"]
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
     assert note.commit == asked.commit
-    assert note.says(asked.review)
+    assert notes.says(note, asked)
     desk.end()
     shutil.rmtree(desk.root)
     desk.begin()
@@ -226,7 +234,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
         ("a.txt", 13, True), ("a.txt", 22, True), ("b.txt", 1, False),
     ]  # fmt: skip
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert (note.state, note.comments[0].text) == ("superseded", "first")
+    assert (note.state, commented(note)) == ("superseded", "first")
 
 
 def test_comments_on_a_file_that_the_proposal_renames_and_on_one_that_it_deletes(
@@ -345,7 +353,7 @@ def test_a_person_may_still_decide(desk: Desk, end: Callable[..., decide.Decided
     assert ended.problems == []
     assert "## Changes were asked for" in to_markdown(ended)
     (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
-    assert (note.state, note.comments[0].text) == (ended.state, "x")
+    assert (note.state, commented(note)) == (ended.state, "x")
     with pytest.raises(UsageError, match="does not wait for review"):
         desk.ask("x", "too late")
 
@@ -374,7 +382,7 @@ def test_a_crash_before_the_note_is_put_right(desk: Desk, monkeypatch: pytest.Mo
     assert damages == ["note.missing"]
     reports.reconcile(desk.session)
     (note,) = notes.each(desk.session)
-    assert note.says(desk.told("x").review)
+    assert notes.says(note, desk.told("x"))
 
 
 # ---------------------------------------------------------------- bad input
@@ -452,7 +460,7 @@ def test_a_comment_is_text_wherever_it_stands(desk: Desk) -> None:
     fence = "`" * 5
     assert prompt.count(f"\n{fence}\n") == 2  # all of it stands between them
     (note,) = notes.each(desk.session)
-    assert note.comments[0].text == words
+    assert commented(note) == words
     assert not set(git("notes", "--ref=patchq", "show", note.commit, cwd=desk.repo)) & set("\x1b\0")
 
 

@@ -341,9 +341,9 @@ def _notes(session: Session, known: list[Report]) -> Iterator[Finding]:
     noted = {note.batch: note for note in notes.each(session)}
     for report in known:
         asked, note = waits_for_its_agent(report), noted.get(report.id)
-        says = note is not None and note.state == report.state
-        if note and says and asked:
-            says = note.says(report.review)
+        says = note is not None and (
+            notes.says(note, report) if asked else note.state == report.state
+        )
         due = report.commit if asked or report.state in NOTED else None
         if due and not says and session.repo.resolve_commit(due):
             add = partial(notes.add, session, report, "noted by fsck")
