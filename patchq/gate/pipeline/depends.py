@@ -368,21 +368,17 @@ def _circle(response: Response) -> list[str]:
 
     Empty if there is none.  Only what is on the way is read: very many may be held.
     """
-    session, before = response.session, dict[str, str]()
-    front = [response.id]
-    while front:
-        id = front.pop()
-        for named in response.header.depends_on if id == response.id else _needs(session, id):
+    session, seen = response.session, set[str]()
+    ways = [[response.id]]
+    while ways:
+        way = ways.pop()
+        for named in response.header.depends_on if len(way) == 1 else _needs(session, way[-1]):
             other = named if named == response.id else standing(session, named)[0]
             if other == response.id:
-                way = [response.id]
-                while id in before:
-                    way.append(id)
-                    id = before[id]
-                return [response.id, *reversed(way)]
-            if other not in before:
-                before[other] = id
-                front.append(other)
+                return [*way, other]
+            if other not in seen:
+                ways.append([*way, other])
+            seen.add(other)
     return []
 
 

@@ -9,7 +9,6 @@ what no response can say (submodules); that is refused as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from time import perf_counter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,11 +23,10 @@ from patchq.gate.report import secrecy
 
 
 class Judgement(Struct, frozen=True):
-    """Problems of changes, errors or else warnings, with their diff; the syntax check's ms."""
+    """Problems of changes, errors or else warnings, with their diff."""
 
     problems: tuple[Problem, ...]
     diff: str = ""
-    syntax_ms: float | None = None
 
     @property
     def refused(self) -> bool:
@@ -51,12 +49,8 @@ def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judg
         *secrecy.in_bytes(changes),
     ):
         return Judgement(secrets, diff)
-    if not session.config.validate_.syntax:
-        return Judgement((), diff)
-    began = perf_counter()
-    judged = [change for change in changes if not session.unparsed(change.path)]
-    broken = syntax.broken(judged)
-    return Judgement(broken, diff, round((perf_counter() - began) * 1000, 3))
+    judged = [change for change in changes if session.rules.judged(change.path)]
+    return Judgement(syntax.broken(judged), diff)
 
 
 def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
-from functools import cached_property
-from hashlib import sha1
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +22,7 @@ from patchq.gate.config.config_file import FILE, OWN_FILE, ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches.home import Home, HomeGone, head_commit
-from patchq.gate.git.objects import is_regular
+from patchq.gate.git.objects import BLOB, is_regular, object_id
 from patchq.gate.git.repository import Repository
 
 Source = Literal["file", "git directory", "home branch", "defaults"]
@@ -35,7 +33,7 @@ _LOG = logging.getLogger("patchq")
 _KEPT = frozenset({"queue", "cluster", "review", "log"})
 
 
-class GateRules(Struct, frozen=True, dict=True):
+class GateRules(Struct, frozen=True):
     """A configuration, the file that has it, and the home branch as far as that is known."""
 
     config: Config = Config()
@@ -47,14 +45,8 @@ class GateRules(Struct, frozen=True, dict=True):
     home: Home | None = None
     trouble: Fault | None = None
     """The reason that the home branch has no rules now, so that nothing may be decided."""
-    unusable: str = ""
-    """The blob at the home branch's tip, where it cannot take the place of these rules."""
-
-    @cached_property
-    def blob(self) -> str | None:
-        """Id that git gives to the file's bytes."""
-        data = self.data
-        return None if data is None else sha1(b"blob %d\0%b" % (len(data), data)).hexdigest()
+    unusable: bytes | None = None
+    """The file at the home branch's tip, where it cannot take the place of these rules."""
 
     @property
     def title(self) -> str:
@@ -62,8 +54,9 @@ class GateRules(Struct, frozen=True, dict=True):
         return str(self.path or self.name)
 
     def origin(self) -> RulesOrigin:
-        """Return the rules' source and blob, for a report."""
-        return RulesOrigin(self.source, self.blob)
+        """Return the rules' source and the id that git gives to the file, for a report."""
+        data = self.data
+        return RulesOrigin(self.source, None if data is None else object_id(BLOB, data))
 
     def place(self, *steps: int | str) -> str:
         """Return the place of a key in the file, as messages name it."""
@@ -89,26 +82,20 @@ def of_home(repo: Repository, home: Home | None) -> GateRules:
     """Return the rules at the home branch's tip; raises `HomeGone` and `ConfigError`."""
     if home is None or not (repo.has_ref(home.ref) or repo.refs("refs/heads/")):
         return GateRules(home=home)  # before the first commit
-    blob, name = blob_at(repo, home), f"{home}:{FILE}"
-    if blob is None:
-        return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
-    data = repo.raw(blob)
-    return GateRules(config_file.parse(data, name), "home branch", name, None, data, home)
-
-
-def blob_at(repo: Repository, home: Home) -> str | None:
-    """Return the id of the file at the home branch's tip; raises `HomeGone` and `ConfigError`."""
     tip = repo.ref_target(home.ref)
     if tip is None:
         raise HomeGone(home, repo)
-    return _blob(repo, tip, str(home))
+    data = _committed(repo, tip)
+    if data is None:
+        return GateRules(home=home, name=f"the defaults ({home} has no {FILE})")
+    name = f"{home}:{FILE}"
+    return GateRules(_parsed(data, name), "home branch", name, None, data, home)
 
 
-def _blob(repo: Repository, commit: str, name: str) -> str | None:
-    leaf = repo.leaf(repo.tree(commit).root, FILE)
-    if leaf and not is_regular(leaf[0]):
-        raise ConfigError([f"{name}:{FILE}: expected a file, got a link or a directory"])
-    return leaf and leaf[1]
+def _parsed(data: bytes, name: str) -> Config:
+    if data == _NO_FILE:
+        raise ConfigError([f"{name}: expected a file, got a link or a directory"])
+    return config_file.parse(data, name)
 
 
 def checked(rules: GateRules) -> GateRules:
@@ -134,22 +121,23 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
     """
     if old.home is None:
         return old
-    blob = None
+    tip = repo.ref_target(old.home.ref)
+    if tip is None:
+        return old if old.trouble else replace(old, trouble=HomeGone(old.home, repo))
+    here = replace(old, trouble=None) if old.trouble else old
+    data: bytes | None = _NO_FILE
     try:
-        blob = blob_at(repo, old.home)
-        here = replace(old, trouble=None) if old.trouble else old
-        if old.source in ("file", "git directory") or blob in (old.blob, old.unusable):
+        data = _committed(repo, tip)
+        if old.source in ("file", "git directory") or data in (old.data, old.unusable or old.data):
             return here
         new = of_home(repo, old.home)
         kept = {key: getattr(old.config, key) for key in _KEPT}
         return checked(replace(new, config=replace(new.config, **kept)))
-    except HomeGone as gone:
-        return old if old.trouble else replace(old, trouble=gone)
     except Fault as error:
-        if old.unusable == (blob or "?"):
-            return old
+        if old.unusable == data:
+            return here
         _LOG.error("the configuration is kept as it was: %s", error)
-        return replace(old, trouble=None, unusable=blob or "?")
+        return replace(here, unusable=data)
 
 
 def difference(repo: Repository, rules: GateRules) -> tuple[str, str] | None:

@@ -316,13 +316,8 @@ def checked(
     if not changes:
         return decision.with_verdict("duplicate")
     judgement = gate.judge(changes, session.repo.tree(tip), session)
-    ms = judgement.syntax_ms
-    decision = replace(
-        decision,
-        diff=judgement.diff,
-        problems=(*decision.problems, *judgement.problems),
-        timings=decision.timings if ms is None else {**decision.timings, "syntax_ms": ms},
-    )
+    problems = (*decision.problems, *judgement.problems)
+    decision = replace(decision, diff=judgement.diff, problems=problems)
     if judgement.refused:
         return decision.with_verdict("rejected")
     return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision

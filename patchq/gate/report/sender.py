@@ -87,9 +87,7 @@ def with_header(
         return f"---\n{lines}---\n{text}".encode(), []
     block = found.block
     for key in replaced:
-        block = re.sub(
-            rf"(?m)^([\"']?){key}\1[ \t]*:.*\n(?:(?:[ \t]|- ).*\n|\n(?=[ \t]))*", "", block
-        )
+        block = re.sub(_ENTRY.format(key), "", block)
     end = found.block_at + len(found.block)
     made = (text[: found.block_at] + lines + block + text[end:]).encode()
     again = open_response(made)

@@ -270,7 +270,7 @@ def by_tip(session: Session) -> Session:
     if rules.config is session.config:
         return session if rules is session.judged_by else replace(session, judged_by=rules)
     now = reloaded(session, lambda: rules)
-    kept = replace(session.judged_by, unusable=rules.blob or "")
+    kept = replace(session.judged_by, unusable=rules.data)
     return replace(session, judged_by=kept) if now is session else now
 
 
