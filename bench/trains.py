@@ -1,14 +1,17 @@
 """What it costs to accept many proposals: runs of the hooks, and seconds.
 
-    python -m bench.trains [--old DIR] [--count N]
+    python -m bench.trains [--old DIR] [--only WORD]
+    python -m bench.trains --flaky 200
 
-`--old` is another checkout of patchq, which does the same beside this one.
+`--old` is another checkout of patchq, which does the same beside this one.  `--flaky` lands so many
+trains of ten, of which some are bad, by a hook that refuses one good tree of twenty.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -98,6 +101,44 @@ def cost(code: Path, case: Case, place: Path) -> Cost:
     return Cost(seconds, runs.stat().st_size, landed)
 
 
+def flaky(trains: int, place: Path) -> str:
+    """Return the number of trains of which an innocent change was named, and the hook's runs."""
+    repo, runs, luck = place / "repo", place / "runs", random.Random(1)
+    made(ROOT, repo, 1)
+    patchq(ROOT, repo, "discard", "p000")
+    runs.touch()
+    seed = f"$(wc -c < {runs})"
+    line = (
+        f"! grep -q bad *.txt || exit 1; awk -v s={seed} 'BEGIN {{srand(s); exit rand() < 0.05}}'"
+    )
+    script = place / "tests.sh"
+    script.write_text(f"#!/bin/sh\nprintf x >> {runs}\n! grep -q bad *.txt || exit 1\n{fails}\n")
+    script.chmod(0o755)
+    config, rules = repo / ".git/patchq.yaml", "version: 1\nmode: review\n"
+    hook = f"id: tests, stage: pre-commit, unconfined: true, run: {script}"
+    wrong = found = bad = 0
+    for train in range(trains):
+        contents = {f"p{train}-{n}": luck.choices(("good", "bad"), (39, 1))[0] for n in range(10)}
+        config.write_text(rules)
+        for id, word in contents.items():
+            text = f"{id}.txt\n<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE\n"
+            (repo / f".patchq/inbox/{id}.md").write_text(f"---\nagent: codex\n---\n{text}")
+        patchq(ROOT, repo, "run")
+        config.write_text(f"{rules}hooks: [{{{hook}}}]\n")
+        patchq(ROOT, repo, "accept", "--all-from", "codex", "--yes")
+        names = git(repo, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/patchq/waiting")
+        left = names.split()
+        wrong += any(contents[id] == "good" for id in left)
+        found += sum(contents[id] == "bad" for id in left)
+        bad += sum(word == "bad" for word in contents.values())
+        if left:
+            patchq(ROOT, repo, "discard", *left)
+    return (
+        f"{trains} trains of 10: {wrong} with an innocent one named, {found} of {bad} bad ones "
+        f"named, {runs.stat().st_size} runs"
+    )
+
+
 def rows(cases: tuple[Case, ...], old: Path | None) -> Iterator[str]:
     for case in cases:
         found = []
@@ -116,7 +157,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--old", type=Path, help="another checkout, to compare with")
     parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has the word")
+    parser.add_argument("--flaky", type=int, metavar="N", help="so many trains by a flaky hook")
     args = parser.parse_args()
+    if args.flaky:
+        with tempfile.TemporaryDirectory(prefix="trains-", dir="/dev/shm") as place:
+            print(flaky(args.flaky, Path(place)))
+        return
     for row in rows(tuple(case for case in CASES if args.only in case.name), args.old):
         print(row, flush=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.land.presubmit import ask, hook_input, run_on, together
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.cache import FLAKY, Shelf
+from patchq.gate.queue.cache import DAY, FLAKY, Shelf
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.engine import HookInput
@@ -56,9 +56,14 @@ class Trial(Struct, frozen=True):
         return any(run.seconds or run.exit for run in self.runs)
 
 
+def _refusing(trial: Trial) -> set[str]:
+    """Return the ids of the hooks that refused."""
+    return {run.id for run in trial.runs if run.exit != 0}
+
+
 @dataclass
 class Search:
-    """The search for what may land of a chain, with all `trials` so far."""
+    """The search for what may land of a chain."""
 
     chain: Sequence[Decision]
     session: Session
@@ -66,7 +71,6 @@ class Search:
     """Called before each run with the length of the prefix."""
     watch: Callable[[Trial], None] = lambda trial: None
     """Called after each run."""
-    trials: list[Trial] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
     """Held by whoever uses the repository."""
 
@@ -98,31 +102,48 @@ class Search:
         if not alone and last.damage is None:
             if not passed:
                 self._check_target()
-            (again,) = self._asked([refused])
+            again = self._asked_again(last)
             if again.passed:
-                yield self._with_runs(
-                    passed, again, flaky={run.id for run in last.runs if run.exit != 0}
-                )
+                yield self._with_runs(passed, again, flaky=_refusing(last))
                 return
             last = again
         yield [self._refused(passed, last)]
 
     def _asked(self, sizes: Sequence[int]) -> list[Trial]:
         """Return one trial for each of these lengths, made side by side."""
-        inputs = [hook_input(self.chain[:size], self.session, self._lock) for size in sizes]
+        inputs = [self._input(size) for size in sizes]
         self.begins(sizes[-1])
         stop = Event()
         trial = partial(self._trial, stop=stop)
         trials = together(
             trial, list(zip(sizes, inputs, strict=True)), stop.set, self.session.pulse
         )
-        self._note(*trials)
+        for one in trials:
+            self.watch(one)
         return trials
 
-    def _note(self, *trials: Trial) -> None:
-        self.trials += trials
-        for trial in trials:
-            self.watch(trial)
+    def _asked_again(self, refused: Trial) -> Trial:
+        """Return another trial of the same tree, or if that is refused as well, perhaps a third.
+
+        A hook that was flaky in the last day is asked three times before anybody is named.
+        """
+        flaky = Shelf(self.session.queue_root, FLAKY, _MOST_FLAKY)
+        known = {key.partition(" ")[0] for key in flaky.since(time() - DAY)}
+        for _ in range(1 if known.isdisjoint(_refusing(refused)) else 2):
+            (trial,) = self._asked([refused.size])
+            if trial.passed:
+                for id in _refusing(refused):
+                    flaky.put(f"{id} {refused.runs[0].tree}", b"")
+                break
+        return trial
+
+    def _input(self, size: int) -> HookInput:
+        """Return what the hooks see of a prefix; if that is empty, of the target itself."""
+        whole = hook_input(self.chain[: size or None], self.session, self._lock)
+        if size:
+            return whole
+        root = self.session.repo.tree(whole.parent).root
+        return replace(whole, id=whole.target, commit=whole.parent, tree=root, lend=dict)
 
     def _trial(self, sized: tuple[int, HookInput], stop: Event) -> Trial:
         size, candidate = sized
@@ -140,17 +161,15 @@ class Search:
 
     def _check_target(self) -> None:
         """Raise `TargetRed` if the hooks refuse the tree that the chain is built on."""
-        whole = hook_input(self.chain, self.session, self._lock)
-        root, parent = self.session.repo.tree(whole.parent).root, whole.parent
-        self.begins(0)
-        bare = replace(whole, id=whole.target, commit=parent, tree=root, lend=dict)
-        trial = self._trial((0, bare), Event())
-        self._note(trial)
-        if trial.problems:
-            raise TargetRed(
-                f"{whole.target} fails by itself at {parent[:12]}: {trial.problems[0].message}",
-                "mend that; what is accepted waits until it moves",
-            )
+        (trial,) = self._asked([0])
+        if not trial.problems or not (trial := self._asked_again(trial)).problems:
+            return
+        first = self.chain[0].candidate
+        assert first
+        raise TargetRed(
+            f"{first.target} fails by itself at {first.parent[:12]}: {trial.problems[0].message}",
+            "mend that; what is accepted waits until it moves",
+        )
 
     def _with_runs(self, start: int, trial: Trial, flaky: Iterable[str] = ()) -> list[Decision]:
         """Return the members from `start` to the trial's end, with its runs."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from patchq.gate.errors import Fault
 from patchq.gate.queue import store
 
+DAY = 86_400.0  # seconds for which a flaky hook is known for one
 FLAKY = "flaky"  # a hook and a tree that it refused once, and passed the next time
 
 

@@ -90,16 +90,16 @@ def test_a_target_that_fails_by_itself_names_nobody(repo: Path) -> None:
 
 
 def test_a_flaky_hook_names_nobody(repo: Path) -> None:
-    once = repo.parent / "once"
-    judged_by(repo, f"test -e {once} || {{ touch {once}; exit 1; }}")
-    for number in range(3):
+    """A hook that is known for one is asked a third time."""
+    answers = repo.parent / "answers"
+    judged_by(repo, f"read -r one < {answers}; sed -i 1d {answers}; test x$one != xno")
+    for number, said in enumerate(("no yes", "no yes no", "no yes no")):
         assert "flaky.tests" not in patchq("status", cwd=repo).out
-        once.unlink(missing_ok=True)
-        patchq("accept", *IDS[2 * number : 2 * number + 2], *(IDS[6:] if number == 2 else ()),
-               cwd=repo)  # fmt: skip
-    assert set(states(repo).values()) == {"accepted"}
-    (run,) = report(repo / ".patchq", "p7")["hooks"]
-    assert (run["flaky"], run["with"]) == (True, IDS[4:-1])
+        answers.write_text("\n".join([*said.split(), "yes", ""]))
+        patchq("accept", *IDS[2 * number : 2 * number + 2], cwd=repo)
+    assert set(states(repo).values()) == {"accepted", "proposed"}
+    (run,) = report(repo / ".patchq", "p5")["hooks"]
+    assert (run["flaky"], run["with"]) == (True, ["p4"])
     (row,) = patchq("--json", "stats", cwd=repo).json()["rows"]
     assert row["flaky"] == {"tests": 3}
     assert "flaky.tests: the hook tests refused a tree" in patchq("status", cwd=repo).out

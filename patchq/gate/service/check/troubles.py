@@ -15,7 +15,7 @@ from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.cache import FLAKY, Shelf
+from patchq.gate.queue.cache import DAY, FLAKY, Shelf
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.queue.lock import last_words, lock_owner
 from patchq.gate.queue.troubles import Troubles
@@ -23,7 +23,6 @@ from patchq.gate.service.check import Finding, moment
 
 _FREE_BYTES = 64 << 20
 _FREE_INODES = 1000
-_DAY = 86_400.0
 _OFTEN = 3
 
 
@@ -95,7 +94,7 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
 
 def flaky(root: Path) -> Iterator[Finding]:
     """Yield each hook that changed its mind about a tree three times in the last day."""
-    keys = Shelf(root, FLAKY, 0).since(time() - _DAY)
+    keys = Shelf(root, FLAKY, 0).since(time() - DAY)
     for hook, times in Counter(key.partition(" ")[0] for key in keys).items():
         if times >= _OFTEN:
             yield Finding(
