@@ -144,24 +144,18 @@ def _wire(args: Namespace, location: Location) -> int:
             installed.append(place)
     _record(location, "directories", directories)  # its being there says that this one is guarded
     if missing := install.to_set_up(location.repo.commondir):
-        _record(location, "settings", {**missing, **_recorded(location).get("settings", {})})
+        _record(location, "settings", [*missing, *_recorded(location).get("settings", [])])
         install.set_up(location.repo.commondir, missing)
-    kept, shut = [place for place in installed if place.before.exists()], install.shut()
-    left_out = sorted(install.PUSH_DOOR) if shut else []
+    kept = [place for place in installed if place.before.exists()]
     answer = {
         "installed": [str(place.file) for place in installed],
         "kept": [str(place.before) for place in kept],
-        "left_out": left_out,
-        "note": shut and f"{shut.why}; {shut.cure}",
     }
     lines = [
         str(place.file) + (f"  (runs {place.before.name} first)" if place in kept else "")
         for place in installed
     ]
-    lines = lines or ["git's hooks are wired already"]
-    if shut:
-        lines += [f"left out: {', '.join(left_out)}", f"  {shut.why}", f"  {shut.cure}"]
-    return output.emit(args, answer, *lines)
+    return output.emit(args, answer, *(lines or ["git's hooks are wired already"]))
 
 
 def _uninstall(args: Namespace, location: Location) -> int:
@@ -170,7 +164,7 @@ def _uninstall(args: Namespace, location: Location) -> int:
     for directory in map(Path, record.get("directories", [])):
         if directory.is_dir() and not any(directory.iterdir()):
             directory.rmdir()
-    install.take_down(location.repo.commondir, record.get("settings", {}))
+    install.take_down(location.repo.commondir, record.get("settings", []))
     note = None
     if "config" in record:
         name, before, after = record["config"]

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from patchq import __version__
 from patchq.gate.config.policy import matcher
-from patchq.gate.config.schema import Config, Hook
+from patchq.gate.config.schema import Config, Hook, Stage
 from patchq.gate.errors import HookFault
 from patchq.gate.hooks import builtin
 from patchq.gate.report.schema import EVENT_KINDS, LANDED, EventKind
@@ -30,11 +30,10 @@ _KEPT = ("PATH", "LANG", "TZ")
 _PARTS = (os.path.dirname(sys.executable), str(directory()))
 # The file of a candidate's private git directory that holds its commit's message.
 MESSAGE = "PATCHQ_MSG"
-GIT_SECONDS = 600.0
 _SCRIPTS = frozenset({".sh", ".bash", ".py", ".pl", ".rb", ".js", ".mjs", ".ts"})
 _SPECIAL = re.compile(r"[*?\[\]\\! #]")
 # The repository's own: name -> stage, and whether it may change something (the message).
-_GIT_HOOKS = {
+_GIT_HOOKS: Mapping[str, tuple[Stage, bool]] = {
     "applypatch-msg": ("pre-commit", True),
     "pre-applypatch": ("pre-commit", False),
     "post-applypatch": ("post-commit", False),
@@ -44,38 +43,29 @@ _GIT_HOOKS = {
 class Step(Struct, frozen=True):
     """One hook, ready to be started."""
 
-    id: str
-    stage: str
+    hook: Hook
     argv: tuple[str, ...]
     env: Mapping[str, str]
     """Its part of the daemon's environment."""
-    timeout: float
-    network: bool
-    cares: Callable[[str], bool]
-    """True for a changed path that the hook is for."""
     digest: str
-    """Of everything above: a pass under another configuration is none."""
-    fixes: bool = False
-    each: bool = False
-    """It judges every commit, not the joined tree of a train."""
-    cache: bool = True
+    """Of the hook and its environment: a pass under another configuration is none."""
     judge: builtin.Judge | None = None
     """A function to ask in this process instead of starting one."""
     git: bool = False
     """True for the repository's own: HEAD is then the commit before, as in `git am`."""
-    visible: tuple[str, ...] = ()
-    """Paths that its entry shows to it, as written there."""
     parts: tuple[str, ...] = ()
     """Directories that it is made of, besides."""
-    unconfined: bool = False
-    """True if it may run batches' code without a sandbox."""
     hears: frozenset[EventKind] = frozenset()
     """The kinds of events that it follows."""
-    in_step: bool = False
-    """True if it runs whenever the report changes, to keep something in step with it."""
+
+    @property
+    def in_step(self) -> bool:
+        """True if it runs whenever the report changes, to keep something in step with it."""
+        return builtin.name_in(self.hook.run) == builtin.PUBLISH
 
     def wants(self, paths: Iterable[str]) -> bool:
-        return any(map(self.cares, paths))
+        """True if the hook is for one of the changed paths."""
+        return not self.hook.files or any(map(matcher(self.hook.files), paths))
 
 
 class Steps(Struct, frozen=True):
@@ -90,12 +80,12 @@ class Steps(Struct, frozen=True):
     @property
     def each(self) -> tuple[Step, ...]:
         """The hooks that check every commit by itself."""
-        return tuple(step for step in self.checking if step.each)
+        return tuple(step for step in self.checking if step.hook.each)
 
     @property
     def joined(self) -> tuple[Step, ...]:
         """The hooks that check the joined tree of a train."""
-        return tuple(step for step in self.checking if not step.each)
+        return tuple(step for step in self.checking if not step.hook.each)
 
     @property
     def alone(self) -> Steps:
@@ -130,7 +120,7 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
     every = [*map(_step, config.hooks), *own]
 
     def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
-        return tuple(step for step in every if (step.stage, step.fixes) == (stage, fixes))
+        return tuple(step for step in every if (step.hook.stage, step.hook.fixes) == (stage, fixes))
 
     return Steps(
         plan=of("pre-apply"),
@@ -147,23 +137,13 @@ def _step(hook: Hook) -> Step:
     text = repr(replace(hook, timeout_seconds=0))
     digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))
     return Step(
-        id=hook.id,
-        stage=hook.stage,
-        argv=argv,
-        env=env,
-        timeout=hook.timeout_seconds,
-        network=hook.uses_network,
-        cares=matcher(hook.files) if hook.files else lambda path: True,
-        digest=digest.hexdigest(),
-        fixes=hook.fixes,
-        each=hook.each,
-        cache=hook.cache,
+        hook,
+        argv,
+        env,
+        digest.hexdigest(),
         judge=judge if hook.stage == "pre-apply" else None,
-        visible=hook.visible,
         parts=parts(hook),
-        unconfined=hook.unconfined or hook.stage != "pre-commit",
         hears=_hears(hook),
-        in_step=builtin.name_in(hook.run) == builtin.PUBLISH,
     )
 
 
@@ -204,21 +184,13 @@ def _git_steps(hooks: Path) -> list[Step]:
     files = {name: hooks / name for name in _GIT_HOOKS}
     return [
         Step(
-            id=name,
-            stage=stage,
-            argv=(str(file), f".git/{MESSAGE}") if fixes else (str(file),),
-            env=environment(()),
-            timeout=GIT_SECONDS,
-            network=stage == "post-commit",
-            cares=lambda path: True,
-            digest=sha256(file.read_bytes()).hexdigest(),
-            fixes=fixes,
-            each=True,
-            cache=not fixes,
+            Hook(id=name, stage=stage, run=str(file), fixes=fixes, each=True, cache=not fixes),
+            (str(file), f".git/{MESSAGE}") if fixes else (str(file),),
+            environment(()),
+            sha256(file.read_bytes()).hexdigest(),
             git=True,
-            hears=_LANDED if stage == "post-commit" else frozenset(),
             parts=(str(hooks), *_PARTS),
-            unconfined=stage != "pre-commit",
+            hears=_LANDED if stage == "post-commit" else frozenset(),
         )
         for (name, file), (stage, fixes) in zip(files.items(), _GIT_HOOKS.values(), strict=True)
         if file.is_file() and os.access(file, os.X_OK)

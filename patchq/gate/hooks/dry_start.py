@@ -27,6 +27,7 @@ _SECONDS = 20.0
 _MOST_OUTPUT = 300  # characters of a complaint
 # Programs of shipped hooks, of which one has to be there.
 _NEEDS = {"ruff": ("ruff",), "pre-commit-framework": ("prek", "pre-commit")}
+_UNCONFINED = "expected true for a hook that runs what changes hold, as there is no sandbox"
 _CURE = "name what it is made of in `visible`, or put it on the PATH"
 _MODULE = re.compile(r"\s*\S*python[\d.]*\s+(-m)\s+([\w.]+)")
 
@@ -53,13 +54,14 @@ def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:
             wrong = [("visible", why) for why in places.values() if why]
             visible = [place for place, why in places.items() if not why]
             if hook.stage == "pre-commit" and not (sandboxes or hook.unconfined):
-                wrong.append(("unconfined", _unconfined()))
+                why, cure = no_sandbox()
+                wrong.append(("unconfined", f"{_UNCONFINED}: {why} ({cure})"))
             path = environment(hook.env)["PATH"]
             names = os.pathsep.join((path, *parts(hook)))
             shown = mounts.seen(names, visible) if sandboxes else ()
             start = _Start(root, path, shown, sandboxes and hook.stage.startswith("pre-"))
-            if why := start.flaw(hook):
-                wrong.append(("run", why))
+            if flaw := start.flaw(hook):
+                wrong.append(("run", flaw))
             found += [(("hooks", number, key), why) for key, why in wrong]
         return found
 
@@ -68,14 +70,6 @@ def _misplaced(place: str, own: Sequence[Path]) -> str:
     if why := mounts.unfit(place, own):
         return f"expected what programs need, got `{place}`, which {why}"
     return "" if os.path.exists(place) else f"expected a path that is there, got `{place}`"
-
-
-def _unconfined() -> str:
-    why, cure = no_sandbox()
-    return (
-        "expected true for a hook that runs what changes hold, as there is no sandbox: "
-        f"{why} ({cure})"
-    )
 
 
 class _Start(Struct, frozen=True):
@@ -108,23 +102,17 @@ class _Start(Struct, frozen=True):
 
     def _program(self, word: str, line: str = "") -> str | None:
         """Return the reason why the program would not start, if any."""
-        find = [SHELL, "-c", 'command -v -- "$1"', SHELL, word]
-        outside = self._run(find, sandboxed=False)
-        if outside.code:
-            return f"expected a program to run, and there is no `{word}` on the PATH"
-        if not self.sandboxed:
+        found = self._run(
+            [SHELL, "-c", 'command -v -- "$1"', SHELL, word], sandboxed=self.sandboxed
+        )
+        if found.code:
+            return f"expected a program that hooks see, got `{word}`: {_CURE}"
+        if not self.sandboxed or not found.output.startswith("/"):  # the shell itself does that
             return None
-        inside, where = self._run(find, sandboxed=True), outside.output.strip()
-        if inside.code:
-            return f"expected a program that hooks see, which `{where}` is not: {_CURE}"
-        if not inside.output.startswith("/"):
-            return None  # the shell itself does that
         module = _MODULE.match(line)
         attempt = [word, *(module.groups() if module else ()), "--version"]
         end = self._run(attempt, sandboxed=True)
-        if end.code in (0, None):
-            return None
-        if end.code not in (126, 127) and self._run(attempt, sandboxed=False).code != 0:
+        if not end.code or self._run(attempt, sandboxed=False).code != 0:
             return None
         output = end.output.strip()[-_MOST_OUTPUT:]
         return (

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from patchq.core.model.values import HookRun
+from patchq.gate.config.schema import Hook
 from patchq.gate.errors import Cancelled, DiskFault, HookFault
 from patchq.gate.hooks import mounts
 from patchq.gate.hooks.configured import MESSAGE, Step
@@ -92,29 +93,31 @@ class Engine:
         if step.judge is not None:
             return judged(step, step.judge, candidate.plan)
         # What sees the plan sees a difference, and what is git's own sees it as HEAD's.
-        against = candidate.parent_tree if step.stage == "pre-apply" or step.git else ""
-        key = digest(candidate.tree, against, step.id, step.digest)
+        against = candidate.parent_tree if step.hook.stage == "pre-apply" or step.git else ""
+        key = digest(candidate.tree, against, step.hook.id, step.digest)
         changed = sorted(map(os.fsencode, candidate.paths))
-        passed = self._passes.get(key) if step.cache else None
+        passed = self._passes.get(key) if step.hook.cache else None
         if passed is not None and set(changed).issubset(passed.split(b"\0")):
-            return Verdict(HookRun(step.id, step.stage, 0, 0.0, "passed before, on the same tree"))
+            return Verdict(
+                HookRun(step.hook.id, step.hook.stage, 0, 0.0, "passed before, on the same tree")
+            )
         with self._free:
             if stop.is_set():
                 raise Cancelled
             try:
                 answer = self._run(step, candidate, stop)
             except OSError as error:
-                raise DiskFault(f"cannot prepare for the hook {step.id}: {error}") from None
-        self.see(step, answer.run, candidate.id.rpartition(" ")[2])
-        if step.cache and not (answer.problems or answer.fixed or answer.message):
+                raise DiskFault(f"cannot prepare for the hook {step.hook.id}: {error}") from None
+        self.see(step.hook, answer.run, candidate.id.rpartition(" ")[2])
+        if step.hook.cache and not (answer.problems or answer.fixed or answer.message):
             self._passes.put(key, b"\0".join(changed))
         return answer
 
-    def see(self, step: Step, run: HookRun, id: str) -> bool:
+    def see(self, hook: Hook, run: HookRun, id: str) -> bool:
         """Note a hook that does not do what it is for, or that it does again; whether it hung."""
-        name, follows = f"hook.{step.id}", step.stage.startswith("post-")
+        name, follows = f"hook.{hook.id}", hook.stage.startswith("post-")
         if run.exit is None:
-            how = f"did not end within {step.timeout:g} s"
+            how = f"did not end within {hook.timeout_seconds:g} s"
             cure = "see what it waits for, or set its `timeout_seconds`"
         elif run.exit and follows:
             lines = run.output.strip().splitlines()
@@ -123,14 +126,14 @@ class Engine:
         else:
             self.troubles.over(name)
             return False
-        message = f"the hook {step.id} ({step.stage}) {how}, the last time for change {id}"
+        message = f"the hook {hook.id} ({hook.stage}) {how}, the last time for change {id}"
         self.troubles.note(name, secrecy.without(message), f"{cure}; changes get their verdicts")
         return run.exit is None
 
     def _run(self, step: Step, candidate: HookInput, stop: Event) -> Verdict:
-        sees = step.stage == "pre-commit"
+        sees = step.hook.stage == "pre-commit"
         sandboxed = self._sandboxed()
-        if not (sandboxed or step.unconfined):
+        if not (sandboxed or step.hook.unconfined or not sees):
             raise _exposed(step)
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
@@ -156,12 +159,12 @@ class Engine:
                 where=warm.tree if sees else own.room / "empty",
                 room=own.room,
                 lock=own.lock,
-                timeout=step.timeout,
+                timeout=step.hook.timeout_seconds,
                 sandboxed=sandboxed,
                 shown=self._shown(step, own, sees) if sandboxed else (),
                 tree=warm.tree if sees else None,
                 stdin=b"" if step.git else candidate.plan_text,
-                network=step.network or not sandboxed,
+                network=step.hook.uses_network or not sandboxed,
             )
             if sees and not sandboxed:
                 warm.lend()
@@ -174,11 +177,11 @@ class Engine:
 
     def _shown(self, step: Step, own: Slot, sees: bool) -> Sequence[str]:
         """Return the places that it sees.  Raises `HookFault` if its entry names an unfit one."""
-        visible = [mounts.located(place, self._home) for place in step.visible]
+        visible = [mounts.located(place, self._home) for place in step.hook.visible]
         for place in visible:
             if why := mounts.unfit(place, (self._store.parent, self._root.parent)):
                 raise HookFault(
-                    f"the hook {step.id} cannot be used: {place}, in its `visible`, {why}",
+                    f"the hook {step.hook.id} cannot be used: {place}, in its `visible`, {why}",
                     "name what the hook's programs need, and nothing else",
                 )
         path = os.pathsep.join((step.env["PATH"], *step.parts))
@@ -225,10 +228,10 @@ class Engine:
                 where=where,
                 room=own.room,
                 lock=own.lock,
-                timeout=step.timeout,
+                timeout=step.hook.timeout_seconds,
                 sandboxed=False,
                 stdin=b"" if step.git else encode(report),
-                network=step.network or not self._sandboxed(),
+                network=step.hook.uses_network or not self._sandboxed(),
             )
             with run(job, cut) as end:
                 return as_run(step, end)
@@ -238,7 +241,7 @@ def _exposed(step: Step) -> HookFault:
     """Return the fault of a hook that would run batches' code without a sandbox."""
     why, cure = no_sandbox()
     return HookFault(
-        f"the hook {step.id} cannot be used: it runs what changes hold, and there "
+        f"the hook {step.hook.id} cannot be used: it runs what changes hold, and there "
         f"is no sandbox here, as {why}",
         cure
         if step.git
@@ -254,8 +257,8 @@ def _environment(step: Step, own: Slot, paths: Iterable[str], **facts: str) -> d
     return {
         "HOME": str(own.room / "home"),
         **step.env,
-        **({"PATCHQ_FIXES": "1"} if step.fixes else {}),
-        "PATCHQ_STAGE": step.stage,
+        **({"PATCHQ_FIXES": "1"} if step.hook.fixes else {}),
+        "PATCHQ_STAGE": step.hook.stage,
         "PATCHQ_FILES": str(names),
         **{f"PATCHQ_{name}": fact for name, fact in facts.items()},
     }

@@ -17,7 +17,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -29,7 +29,7 @@ from patchq.gate.config.config_file import ConfigError
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import UsageError
 from patchq.gate.git import files
-from patchq.gate.git.command import Git, complaint, hands_in, version
+from patchq.gate.git.command import Git, complaint
 from patchq.gate.hooks import builtin
 
 # An entry of `hooks`.
@@ -72,42 +72,30 @@ def enable(data: bytes) -> bytes | None:
     return updated if unchanged and is_enabled(after) else None
 
 
-_SEVERAL = "receive.procReceiveRefs"
 # By which git asks `proc-receive`, and lets a push have options.
-SETTINGS = {_SEVERAL: "refs/for", "receive.advertisePushOptions": "true"}
+SETTINGS = {"receive.procReceiveRefs": "refs/for", "receive.advertisePushOptions": "true"}
 
 
-def to_set_up(directory: Path) -> dict[str, str | None]:
-    """Return the settings that are still to be made, each with its value now."""
-    found = {key: _settings(directory, key) for key in SETTINGS if hands_in(version())}
-    return {
-        key: there[-1] if there and key != _SEVERAL else None
-        for key, there in found.items()
-        if SETTINGS[key] not in there
-    }
+def to_set_up(directory: Path) -> list[str]:
+    """Return the keys of the settings that are still to be made."""
+    return [key for key, value in SETTINGS.items() if value not in _settings(directory, key)]
 
 
 def set_up(directory: Path, keys: Iterable[str]) -> None:
-    """Make those settings in the repository's configuration."""
+    """Make those settings in the repository's configuration; what is there stays."""
     for key in keys:
-        several = ["--add"] if key == _SEVERAL else []
-        _git(directory, "config", "--local", *several, key, SETTINGS[key])
+        _git(directory, "config", "--local", "--add", key, SETTINGS[key])
 
 
-def take_down(directory: Path, made: Mapping[str, str | None]) -> None:
+def take_down(directory: Path, keys: Iterable[str]) -> None:
     """Undo the settings, as far as they still are what was made."""
-    for key, before in made.items():
-        value = SETTINGS.get(key, "")
-        if value not in _settings(directory, key):
-            continue
-        if before is not None:
-            _git(directory, "config", "--local", key, before)
-        else:
-            _git(directory, "config", "--local", "--unset", key, f"^{re.escape(value)}$")
+    for key in keys:
+        if SETTINGS[key] in _settings(directory, key):
+            _git(directory, "config", "--local", "--unset-all", key, f"^{SETTINGS[key]}$")
 
 
 def _settings(directory: Path, key: str) -> list[str]:
-    """The values that the repository's own configuration has for it."""
+    """Return the values that the repository's own configuration has for it."""
     done = Git(directory=directory).run("config", "--local", "--get-all", key)
     return os.fsdecode(done.stdout).splitlines()
 
@@ -149,33 +137,7 @@ def places(directory: Path) -> Iterator[HookFile]:
         HookFile(name, _directory_for(name, root) / name)
         for root in roots
         if root.is_dir()
-        for name in _names()
-    )
-
-
-def _names() -> Iterator[str]:
-    """The hooks that this git asks."""
-    asks = hands_in(version())
-    yield from (n for n in builtin.GIT_SUMMARIES if asks or n not in PUSH_DOOR)
-
-
-class Shut(Struct, frozen=True):
-    """A reason why a push to refs/for/ hands in nothing, and the cure."""
-
-    why: str
-    cure: str
-
-
-def shut() -> Shut | None:
-    """Return the reason why a push to refs/for/BRANCH does not become a batch, if there is one."""
-    own = version()
-    if hands_in(own):
-        return None
-    return Shut(
-        f"{own or 'there is no git, which'} does not ask `proc-receive`, as git 2.29 does: a push "
-        "to refs/for/BRANCH is not handed in",
-        "patchq submit --branch NAME hands in a branch; install git 2.29 or later, and call "
-        "`patchq hooks install --git` again",
+        for name in builtin.GIT_SUMMARIES
     )
 
 
@@ -216,23 +178,7 @@ def _keep(place: HookFile) -> None:
             "remove the one that you do not need, and install again",
         )
     place.before.unlink(missing_ok=True)
-    if place.file.is_symlink() and _is_sibling(target := os.readlink(place.file)):
-        # What it leads to moves aside as well.
-        os.symlink(target + SUFFIX, place.before)
-    else:
-        os.link(place.file, place.before, follow_symlinks=False)
-
-
-def _is_sibling(target: str) -> bool:
-    return target.removeprefix("./") in builtin.GIT_SUMMARIES
-
-
-def _restore(place: HookFile) -> None:
-    target = os.readlink(place.before) if place.before.is_symlink() else ""
-    if _is_sibling(target.removesuffix(SUFFIX)):
-        place.before.unlink()
-        place.before.symlink_to(target.removesuffix(SUFFIX))
-    os.replace(place.before, place.file)
+    os.link(place.file, place.before, follow_symlinks=False)
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -249,7 +195,7 @@ def uninstall(place: HookFile) -> bool:
     if not kept:
         place.file.unlink()
     elif state != "other":
-        _restore(place)
+        os.replace(place.before, place.file)
     elif _same(place.file, place.before):
         place.before.unlink()
     else:

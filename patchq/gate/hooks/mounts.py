@@ -189,7 +189,6 @@ def _programs(path: str, homes: Sequence[str]) -> Iterator[str]:
         above, name = os.path.split(real)
         if name in _PROGRAMS and above not in (*homes, "/"):
             yield from _beside(above, shims=name == "shims")
-            waiting += _base(above)
         waiting += _targets(real)
 
 
@@ -200,17 +199,6 @@ def _beside(above: str, *, shims: bool) -> Iterator[str]:
         yield above
     else:
         yield from (f"{above}/{name}" for name in (*_BESIDE, "pyvenv.cfg"))
-
-
-def _base(above: str) -> list[str]:
-    """Return the directory of the Python that a virtual environment comes from."""
-    try:
-        lines = Path(above, "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
-    settings = (line.partition("=") for line in lines)
-    homes = [value.strip() for key, _, value in settings if key.strip() == "home"]
-    return [home for home in homes if os.path.basename(home) in _PROGRAMS]
 
 
 def _targets(directory: str) -> Iterator[str]:

@@ -72,13 +72,13 @@ class Notifier:
 
     def _soon(self, step: Step, report: Report, kind: EventKind | None) -> None:
         # A hook that keeps in step runs once for all changes of a batch until it begins.
-        key = step.id, report.id, None if step.in_step else object()
+        key = step.hook.id, report.id, None if step.in_step else object()
         kept = report if self._path(report.id) is None else None
         with self._lock:
             waits = key in self._due
             self._due[key] = report.state, kept
         if not waits:
-            pool = self._pools.setdefault(step.id, ThreadPoolExecutor(_AT_ONCE, "told"))
+            pool = self._pools.setdefault(step.hook.id, ThreadPoolExecutor(_AT_ONCE, "told"))
             pool.submit(self._run, step, key, kind or "")
 
     def _path(self, id: str) -> Path | None:
@@ -89,20 +89,20 @@ class Notifier:
     def _run(self, step: Step, key: Key, kind: str) -> None:
         with self._lock:
             state, kept = self._due.pop(key)
-        if self._cut.is_set() or (self._closing and step.id in self._hung):
-            self._missed[step.id] += 1
+        if self._cut.is_set() or (self._closing and step.hook.id in self._hung):
+            self._missed[step.hook.id] += 1
             return
         with logs.about(id := key[1]):
             try:
                 self._heard(step, id, state, kept, kind)
             except Cancelled:
-                self._missed[step.id] += 1
+                self._missed[step.hook.id] += 1
             except OSError as error:
-                _LOG.warning("the hook %s did not hear of %s: %s", step.id, id, error.strerror)
+                _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, error.strerror)
             except Fault as fault:
-                _LOG.warning("the hook %s did not hear of %s: %s", step.id, id, fault.message)
+                _LOG.warning("the hook %s did not hear of %s: %s", step.hook.id, id, fault.message)
             except Exception:  # a thread of a pool would keep a defect to itself
-                _LOG.exception("the hook %s did not run for %s", step.id, id)
+                _LOG.exception("the hook %s did not run for %s", step.hook.id, id)
 
     def _heard(self, step: Step, id: str, state: State, kept: Report | None, kind: str) -> None:
         path = self._path(id)
@@ -113,11 +113,11 @@ class Notifier:
         run = self._engine.tell(step, replace(current, state=state), kind, path, where, self._cut)
         if run.output or run.exit != 0:
             self._runs.append((id, replace(run, output=tail(run.output, _MOST_OUTPUT))))
-        hung = self._engine.see(step, run, id)
-        (self._hung.add if hung else self._hung.discard)(step.id)
+        hung = self._engine.see(step.hook, run, id)
+        (self._hung.add if hung else self._hung.discard)(step.hook.id)
         if run.exit != 0:
             end = "did not end in time" if run.exit is None else f"ended with {run.exit}"
-            _LOG.warning("the hook %s %s for %s: %s", step.id, end, id, run.output)
+            _LOG.warning("the hook %s %s for %s: %s", step.hook.id, end, id, run.output)
 
     def close(self) -> None:
         """Wait until all have run, but for those behind a hook that hangs."""

@@ -228,7 +228,7 @@ class _Hook:
     output: bytearray = field(default_factory=bytearray)
     dropped: bool = False
     status: bytes = b""
-    """Standard error of `_OUTER` or `supervisor.main`."""
+    """Standard error of `_OUTER`, or of a supervisor, which says nothing but its own faults."""
 
     def result(self, job: Job, stop: Event) -> HookExit:
         began = monotonic()
@@ -270,15 +270,11 @@ class _Hook:
         found = re.search(rb"^exit (\d+)\n", self.status, re.M)
         if not (found or ended):
             return None
-        if complaint := re.sub(rb"(pid|exit) \d+\n", b"", self.status):
+        if complaint := re.sub(rb"exit \d+\n", b"", self.status):
             self._keep(b"the hook cannot be started: " + complaint)
             return supervisor.CANNOT_START
-        if found:
-            return int(found[1])
-        if group := re.match(rb"pid (\d+)\n", self.status):  # it killed its supervisor
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(int(group[1]), signal.SIGKILL)
-        return 128 + signal.SIGKILL
+        code = int(found[1]) if found else self.process.wait()
+        return code if code >= 0 else 128 - code
 
     def end(self) -> None:
         """End all that is left, and wait until it is gone."""

@@ -2,8 +2,8 @@
 
 A hook may fork, detach itself, ignore signals or outlive the daemon.  This program adopts its
 orphans where Linux allows it.  It kills the hook and all of them when the hook has ended, on
-SIGTERM, and when the thread that started it dies.  It writes two lines to standard error, `pid N`
-and `exit N` (128 + n: ended by signal n).
+SIGTERM, and when the thread that started it dies.  It ends with the hook's exit code (128 + n:
+ended by signal n).
 """
 
 from __future__ import annotations
@@ -28,28 +28,23 @@ def main(*argv: str) -> None:
         libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         libc.prctl(_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    child = os.fork()
-    if not child:
-        _become(argv)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        child = os.posix_spawnp(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, 1, 2)],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(signal.SIGPIPE,),
+        )
+    except OSError as error:
+        print(f"the hook cannot be started: {error}")
+        sys.exit(CANNOT_START)
     while signal.sigwait(_SIGNALS) == signal.SIGCHLD and not _has_ended(child):
         pass
-    os.write(2, b"exit %d\n" % _end_all(child))
-
-
-def _become(argv: tuple[str, ...]) -> None:
-    """Become the hook, the leader of a session and of a process group."""
-    try:
-        os.setsid()
-        os.write(2, b"pid %d\n" % os.getpid())  # by which it is found if it kills its supervisor
-        os.dup2(1, 2)
-        os.closerange(3, 1024)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(2, f"the hook cannot be started: {error}\n".encode())
-        os._exit(CANNOT_START)
+    sys.exit(_end_all(child))
 
 
 def _has_ended(child: int) -> bool:

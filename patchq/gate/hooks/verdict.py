@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from patchq.core.model.values import HookRun, Problem
 from patchq.core.text.quote import clip
+from patchq.gate.config.schema import Hook
 from patchq.gate.errors import HookFault
 from patchq.gate.git.checkout import obstacle
 from patchq.gate.hooks import builtin
@@ -45,7 +46,7 @@ def tail(output: str, most: int) -> str:
 
 
 def as_run(step: Step, end: HookExit) -> HookRun:
-    return HookRun(step.id, step.stage, end.code, end.seconds, _shown(end, _MOST_SHOWN))
+    return HookRun(step.hook.id, step.hook.stage, end.code, end.seconds, _shown(end, _MOST_SHOWN))
 
 
 def _shown(end: HookExit, most: int) -> str:
@@ -61,12 +62,13 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
     if end.code in (126, 127):
         output = _shown(end, _MOST_TOLD)
         raise HookFault(
-            f"the hook {step.id} cannot be started (exit {end.code}){output and f': {output}'}",
+            f"the hook {step.hook.id} cannot be started (exit {end.code})"
+            f"{output and f': {output}'}",
             "correct its `run`; `patchq config check` finds what cannot be found",
         )
     if end.code != 0:
-        return Verdict(run, (_refusal(step, run),))
-    if not step.fixes:
+        return Verdict(run, (_refusal(step.hook, run),))
+    if not step.hook.fixes:
         return Verdict(run)
     tree = Path(f"{end.root}{end.tree}")
     try:
@@ -83,7 +85,7 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
 def _disliked(step: Step, what: str) -> Problem:
     return Problem(
         "hook.refused",
-        f"the hook {step.id} {what}, which no change may",
+        f"the hook {step.hook.id} {what}, which no change may",
         "nothing to correct in the response: have the hook looked after",
     )
 
@@ -107,19 +109,20 @@ def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
         return file.read(_MOST_FILE), bool(status.st_mode & 0o100)
 
 
-def _refusal(step: Step, run: HookRun) -> Problem:
+def _refusal(hook: Hook, run: HookRun) -> Problem:
     output = f"\n{tail(run.output, _MOST_TOLD)}" if run.output else ""
     if run.exit is None:
         return Problem(
             "hook.timeout",
-            f"the hook {step.id} ({step.stage}) did not end within {step.timeout:g} seconds and "
-            f"was stopped{output}",
+            f"the hook {hook.id} ({hook.stage}) did not end within "
+            f"{hook.timeout_seconds:g} seconds and was stopped{output}",
         )
     how = f"exit {run.exit}"
     if run.exit > 128 and run.exit - 128 in set(signal.Signals):
         how += f", ended by {signal.Signals(run.exit - 128).name}"
     return Problem(
-        "hook.refused", f"the hook {step.id} ({step.stage}) refused the change: {how}{output}"
+        "hook.refused",
+        f"the hook {hook.id} ({hook.stage}) refused the change: {how}{output}",
     )
 
 
@@ -128,15 +131,15 @@ def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict
     try:
         lines = judge(plan)
     except ValueError as error:
-        raise HookFault(f"the hook {step.id} cannot be used: {error}") from None
+        raise HookFault(f"the hook {step.hook.id} cannot be used: {error}") from None
     output = clip("\n".join(lines), _MOST_SHOWN)
-    run = HookRun(step.id, step.stage, 1 if lines else 0, 0.0, output)
+    run = HookRun(step.hook.id, step.hook.stage, 1 if lines else 0, 0.0, output)
     problems = [
         Problem("edit.secret", line.removeprefix(_SECRET).strip())
         for line in lines
         if line.startswith(_SECRET)
     ]
     if others := [line for line in lines if not line.startswith(_SECRET)]:
-        message = f"the hook {step.id} ({step.stage}) refused the change\n"
+        message = f"the hook {step.hook.id} ({step.hook.stage}) refused the change\n"
         problems.append(Problem("hook.refused", message + tail("\n".join(others), _MOST_TOLD)))
     return Verdict(run, tuple(problems))

@@ -240,12 +240,13 @@ class _Check(Struct, frozen=True):
                 "rejected",
                 Problem(
                     "hook.refused",
-                    f"the hook {step.id} would change {changed}, and the branch lands as it is",
+                    f"the hook {step.hook.id} would change {changed}, and the branch lands as it "
+                    "is",
                     f"commit that change on {records.branch(decision.id)}, or discard the change",
                 ),
             )
         if verdict.fixed:
-            return take(decision, candidate, step.id, verdict.fixed, self.session)
+            return take(decision, candidate, step.hook.id, verdict.fixed, self.session)
         if verdict.message is not None and not self.unchanged:
             return say(decision, candidate, verdict.message, self.session)
         return decision
@@ -255,12 +256,12 @@ def ask(
     steps: Sequence[Step], candidate: HookInput, session: Session, stop: Event
 ) -> list[Verdict]:
     """Return the verdicts of those hooks that want the candidate's files, asked side by side."""
-    wanted = [step for step in steps if step.git or step.wants(candidate.paths)]
+    wanted = [step for step in steps if step.wants(candidate.paths)]
     ids = candidate.id.split()
     label = " … ".join(dict.fromkeys((ids[0], ids[-1])))
 
     def verdict(step: Step) -> Verdict:
-        with session.doing(label, "checking", step.id):
+        with session.doing(label, "checking", step.hook.id):
             return session.engine().ask(step, candidate, stop)
 
     return together(verdict, wanted, stop.set) if wanted else []

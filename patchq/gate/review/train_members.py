@@ -72,7 +72,7 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
         return repo.is_ancestor(tip, branch)
     # One from before commits were to be signed is made again, and gets its signature.
     ready = is_signed(repo.raw(branch)) or not session.signer.wanted
-    fixing = {step.id for step in session.hooks.fixing}
+    fixing = {step.hook.id for step in session.hooks.fixing}
     fixed = all(run.tip == tip for run in report.hooks if run.id in fixing)
     return ready and fixed and repo.parents(branch) == (tip,)
 

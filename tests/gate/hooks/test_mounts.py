@@ -374,7 +374,7 @@ def test_config_check_starts_programs_where_hooks_run(
     said = patchq("config", "check", cwd=there, code=2).err
     assert "hooks[0].run: expected a program that starts in the sandbox" in said
     assert f"{home}/extra/data: No such file" in said
-    assert f"hooks[2].run: expected a program that hooks see, which `{home}/tools/bin/tool`" in said
+    assert f"hooks[2].run: expected a program that hooks see, got `{home}/tools/bin/tool`" in said
     assert "hooks[1]" not in said
     assert "hooks[3]" not in said
 

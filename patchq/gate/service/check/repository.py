@@ -151,9 +151,7 @@ def _push_door(place: Place) -> Iterator[Finding]:
     with suppress(Fault):  # where there is no git, `git.version` says so
         files = install.places(repo.workdir or repo.commondir)
         wired = {file.name for file in files if file.state == "installed"}
-    if wired and (shut := install.shut()):
-        yield Finding("git.push", "weaker", shut.why, shut.cure)
-    elif wired and (install.PUSH_DOOR - wired or install.to_set_up(repo.commondir)):
+    if wired and (install.PUSH_DOOR - wired or install.to_set_up(repo.commondir)):
         yield Finding(
             "git.push",
             "weaker",
