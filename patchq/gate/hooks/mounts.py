@@ -14,6 +14,7 @@ Links are followed, since that is where the programs are.  A home directory neve
 from __future__ import annotations
 
 import os
+import pwd
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -131,14 +132,8 @@ def located(place: str, home: Path) -> str:
 def home_directories() -> tuple[str, ...]:
     """Return the real home directories: this process's, and those of root and of listed users;
     never `/`."""
-    found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root"]
-    try:
-        users = Path("/etc/passwd").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        users = []
-    for fields in (line.split(":") for line in users):
-        if len(fields) == 7 and fields[2].isdecimal() and 1000 <= int(fields[2]) < 60000:
-            found.append(fields[5])
+    users = (user.pw_dir for user in pwd.getpwall() if 1000 <= user.pw_uid < 60000)
+    found = [os.environ.get("HOME", ""), os.path.expanduser("~"), "/root", *users]
     real = (os.path.realpath(home) for home in found if os.path.isabs(home))
     return tuple(dict.fromkeys(home for home in real if home.count("/") > 1 or home == "/root"))
 

@@ -54,6 +54,19 @@ _OUTER = 'bwrap "$@"; echo "exit $?" >&2; kill -STOP $$'
 _INNER = 'exec 2>&1; ulimit -c 0; { ulimit -u 4096 || ulimit -p 4096; } 2>/dev/null; "$@"; exit $?'
 
 
+# Settings of the kernel that keep namespaces from people, each with the value that gives them.
+_SYSCTLS = (
+    ("user/max_user_namespaces", "0", "15000"),
+    ("kernel/unprivileged_userns_clone", "0", "1"),
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+_DENIED = (
+    "this kernel or container denies them namespaces",
+    "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
+    "container a seccomp profile that has unshare, mount and pivot_root, and a whole /proc",
+)
+
+
 class Job(Struct, frozen=True):
     """One process to run: `argv` in the directory `where`, with `env` and nothing else.
 
@@ -226,7 +239,6 @@ class _Hook:
     process: subprocess.Popen[bytes]
     first: int | None = None
     output: bytearray = field(default_factory=bytearray)
-    dropped: bool = False
     status: bytes = b""
     """Standard error of `_OUTER`, or of a supervisor, which says nothing but its own faults."""
 
@@ -254,16 +266,14 @@ class _Hook:
             selector.unregister(status)
             while selector.get_map() and selector.select(0) and (part := os.read(output, 1 << 16)):
                 self._keep(part)
-        text = "…\n" if self.dropped else ""
-        text += visible(decode(bytes(self.output)), keep="\n\t")
+        text = "…\n" if len(self.output) > MOST_OUTPUT else ""
+        text += visible(decode(bytes(self.output[-MOST_OUTPUT:])), keep="\n\t")
         tree = (job.room / "tree" if self.first else job.tree) or Path()
         return HookExit(code, round(seconds, 3), text, tree, self.first)
 
     def _keep(self, part: bytes) -> None:
         self.output += part
-        if len(self.output) > MOST_OUTPUT:
-            del self.output[:-MOST_OUTPUT]
-            self.dropped = True
+        del self.output[: -MOST_OUTPUT - 1]  # with one more, to know that there was more
 
     def _code(self, *, ended: bool) -> int | None:
         """Return the exit code once it is known; `ended`: nothing more comes."""
@@ -322,29 +332,27 @@ def can_sandbox(root: Path) -> bool:
 
 def no_sandbox() -> tuple[str, str]:
     """Return the reason why hooks cannot be sandboxed, as a clause, and the cure."""
-    if sys.platform != "linux":
-        return f"{sys.platform} has no bubblewrap", "run patchq on Linux for that"
-    if os.environ.get(NO_SANDBOX):
-        return f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"
-    if not _memory():
-        return f"{MEMORY} is not a number of MiB", f"unset {MEMORY}"
-    if not shutil.which("bwrap"):
-        return "`bwrap` is not on the PATH", "apt install bubblewrap"
-    for name, bad, setting in (
-        ("user/max_user_namespaces", "0", "15000"),
-        ("kernel/unprivileged_userns_clone", "0", "1"),
-        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
-    ):
-        if _kernel(f"sys/{name}").strip() == bad:
-            key = name.replace("/", ".")
-            return f"the sysctl {key} is {bad}", f"sysctl -w {key}={setting}"
-    if "overlay" not in _kernel("filesystems").split():
-        return "the kernel has no overlay file system", "modprobe overlay"
-    return (
-        "this kernel or container denies them namespaces",
-        "allow user namespaces and mounts in them: in a unit no RestrictNamespaces=, in a "
-        "container a seccomp profile that has unshare, mount and pivot_root, and a whole /proc",
+    kernel = (
+        (
+            _kernel(f"sys/{name}").strip() == bad,
+            f"the sysctl {(key := name.replace('/', '.'))} is {bad}",
+            f"sysctl -w {key}={good}",
+        )
+        for name, bad, good in _SYSCTLS
     )
+    reasons = (
+        (sys.platform != "linux", f"{sys.platform} has no bubblewrap", "run patchq on Linux"),
+        (bool(os.environ.get(NO_SANDBOX)), f"{NO_SANDBOX} is set", f"unset {NO_SANDBOX}"),
+        (not _memory(), f"{MEMORY} is not a number of MiB", f"unset {MEMORY}"),
+        (not shutil.which("bwrap"), "`bwrap` is not on the PATH", "apt install bubblewrap"),
+        *kernel,
+        (
+            "overlay" not in _kernel("filesystems").split(),
+            "the kernel has no overlay file system",
+            "modprobe overlay",
+        ),
+    )
+    return next(((why, cure) for holds, why, cure in reasons if holds), _DENIED)
 
 
 def _kernel(name: str) -> str:

@@ -42,14 +42,11 @@ def main(*argv: str) -> None:
     except OSError as error:
         print(f"the hook cannot be started: {error}")
         sys.exit(CANNOT_START)
-    while signal.sigwait(_SIGNALS) == signal.SIGCHLD and not _has_ended(child):
+    # It is not reaped before `_end_all`, so that its number stays taken.
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while signal.sigwait(_SIGNALS) == signal.SIGCHLD and not os.waitid(os.P_PID, child, look):
         pass
     sys.exit(_end_all(child))
-
-
-def _has_ended(child: int) -> bool:
-    """True once the child has ended; `_end_all` reaps it, so that its number stays taken."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end_all(child: int) -> int:
