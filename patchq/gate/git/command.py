@@ -142,16 +142,7 @@ def version() -> str:
     return done.stdout.decode("utf-8", "replace").strip()
 
 
-def merges_trees(version: str) -> bool:
+def is_recent(version: str) -> bool:
     """Return True if git of this version has `merge-tree --write-tree`."""
-    return _is_at_least(version, (2, 38))
-
-
-def hands_in(version: str) -> bool:
-    """Return True if git of this version asks `proc-receive`."""
-    return _is_at_least(version, (2, 29))
-
-
-def _is_at_least(version: str, wanted: tuple[int, int]) -> bool:
     digits = re.search(r"(\d+)\.(\d+)", version)
-    return digits is not None and (int(digits[1]), int(digits[2])) >= wanted
+    return digits is not None and (int(digits[1]), int(digits[2])) >= (2, 38)

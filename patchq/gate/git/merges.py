@@ -1,7 +1,6 @@
 """Git's own three-way merge of two trees, without a work tree and without a trace.
 
-Git's command line merges by ORT, and libgit2 by an older algorithm that finds fewer renames; the
-second is asked only where there is no git, or one older than 2.38.
+Git's command line merges by ORT; libgit2's older algorithm finds fewer renames.
 
 The difference of two texts is by git's own algorithm, too, so that what is called touched here is
 what git's merge takes for touched; and so are renames.
@@ -12,7 +11,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,14 +21,7 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption, ObjectType
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.errors import Fault
-from patchq.gate.git.command import (
-    Git,
-    alternate,
-    complaint,
-    merges_trees,
-    plain_environment,
-    version,
-)
+from patchq.gate.git.command import Git, alternate, complaint, plain_environment
 from patchq.gate.git.faults import fault, unreadable, unreadable_object
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.repository import Repository
@@ -86,23 +77,13 @@ class Merged(Struct, frozen=True):
 def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """Merge the trees `ours` and `theirs`, which both come from the tree `base` (ids in hex)."""
     try:
-        return (
-            _by_command(repo, base, ours, theirs)
-            if _can_merge()
-            else _by_libgit2(repo, base, ours, theirs)
-        )
-    except (KeyError, OSError, subprocess.SubprocessError, pygit2.GitError) as error:
-        missing = isinstance(error, KeyError) or unreadable_object(str(error))
-        kind = unreadable if missing else fault
+        return _merge(repo, base, ours, theirs)
+    except (OSError, subprocess.SubprocessError, pygit2.GitError) as error:
+        kind = unreadable if unreadable_object(str(error)) else fault
         raise kind("cannot merge", error) from None
 
 
-@cache
-def _can_merge() -> bool:
-    return merges_trees(version())
-
-
-def _by_command(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
+def _merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     """Merge in a directory of its own, with the objects in memory that the merge needs."""
     with TemporaryDirectory(prefix="patchq-merge-") as name:
         objects = Path(name)
@@ -129,15 +110,6 @@ def _commit(objects: Path, tree: str, *parents: str) -> str:
     lines += [f"{role} patchq <patchq@localhost> 0 +0000" for role in ("author", "committer")]
     [commit] = write_loose(objects, [(ObjectType.COMMIT, "\n".join([*lines, "", ""]).encode())])
     return commit
-
-
-def _by_libgit2(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
-    index = repo.raw_repository.merge_trees(base, ours, theirs)
-    conflicts = list(index.conflicts or ())
-    if conflicts:
-        return Merged(None, any(None in sides for sides in conflicts))
-    with repo.buffer.tentative():
-        return Merged(str(index.write_tree(repo.raw_repository)))
 
 
 def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:

@@ -1,31 +1,17 @@
-"""Git's own merge, by its command and by libgit2, of trees on disk and in memory."""
+"""Git's own merge, of trees on disk and in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from patchq.core.model.values import FileChange
-from patchq.gate.git import merges
 from patchq.gate.git.merges import Merged, merge
 from patchq.gate.git.repository import Repository
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 TEN = "".join(f"{number}\n" for number in range(10))
-
-
-@pytest.fixture(params=["git", "libgit2"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """By the git command, and where there is none."""
-    merges._can_merge.cache_clear()
-    with monkeypatch.context() as without_git:
-        if request.param == "libgit2":
-            without_git.setenv("PATH", "/nowhere")
-        merges._can_merge()  # looked for once in a process
-    yield request.param
-    merges._can_merge.cache_clear()
 
 
 def sides(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> tuple[Repository, list[str]]:
@@ -42,7 +28,6 @@ def sides(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> tuple[Rep
     return Repository.open(repo), trees
 
 
-@pytest.mark.usefixtures("way")
 def test_a_clean_merge_has_a_tree_and_leaves_nothing(tmp_path: Path) -> None:
     first, last = TEN.replace("1\n", "one\n"), TEN.replace("8\n", "eight\n")
     repo, trees = sides(tmp_path / "r", {"a.txt": first}, {"a.txt": last, "c.txt": "c\n"})
@@ -56,7 +41,6 @@ def test_a_clean_merge_has_a_tree_and_leaves_nothing(tmp_path: Path) -> None:
     assert merged == Merged(git("rev-parse", f"{made}^{{tree}}", cwd=tmp_path / "r"))
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("ours", "theirs", "beyond_lines"),
     [
@@ -73,7 +57,6 @@ def test_a_conflict_has_none(
     assert merge(repo, *trees) == Merged(None, beyond_lines)
 
 
-@pytest.mark.usefixtures("way")
 def test_trees_in_memory_are_merged(tmp_path: Path) -> None:
     repo, trees = sides(tmp_path / "r", {"a.txt": TEN.replace("1", "one")}, {"c.txt": "c\n"})
     tip = git("rev-list", "--max-parents=0", "HEAD", cwd=tmp_path / "r")

@@ -47,22 +47,14 @@ def of_any_machine() -> Iterator[Finding]:
         for what, message, cure in _ELSEWHERE:
             yield Finding(what, "weaker", message, cure)
     version = command.version()
-    if not version:
-        yield Finding(
-            "git.version",
-            "todo",
-            "there is no git on the PATH: changes cannot land on a branch that is checked out, and "
-            "no `pre-commit` hook gets its work tree",
-            "install git 2.38 or later",
-        )
-    elif command.merges_trees(version):
+    if command.is_recent(version):
         yield Finding("git.version", "ok", version)
     else:
         yield Finding(
             "git.version",
-            "weaker",
-            f"{version} has no `merge-tree --write-tree`: edits of a moved base are checked by "
-            "libgit2's merge, which knows fewer renames than git",
+            "todo",
+            f"{version or 'there is no git on the PATH, which'} cannot merge trees: edits of a "
+            "moved base are not decided",
             "install git 2.38 or later",
         )
 
