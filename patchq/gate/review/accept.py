@@ -371,7 +371,7 @@ class Train:
 
     def _run_begins(self, joined: int, first: int) -> None:
         """Let `status` show the run."""
-        hooks = [step.id for step in self.session.hooks.joined]
+        hooks = [step.hook.id for step in self.session.hooks.joined]
         train = running.RunningTrain(self.target, self.runs + 1, first, joined, hooks, time())
         running.note(self.session.queue_root, train)
 
