@@ -60,6 +60,15 @@ class EditArguments(BaseModel):
         return self
 
 
+class AnswerArguments(BaseModel):
+    """Words on the comment of this id."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    comment: Word
+    text: Word
+
+
 def response(edits: Iterable[EditArguments]) -> str:
     """Return the edits as calls of an editing tool; equal edits give equal text."""
     calls = (json.dumps(call, ensure_ascii=False) for edit in edits for call in _calls(edit))

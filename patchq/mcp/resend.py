@@ -13,7 +13,7 @@ from patchq.core.model.values import Edit, EditOutcome, Envelope
 from patchq.core.text.quote import fence
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.page import BASE_IN_DOUBT
-from patchq.gate.report.schema import ProblemEntry, Report
+from patchq.gate.report.schema import ProblemEntry, Report, waits_for_its_agent
 from patchq.mcp.arguments import EXAMPLE
 
 MAX_BYTES = 64 * 1024
@@ -41,8 +41,12 @@ def _arguments(session: Session, report: Report, data: bytes | None) -> dict[str
     if report.state != "rejected" or base is None:  # an answer begins on the target as it is
         base = session.branches.tip(report.target or session.target) or base
     edits = list(_edits(session, report, data, base)) if data and base else []
-    known = {"retries": report.id if session.queue.load(report.id) else report.retry.of}
-    known["base"] = base
+    retried = report.id if session.queue.load(report.id) else report.retry.of
+    known: dict[str, Any] = {"retries": retried, "base": base}
+    if report.review and waits_for_its_agent(report):
+        known["answers"] = [
+            {"comment": one.id, "text": "YOUR WORDS"} for one in report.review.unresolved
+        ]
     return {
         **{key: value for key, value in known.items() if value},
         "edits": edits or [EXAMPLE],

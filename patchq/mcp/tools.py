@@ -47,7 +47,7 @@ from patchq.mcp.answers import (
     result,
     verdict,
 )
-from patchq.mcp.arguments import ChangeId, EditArguments, Path, Seconds, Word
+from patchq.mcp.arguments import AnswerArguments, ChangeId, EditArguments, Path, Seconds, Word
 from patchq.mcp.resend import what_to_send
 from patchq.mcp.tokens import token as token_of
 
@@ -60,9 +60,9 @@ _NO_DAEMON = (
 _ANY_TASK = "The change that you are asked for."
 Verdict = Annotated[types.CallToolResult, VerdictAnswer]
 Edits = Annotated[list[EditArguments] | None, Field(min_length=1)]
-Response = Annotated[str, Field(description="a response in any form that patchq reads")]
-Base = Annotated[Word | None, Field(description="the commit that you read the files from")]
-Target = Annotated[Word | None, Field(description="a branch; default: the configured one")]
+Response = Annotated[str, Field(description="edits in any form that patchq reads")]
+Base = Annotated[Word | None, Field(description="the commit you read the files from")]
+Target = Annotated[Word | None, Field(description="a branch; else the configured one")]
 T = TypeVar("T")
 
 
@@ -118,15 +118,16 @@ class Tools:
         target: Target = None,
         message: Annotated[str, Field(description="the commit's message")] = "",
         id: Annotated[
-            ChangeId | None, Field(description="your own waiting change of this id is replaced")
+            ChangeId | None, Field(description="replaces your waiting change of this id")
         ] = None,
         model: Word | None = None,
         retries: Annotated[
-            ChangeId | None, Field(description="the refused change that this one replaces")
+            ChangeId | None, Field(description="the change that this one answers")
         ] = None,
         depends_on: Annotated[
             list[ChangeId] | None, Field(description="changes that must land first")
         ] = None,
+        answers: list[AnswerArguments] | None = None,
         wait_seconds: Seconds = 60.0,
     ) -> Verdict:
         """Hand in edits, all of which become one commit or none, and wait for the verdict.
@@ -134,8 +135,14 @@ class Tools:
         Give `edits`, or a whole `response`. Keep the `token` to withdraw it. The same call twice
         changes nothing more.
         """
-        keys = {"id": id, "message": message, "retries": retries, "depends_on": depends_on}
+        keys: dict[str, Any] = {
+            "id": id,
+            "message": message,
+            "retries": retries,
+            "depends_on": depends_on,
+        }
         keys |= {"target": target, "base": base}
+        keys |= {"answers": {one.comment: one.text for one in answers or ()}}
         given = self._sender.or_else(Sender(model=model))
         data, replaced = self._data(ctx, edits, response, {**keys, **given.keys()})
         dropped = self._drop(data)
@@ -434,7 +441,7 @@ def _row(row: ChangeRow) -> dict[str, Any]:
     others = dict.fromkeys(
         one.conflicts_with.batch or "" for one in row.collides if one.conflicts_with
     )
-    comments = report.review.comments if report.review and row.waits_for == "agent" else ()
+    comments = report.review.unresolved if report.review and row.waits_for == "agent" else ()
     value: dict[str, Any] = {
         "paths": row.paths[:_MOST_PATHS],
         "subject": report.message,

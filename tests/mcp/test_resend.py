@@ -97,7 +97,12 @@ def test_a_comment_is_answered_by_arguments(served: Path) -> None:
         assert (row["waits_for"], row["open_comments"], row["agent"]) == ("agent", 1, "robot")
         assert row.keys() >= {"subject", "age_seconds", "size", "risk", "paths"}
         again["edits"][0]["new"] = "deux\n"
+        assert again["answers"] == [{"comment": "c1", "text": "YOUR WORDS"}]
+        again["answers"][0]["text"] = "It is two now"
         answer = await client.call_tool("submit", again)
         assert answer.structured_content["state"] == "proposed"
+        told = patchq("--json", "show", answer.structured_content["id"], cwd=served).json()
+        (comment,) = told["review"]["comments"]
+        assert (comment["state"], comment["replies"][0]["text"]) == ("answered", "It is two now")
 
     anyio.run(over_stdio, served, use)

@@ -50,6 +50,8 @@ class Header(Struct, frozen=True):
     file: str | None = None
     retries: str | None = None
     depends_on: tuple[str, ...] = ()
+    answers: Mapping[str, str] = {}
+    """Words on the comments of the change that it answers, by their ids."""
     whole_files: bool = False
     """Whether a path line over a fence replaces the file."""
     blank: bool = False

@@ -312,6 +312,19 @@ class Gate:
         author = self.session(targeted=False).identity().name
         return self.decide(SendBack(id, tuple(comments), author, seen))
 
+    def discuss(self, id: str, comment: str, text: str = "", *, resolves: bool = False) -> Decided:
+        """Resolve the thread of a comment, or reply to it."""
+        from patchq.gate.review.errands import Discuss
+
+        author = self.session(targeted=False).identity().name
+        return self.decide(Discuss(id, comment, text, author, resolves))
+
+    def take_back(self, id: str) -> Decided:
+        """Take the last decision on a change back: an acceptance, a request, a discard."""
+        from patchq.gate.review.errands import TakeBack
+
+        return self.decide(TakeBack(id))
+
     def revert(self, id: str, tell: Tell) -> Decided:
         """Take back a change that landed, by a change of its own."""
         from patchq.gate.review.errands import Revert

@@ -147,7 +147,7 @@ def answer(decision: Decision, session: Session) -> ReviewEntry | None:
     before = depends.sent_back(session, decision.id, decision.header)
     if before is None or decision.candidate is None:
         return None
-    return comments.answered(session.repo, before, decision.candidate.commit)
+    return comments.answered(session.repo, before, decision.candidate.commit, decision.header)
 
 
 def supersede_one(id: str, new: str, session: Session) -> None:

@@ -8,6 +8,7 @@ there no more, the comment stays with its file.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -15,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core import formats
-from patchq.core.model.values import LineHunk, Problem
+from patchq.core.model.values import Header, LineHunk, Problem
 from patchq.core.text.lines import split_lines
-from patchq.core.text.quote import decode
+from patchq.core.text.quote import clip, decode
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.merges import line_hunks, with_renames
 from patchq.gate.git.objects import is_regular
@@ -26,14 +27,22 @@ from patchq.gate.pipeline.lines import Lines, image
 from patchq.gate.report import comments as page
 from patchq.gate.report import document
 from patchq.gate.report.comments import CommentedLines, ShownLines
-from patchq.gate.report.schema import CHANGES, CommentEntry, Report, ReviewEntry
+from patchq.gate.report.schema import CHANGES, CommentEntry, ReplyEntry, Report, ReviewEntry
 
 _CONTEXT = 3
+_MOST_QUOTED = 400  # characters of lines that are there no more
+_MOST_REPLY = 2000  # characters of an answer
+_MOST_BYTES = 32 * 1024  # of JSON that a review takes with all its replies
 Renames = Mapping[str, str]  # paths of the one commit that are others in the next
 
 
-def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report:
-    """Return the report of a proposal that is sent back, with prompt and warning."""
+def with_review(repo: Repository, report: Report, review: ReviewEntry | None) -> Report:
+    """Return the report with a review; while something is asked for, with prompt and warning."""
+    if review is None or review.state == "answered" or not review.unresolved:
+        ended = replace(review, state="answered") if review and review.comments else None
+        left = [problem for problem in report.problems if problem.code != CHANGES]
+        retry = replace(report.retry, prompt=None)
+        return replace(report, review=ended, problems=left, retry=retry)
     commit = report.commit
     parent = next(iter(repo.parents(commit)), None) if commit else None
     edit = next(iter(report.edits), None)
@@ -44,7 +53,7 @@ def with_review(repo: Repository, report: Report, review: ReviewEntry) -> Report
 
 
 def _warning(report: Report, review: ReviewEntry, parent: str | None) -> Problem:
-    count = len(review.comments)
+    count = len(review.unresolved)
     base = f" and `base: {parent[:12]}`" if parent else ""
     return Problem(
         CHANGES,
@@ -122,7 +131,9 @@ def _carried(
     if before is not None and after is not None:
         start, end = image(span, _hunks(before, after))
     if start >= end:
-        return replace(comment, path=now, line=None, lines=None)
+        gone = split_lines(before or b"")[slice(*span)]
+        quote = clip("".join(map(decode, gone)), _MOST_QUOTED)
+        return replace(comment, path=now, line=None, lines=None, quote=quote)
     last = end if span[1] - span[0] > 1 else start + 1
     return replace(comment, path=now, line=last, lines=(start + 1, last))
 
@@ -152,13 +163,13 @@ def _region(texts: _Texts, report: Report, comment: CommentEntry, commit: str) -
 
 
 def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[CommentedLines]:
-    """Return for each comment the lines round what it speaks of, on either side."""
+    """Return for each unresolved comment the lines round what it is about, on either side."""
     texts, commit = _Texts(repo), report.commit
     if commit is None:
-        return [CommentedLines() for _ in review.comments]
+        return [CommentedLines() for _ in review.unresolved]
     parent = texts.parent(commit)
     found = []
-    for comment in review.comments:
+    for comment in review.unresolved:
         some = CommentedLines()
         if path := comment.path:
             own, now = texts.sides(path, parent, commit)
@@ -187,8 +198,8 @@ def _some(text: bytes | None, region: Lines | None) -> ShownLines:
 # ---------------------------------------------------------------- the answer
 
 
-def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
-    """Return the review with what the commit `new` makes of each comment."""
+def answered(repo: Repository, before: Report, new: str, header: Header) -> ReviewEntry | None:
+    """Return the review with what the commit `new` and the words of its header make of it."""
     review, old = before.review, before.commit
     if review is None or old is None:
         return review
@@ -196,9 +207,35 @@ def answered(repo: Repository, before: Report, new: str) -> ReviewEntry | None:
     found: list[CommentEntry] = []
     for comment in review.comments:
         changed = _changed(texts, before, comment, old, new)
-        found.append(replace(_carried(texts, comment, old, new, {}), changed=changed))
+        carried = replace(_carried(texts, comment, old, new, {}), changed=changed)
+        found.append(_with_words(carried, header, new))
     _hunks.cache_clear()
-    return replace(review, state="answered", comments=found)
+    return bounded(replace(review, state="answered", comments=found))
+
+
+def _with_words(comment: CommentEntry, header: Header, commit: str) -> CommentEntry:
+    """Return the comment as its agent answers it, by words or by a change of its lines."""
+    replies, words = comment.replies, header.answers.get(comment.id)
+    if words:
+        at = document.moment(time.time())
+        assert at
+        text = clip(words, _MOST_REPLY)
+        agent = header.agent or "its agent"
+        replies += (ReplyEntry(by=agent, at=at, text=text, commit=commit),)
+    is_answered = comment.state != "resolved" and (words or comment.changed)
+    return replace(comment, replies=replies, state="answered" if is_answered else comment.state)
+
+
+def bounded(review: ReviewEntry) -> ReviewEntry:
+    """Return the review without as many of its oldest replies as are too many for a report."""
+    most = max((len(one.replies) for one in review.comments), default=0)
+    while most and len(document.printed(review).encode()) > _MOST_BYTES:
+        most //= 2
+        comments = [
+            replace(one, replies=one.replies[-most:] if most else ()) for one in review.comments
+        ]
+        review = replace(review, comments=comments)
+    return review
 
 
 def _changed(

@@ -34,7 +34,6 @@ from patchq.gate.report.schema import (
     CommittedReport,
     Report,
     has_commit,
-    waits_for_its_agent,
 )
 
 if TYPE_CHECKING:  # who only looks imports nothing that decides
@@ -97,9 +96,9 @@ def replaced(context: RepoContext, new: str, header: Header) -> list[str]:
 
 
 def sent_back(context: RepoContext, new: str, header: Header) -> Report | None:
-    """Return the report of the proposal, sent back by a person, that the batch `new` answers."""
+    """Return the report of the proposal, with a person's comments, that the batch `new` answers."""
     reports = filter(None, map(context.queue.load, replaced(context, new, header)))
-    return next(filter(waits_for_its_agent, reports), None)
+    return next((one for one in reports if one.review), None)
 
 
 # ---------------------------------------------------------------- stacks

@@ -41,7 +41,7 @@ from patchq.gate.errors import CannotSign
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import gate, history, mode, selection
+from patchq.gate.pipeline import depends, gate, history, mode, selection
 from patchq.gate.pipeline.progress import (
     CandidateCommit,
     Decision,
@@ -96,6 +96,16 @@ def _without_effect(response: Response) -> Iterator[Problem]:
             severity="warning",
         )
     retried = header.retries
+    before = depends.sent_back(session, response.id, header) if header.answers else None
+    known = {one.id for one in before.review.comments} if before and before.review else ()
+    if wrong := [id for id in header.answers if id not in known]:
+        yield Problem(
+            "frontmatter.value",
+            f"the front matter's `answers` has no effect for {', '.join(wrong[:5])}: "
+            "no such comment waits for an answer",
+            "give the ids of the comments in the report of the change that was sent back",
+            severity="warning",
+        )
     if retried and not history.is_known(session, retried):
         yield Problem(
             "frontmatter.value",

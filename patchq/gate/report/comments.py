@@ -43,13 +43,13 @@ def prompt(
 
     It has each comment with the lines that it speaks of, and how to begin the response.
     """
-    comments = review.comments
+    comments = review.unresolved
     parts = [
         f"Changes are asked for by {_people(comments)}. The change {inline(report.id)} waits; "
         "nothing of it is on the target. The comments are quoted as they were written:",
     ]
-    texts = list(map(_comment, range(1, len(comments) + 1), comments))
-    ending = _what_to_send(report, base, instructions)
+    texts = list(map(_comment, comments))
+    ending = _what_to_send(report, comments[0].id, base, instructions)
     room = MAX_BYTES - _bytes([*parts, *texts, *ending])
     for text, comment, some in zip(texts, comments, shown, strict=True):
         parts.append(text)
@@ -65,10 +65,9 @@ def section(report: Report) -> list[str]:
     review = report.review
     if review is None:
         return []
-    comments = review.comments
     if report.retry.prompt and report.state == "proposed":
         return ["## Changes are asked for", report.retry.prompt.rstrip("\n")]
-    texts = list(map(_comment, range(1, len(comments) + 1), comments))
+    texts = list(map(_comment, review.comments))
     if review.state == "answered":
         of = report.retry.of
         title = f"## What was asked for of {inline(of)}" if of else "## What was asked for"
@@ -94,17 +93,21 @@ def _lines_of(comment: CommentEntry) -> str:
     return f"{last}" if first == last else f"{first}-{last}"
 
 
-def _comment(number: int, comment: CommentEntry) -> str:
+def _comment(comment: CommentEntry) -> str:
     words = [f"edit {inline(comment.edit, 50)}"] if comment.edit else []
     if comment.path:
         side = {"base": " of the base", "new": " of the proposal"}.get(comment.side or "", "")
         line = f" line {_lines_of(comment)}{side}" if comment.line else ""
         words.append(f"{inline(comment.path)}{line}")
-    became = {True: " (changed here)", False: " (not changed here)"}
-    answered = "" if comment.changed is None else became[comment.changed]
     about = ", ".join(words) or "the whole change"
-    title = f"### Comment {number}: {about}{answered}"
-    return f"{title}\n\n{fence(comment.text)}"
+    became = {True: " (changed here)", False: " (not changed here)", None: ""}[comment.changed]
+    state = "" if comment.state == "open" else f", {comment.state}"
+    parts = [f"### Comment {comment.id}: {about}{became}{state}", fence(comment.text)]
+    if comment.quote:
+        parts += ["It was about these lines, which are not there any more:", fence(comment.quote)]
+    for reply in comment.replies:
+        parts += [f"{inline(reply.by)} replied:", fence(reply.text)]
+    return "\n\n".join(parts)
 
 
 def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
@@ -119,14 +122,16 @@ def _lines(comment: CommentEntry, shown: CommentedLines) -> str:
     return "\n\n".join(parts)
 
 
-def _what_to_send(report: Report, base: str | None, instructions: str) -> list[str]:
+def _what_to_send(report: Report, comment: str, base: str | None, instructions: str) -> list[str]:
     header = ["---", f"retries: {report.id}", *([f"base: {base}"] if base else []), "---"]
+    answers = f'answers: {{{comment}: "your words"}}'
     return [
         WHAT_TO_SEND,
         "Send the whole change again, with what the comments ask for: your response takes the "
         "place of the one that waits, so what it leaves out is left out. Quote the lines of the "
         "base; those of the proposal are not there yet. Begin it with",
         fence("\n".join(header)),
+        f"To answer a comment by words, add its id to that head: {inline(answers)}.",
         *(["and then write the edits like this:", fence(instructions)] if instructions else []),
     ]
 

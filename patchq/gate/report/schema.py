@@ -107,18 +107,36 @@ class ProblemEntry(Struct, frozen=True, kw_only=True):
 
 
 ReviewState = Literal["changes_requested", "answered"]
+ThreadState = Literal["open", "answered", "resolved"]
+
+
+class ReplyEntry(Struct, frozen=True, kw_only=True):
+    """A reply in the thread of a comment; `commit` is the proposal's when it came."""
+
+    by: str
+    at: Moment
+    text: str
+    commit: str | None
 
 
 class CommentEntry(Struct, frozen=True, kw_only=True):
     """A person's comment on a proposal: on one line, one edit, one file, or all of it.
 
+    The agent answers it, by words or by a change of its lines; a person resolves it or replies,
+    which opens it again.  What is not resolved goes along with the next request for changes.
+
     `line` is one of the proposal's commit (`side` is `new`) or of that commit's parent (`base`),
     and is carried along when the proposal follows its target; null where it is there no more.
     `changed` says whether an answer changed what the comment speaks of; null as long as there is
     none, and where it speaks of all.  `lines` are the first and the last of the lines that it is
-    about, the last being `line`.
+    about, the last being `line`.  `quote` has those lines once they are there no more.
     """
 
+    id: str
+    state: ThreadState = "open"
+    at: Moment
+    replies: tuple[ReplyEntry, ...] = ()
+    quote: str | None = None
     path: str | None
     line: int | None
     lines: tuple[int, int] | None = None
@@ -143,6 +161,11 @@ class ReviewEntry(Struct, frozen=True, kw_only=True):
     by: str
     at: Moment
     comments: Sequence[CommentEntry]
+
+    @property
+    def unresolved(self) -> list[CommentEntry]:
+        """The comments that a person has not resolved."""
+        return [one for one in self.comments if one.state != "resolved"]
 
 
 class BoardedEntry(Struct, frozen=True, kw_only=True):

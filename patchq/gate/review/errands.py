@@ -19,7 +19,7 @@ from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain, problem_entry
 from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, decide, revert, send_back
+from patchq.gate.review import accept, decide, revert, send_back, threads
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
@@ -66,14 +66,31 @@ class Accept(Struct, frozen=True):
 
 
 class TakeBack(Struct, frozen=True):
-    """Take the acceptance of a proposal back that waits for its train."""
+    """Take the last decision on a change back: see `threads.take_back`."""
 
     verb: ClassVar = "take-back"
     ends: ClassVar = None
     id: str
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        return accept.take_back(session, self.id)
+        return threads.take_back(session, self.id)
+
+
+class Discuss(Struct, frozen=True):
+    """Resolve the thread of a comment, or reply to it; `by` is who does."""
+
+    verb: ClassVar = "discuss"
+    ends: ClassVar = None
+    id: str
+    comment: str
+    text: str
+    by: str
+    resolves: bool = False
+
+    def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
+        return threads.discuss(
+            session, self.id, self.comment, self.text, self.by, resolves=self.resolves
+        )
 
 
 class Discard(Struct, frozen=True):
@@ -147,10 +164,11 @@ def _known(session: Session, id: str) -> Report:
     return report
 
 
-Errand = Accept | TakeBack | Discard | SendBack | Revert | Supersede | KeepTold
+Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede | KeepTold
 _ERRANDS: tuple[type[Errand], ...] = (
     Accept,
     TakeBack,
+    Discuss,
     Discard,
     SendBack,
     Revert,

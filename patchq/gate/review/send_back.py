@@ -13,7 +13,7 @@ write.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -26,8 +26,14 @@ from patchq.gate.land import reports
 from patchq.gate.pipeline import comments, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
-from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, ReviewEntry, has_commit
-from patchq.gate.report.schema import waits_for_its_agent as sent_back
+from patchq.gate.report.schema import (
+    CommentEntry,
+    CommittedReport,
+    Moment,
+    Report,
+    ReviewEntry,
+    has_commit,
+)
 from patchq.gate.review import decide
 from patchq.gate.review.comment_file import DraftComment, refuse
 from patchq.gate.review.decide import Decided
@@ -57,14 +63,7 @@ def send_back(
         raise UsageError(message, f"see `patchq show {id}`")
     who = clip(visible(by or session.identity().name), 200)
     entries = _checked(session, report, drafts, shown, who)
-    with reports.locked(session):
-        now = session.queue.load(id)
-        if now is None or now.state != "proposed" or not has_commit(now):
-            raise decide.decided_already(id, now.state if now else "gone")
-        updated = _asked(session, now, entries, shown, who)
-        reports.put(session, updated)
-        session.queue.sync()
-        notes.add(session, updated)
+    updated = rewrite(session, id, lambda now: _asked(session, now, entries, shown, who))
     reports.unboard(session, id)
     llm = session.config.llm
     if llm.model and llm.auto_retry:
@@ -72,25 +71,56 @@ def send_back(
     return Decided(updated)
 
 
+def rewrite(
+    session: Session, id: str, change: Callable[[CommittedReport], ReviewEntry | None]
+) -> Report:
+    """Put down the review that `change` makes of a proposal as it is now, durably."""
+    with reports.locked(session):
+        now = session.queue.load(id)
+        if now is None or now.state != "proposed" or not has_commit(now):
+            raise decide.decided_already(id, now.state if now else "gone")
+        updated = comments.with_review(session.repo, now, _fitting(id, change(now)))
+        reports.put(session, updated)
+        session.queue.sync()
+        notes.add(session, updated)
+    return updated
+
+
+def _fitting(id: str, review: ReviewEntry | None) -> ReviewEntry | None:
+    """Return the review; `UsageError` where a person wrote more than a report holds."""
+    if review is None:
+        return None
+    if len(review.comments) > MAX_COMMENTS:
+        raise UsageError(f"more than {MAX_COMMENTS} comments on {id}", "say it in fewer")
+    asked = [replace(one, replies=()) for one in review.comments]
+    if len(document.printed(asked).encode()) > MAX_REVIEW:
+        raise UsageError(
+            f"the comments on {id} are longer than {MAX_REVIEW // 1024} KiB together",
+            "say it in fewer words; nothing was sent",
+        )
+    return comments.bounded(review)
+
+
 def _asked(
     session: Session, now: CommittedReport, entries: Sequence[CommentEntry], shown: str, who: str
-) -> Report:
-    """The report with these comments beside those that are there; the lock is held."""
+) -> ReviewEntry:
+    """Return the review with these comments behind those that are not resolved."""
+    known = now.review.comments if now.review else []
     at = document.moment(time.time())
     assert at
     review = ReviewEntry(state="changes_requested", by=who, at=at, comments=entries)
     review = comments.carried(session.repo, review, shown, now.commit)
-    before = now.review.comments if now.review and sent_back(now) else ()
-    new = [one for one in review.comments if one not in before]
-    review = replace(review, comments=[*before, *new])
-    if len(review.comments) > MAX_COMMENTS:
-        raise UsageError(f"more than {MAX_COMMENTS} comments on {now.id}", "say it in fewer")
-    if len(document.printed(review).encode()) > MAX_REVIEW:
-        raise UsageError(
-            f"the comments on {now.id} are longer than {MAX_REVIEW // 1024} KiB together",
-            "say it in fewer words; nothing was sent",
-        )
-    return comments.with_review(session.repo, now, review)
+    asked = {_words(one) for one in known}
+    last = max((int(one.id[1:]) for one in known), default=0)
+    new = [one for one in review.comments if _words(one) not in asked]
+    numbered = [replace(one, id=f"c{n}", at=at) for n, one in enumerate(new, last + 1)]
+    before = now.review.unresolved if now.review else []
+    return replace(review, comments=[*before, *numbered])
+
+
+def _words(comment: CommentEntry) -> tuple[object, ...]:
+    """Return the place and words by which a comment that is sent twice is known."""
+    return comment.path, comment.lines, comment.side, comment.edit, comment.text, comment.by
 
 
 # ---------------------------------------------------------------- checks
@@ -100,7 +130,7 @@ def _checked(
     session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
 ) -> list[CommentEntry]:
     """The comments as the report has them; `UsageError` with all that is wrong with them."""
-    if not drafts:
+    if not drafts and not (report.review and report.review.unresolved):
         raise UsageError("there is no comment", "say what is to be different: -m TEXT")
     flaws: list[str] = []
     made: list[CommentEntry] = []
@@ -123,6 +153,8 @@ def _entry(
         there = gone and _lines(session, _parent(session, shown), path or "") is not None
         side = "base" if there else "new"
     return CommentEntry(
+        id="",
+        at=Moment(unix=0.0, iso=""),
         path=path,
         line=draft.line,
         lines=draft.lines or (draft.line and (draft.line, draft.line)) or None,

@@ -46,6 +46,7 @@ def test_every_key_arrives() -> None:
         "file: src/login.py",
         "retries: fix-login-41",
         "depends_on: [schema-7, 8]",
+        "answers: {c1: Done, c2: 'No: it is used'}",
         "whole_files: true",
         f"bytes: {len(BODY)}",
         f"sha256: {digest}",
@@ -62,10 +63,11 @@ def test_every_key_arrives() -> None:
             file="src/login.py",
             retries="fix-login-41",
             depends_on=("schema-7", "8"),
+            answers={"c1": "Done", "c2": "No: it is used"},
             whole_files=True,
         ),
         BODY,
-        first_line=17,
+        first_line=18,
     )
 
 
@@ -212,6 +214,8 @@ def test_what_opens_front_matter(text: str, body: str | None, first_line: int) -
         (["agent: {a: b}"], "value", 2, "`agent`: expected text, got keys and values"),
         (["depends_on: a"], "value", 2, "`depends_on`: expected a list of change ids"),
         (["depends_on: [[a]]"], "value", 2, "`depends_on`: expected text"),
+        (["answers: [a]"], "value", 2, "`answers`: expected a text for each comment"),
+        (["answers: {c1: a, c1: b}"], "value", 2, "`answers`: expected a text for each comment"),
         (["depends_on: [a, ]", "bytes: many"], "value", 3, "`bytes`: expected a whole number"),
         (["whole_files: yes"], "value", 2, "`whole_files`: expected `true` or `false`"),
         (["bytes: -1"], "value", 2, "`bytes`: expected a whole number"),

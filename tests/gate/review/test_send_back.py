@@ -307,7 +307,7 @@ def test_twenty_sent_back_are_mended_by_an_agent_that_reads_only_what_comes_back
 def mended(prompt: str) -> str:
     """The scripted agent: its answer to a prompt."""
     wanted = prompt.partition("write `")[2].partition("`")[0]
-    title = next(line for line in prompt.split("\n") if line.startswith("### Comment 1: "))
+    title = next(line for line in prompt.split("\n") if line.startswith("### Comment c1: "))
     path, line = title.split("`")[1], int(title.partition(" line ")[2].split()[0])
     base = prompt.partition("in the base:\n\n```\n")[2].partition("\n```")[0]
     quoted = {int(row.split(" | ")[0]): row.split(" | ")[1] for row in base.split("\n")}

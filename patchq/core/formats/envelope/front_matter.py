@@ -31,7 +31,7 @@ from patchq.core.text.yamlio import Misfit
 
 KEYS = (
     "id", "target", "base", "message", "author", "agent", "model", "file", "retries",
-    "depends_on", "whole_files", "bytes", "sha256",
+    "depends_on", "answers", "whole_files", "bytes", "sha256",
 )  # fmt: skip
 MAX_BYTES = 65_536
 # By so many characters a block may be longer than is read, and still be named so.
@@ -307,7 +307,7 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
     return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
 
 
-def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
+def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...] | dict[str, str]:
     if name == "bytes":
         if isinstance(node, yamlio.Scalar) and type(node.value) is int and node.value >= 0:
             return node.value
@@ -320,6 +320,10 @@ def _value(name: str, node: yamlio.Node) -> str | int | bool | tuple[str, ...]:
         if not isinstance(node, yamlio.Sequence):
             raise Misfit("a list of change ids, `[schema-7, api-3]`")
         return tuple(_text(item) for item in node.items)
+    if name == "answers":
+        if not isinstance(node, yamlio.Mapping) or any(yamlio.duplicates(node)):
+            raise Misfit("a text for each comment, `{c1: done, c2: kept as it is}`")
+        return {key.text: _text(item, "\n\t") for key, item in node.entries}
     if name == "file" and isinstance(node, yamlio.Scalar) and node.text != node.text.strip():
         raise Misfit("a path without blanks round it")
     text = _text(node, "\n\t" if name == "message" else "")

@@ -1,0 +1,133 @@
+"""Threads of comments over several rounds, and decisions that are taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patchq.gate.errors import UsageError
+from patchq.gate.git import records
+from patchq.gate.pipeline import notes
+from patchq.gate.report.page import to_markdown
+from patchq.gate.report.schema import Report
+from patchq.gate.review import decide, threads
+from tests.gate.review.test_send_back import TEXT, Desk, change
+from tests.helpers.gitrepo import git
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path, {"a.txt": TEXT, "b.txt": TEXT})
+    yield desk
+    desk.end()
+
+
+def line(number: int, word: str) -> str:
+    """An edit that makes a line begin with a word."""
+    return change(number, to=f"{word} {{}}\n")
+
+
+def threads_of(report: Report) -> dict[str, tuple[str, list[str]]]:
+    """The state and the replies of each comment, by its id."""
+    assert report.review
+    return {one.id: (one.state, [r.text for r in one.replies]) for one in report.review.comments}
+
+
+def test_what_is_not_resolved_goes_along(desk: Desk) -> None:
+    desk.feed(x=change(10, 20))
+    prompt = desk.ask("x", "In short.\na.txt:10: say why\na.txt:20: and this\n").retry.prompt or ""
+    assert "Comment c1: the whole change" in prompt
+    desk.feed(y=f"---\nretries: x\nanswers: {{c1: Shortened}}\n---\n{line(10, 'why')}")
+    answered = desk.told("y")
+    assert threads_of(answered) == {
+        "c1": ("answered", ["Shortened"]), "c2": ("answered", []), "c3": ("answered", []),
+    }  # fmt: skip
+    for comment, text, resolves in (("c1", "", True), ("c2", "Not yet", False)):
+        threads.discuss(desk.session, "y", comment, text, "Ann", resolves=resolves)
+    again = desk.ask("y", "a.txt:11: new\n")
+    assert threads_of(again) == {
+        "c2": ("open", ["Not yet"]), "c3": ("answered", []), "c4": ("open", []),
+    }  # fmt: skip
+    asked = again.retry.prompt or ""
+    assert "`Ann` replied:\n\n```\nNot yet" in asked
+    assert "Comment c1" not in asked
+    desk.feed(z=f"---\nretries: y\nanswers: {{c9: x}}\n---\n{line(11, 'other')}")
+    last = desk.told("z")
+    assert {id: state for id, (state, _) in threads_of(last).items()} == {
+        "c2": "answered", "c3": "answered", "c4": "answered",
+    }  # fmt: skip
+    assert ["c9" in one.message for one in last.problems if one.code == "frontmatter.value"] == [
+        True
+    ]
+    assert "Not yet" in to_markdown(last)
+
+
+def test_a_round_without_a_request_keeps_the_threads(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    desk.ask("x", "b.txt:3: here, too\n")
+    desk.feed(y=f"---\nretries: x\n---\n{line(10, 'y')}")
+    desk.feed(z=f"---\nretries: y\n---\n{line(10, 'z')}")
+    assert threads_of(desk.told("z")) == {"c1": ("open", [])}
+    assert desk.ask("z", "").retry.prompt, "the open thread is request enough"
+
+
+def test_the_lines_of_a_comment_whose_place_is_gone_are_quoted(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    desk.ask("x", "a.txt:10: why?\n")
+    desk.feed(y=f"---\nretries: x\n---\n{change(9, 10, 11, to='')}")
+    review = desk.told("y").review
+    assert review
+    (comment,) = review.comments
+    assert (comment.path, comment.line, comment.quote) == ("a.txt", None, "LINE 10\n")
+
+
+def test_resolving_all_ends_the_request(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    desk.ask("x", "why?\n")
+    threads.discuss(desk.session, "x", "c1", "", "Ann", resolves=True)
+    report = desk.told("x")
+    assert (report.retry.prompt, [p.code for p in report.problems]) == (None, [])
+    (note,) = [note for note in notes.each(desk.session) if note.batch == "x"]
+    assert notes.says(note, report)
+
+
+@pytest.mark.parametrize(
+    ("comment", "text", "why"),
+    [("c2", "x", "has no comment c2"), ("c1", " ", "empty"), ("c1", "x" * 4001, "longer than")],
+)
+def test_a_reply_that_is_refused(desk: Desk, comment: str, text: str, why: str) -> None:
+    desk.feed(x=change(10))
+    desk.ask("x", "why?\n")
+    with pytest.raises(UsageError, match=why):
+        threads.discuss(desk.session, "x", comment, text, "Ann", resolves=False)
+
+
+def test_a_request_is_taken_back(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    desk.ask("x", "why?\n")
+    report = threads.take_back(desk.session, "x").report
+    assert (report.review, report.retry.prompt, list(report.problems)) == (None, None, [])
+    desk.ask("x", "why?\n")
+    desk.feed(y=f"---\nretries: x\n---\n{line(10, 'y')}")
+    desk.ask("y", "And now?\n")
+    report = threads.take_back(desk.session, "y").report
+    assert threads_of(report) == {"c1": ("open", [])}
+    assert report.review
+    assert report.review.state == "answered"
+    with pytest.raises(UsageError, match="was not accepted"):
+        threads.take_back(desk.session, "y")
+
+
+def test_a_discarded_proposal_is_proposed_again(desk: Desk) -> None:
+    desk.feed(x=change(10))
+    before = desk.told("x")
+    decide.discard(desk.session, "x", why="too early")
+    desk.move(b_txt="moved\n")
+    report = threads.take_back(desk.session, "x").report
+    assert (report.state, report.branch, report.reason) == ("proposed", before.branch, None)
+    main = git("rev-parse", "main", cwd=desk.repo)
+    assert git("rev-parse", f"{report.commit}^", cwd=desk.repo) == main, "it followed its target"
+    assert desk.session.repo.ref_target(records.DISCARDED + "x") is None
+    assert git("rev-parse", "patchq/x", cwd=desk.repo).strip() == report.commit
