@@ -4,6 +4,7 @@ its file's name is refused, and nothing repeats it."""
 from __future__ import annotations
 
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from patchq.core.model import names
-from patchq.gate.report import secrecy
+from patchq.gate.report import logs, secrecy
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.helpers.stores import sql
@@ -160,3 +161,15 @@ def test_h07_the_end_of_a_key_is_left_out_where_its_beginning_is_not_shown() -> 
     text = f"some code\n 8 | {body}\n+{body[::-1]}\n-----END RSA PRIVATE KEY-----\nx = 1"
     shown = secrecy.without(text)
     assert shown == "some code\n(left out)\n(left out)\n-----END RSA PRIVATE KEY-----\nx = 1"
+
+
+def test_h07_a_librarys_handler_of_the_log_repeats_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[logging.LogRecord] = []
+    handler, log = logging.Handler(), logging.getLogger("patchq")
+    monkeypatch.setattr(handler, "emit", seen.append)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    for name in ("handlers", "propagate", "level"):
+        monkeypatch.setattr(log, name, getattr(log, name))
+    logs.setup("warning", "text")
+    log.warning(TOKEN)
+    assert not seen

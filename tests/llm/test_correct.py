@@ -233,8 +233,11 @@ def test_answers_that_helped_nothing_are_not_kept(queue: Path) -> None:
     assert len(asked.questions) == 2
 
 
-def test_what_changed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_changed_is_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.INFO, "patchq")
+    monkeypatch.setattr(logging.getLogger("patchq"), "propagate", True)
     attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL)
     assert all(repr(text) in caplog.text for text in (OLD_STR, THERE, NEW_STR, FRESH))
 

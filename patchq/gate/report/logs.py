@@ -47,6 +47,7 @@ def setup(
     for old in _LOG.handlers:
         old.close()
     _LOG.handlers[:] = [handler]
+    _LOG.propagate = False  # a handler of a library's, such as the MCP SDK's, would show secrets
     _LOG.setLevel(level.upper())
 
 
