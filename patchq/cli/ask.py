@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from patchq.cli import arguments, opening, output, prompt
 from patchq.core.model.names import REQUEST, batch_id
-from patchq.gate.api import handover
+from patchq.gate.api import applying
 from patchq.gate.land import worker
 from patchq.gate.pipeline.requests import RequestDesk
 from patchq.llm import request
@@ -28,11 +28,11 @@ def run(args: Namespace) -> int:
     """Ask, decide, and send retry prompts on as `llm.auto_retry` allows; prints each verdict.  In a
     cluster a worker asks, and the first verdict is what is waited for."""
     session = opening.gate(args).session()
-    question = request.write(prompt.question(args, session.repo))
+    question = request.write(prompt.question(args, session.repo.workdir))
     name = batch_id(args.task)[:_LONGEST_NAME].strip(".-_") or "ask"
     verdicts = output.Verdicts(args)
     if session.config.has_cluster:
-        verdicts(handover.decided(session, question, name + REQUEST))
+        verdicts(applying.handed_over(session, question, name + REQUEST))
         return verdicts.exit_code
     desk = RequestDesk(session)
     session = replace(session, desk=desk)

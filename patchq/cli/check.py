@@ -7,16 +7,15 @@ from argparse import Namespace
 
 from patchq.cli import arguments, opening, output
 from patchq.cli.streams import put
-from patchq.gate.api import dry_run, words
+from patchq.gate.api import words
 from patchq.gate.report.page import to_markdown
 
 ARGUMENTS = (arguments.RESPONSE,)
 
 
 def run(args: Namespace) -> int:
-    session = opening.gate(args).session(writes=False)
     data, name = arguments.read_response(args.file)
-    report = dry_run.foresee(session, data, name)
+    report = opening.gate(args).check(data, name=name)
     if args.json:
         output.say(args, report)
     else:

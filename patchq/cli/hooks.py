@@ -234,7 +234,7 @@ def _check(args: Namespace, location: Location) -> int:
 def _receive(args: Namespace, location: Location) -> int:
     from patchq.cli import push  # only who takes a push reads trees
 
-    return push.receive(args, location)
+    return push.receive(args)
 
 
 def _observe(args: Namespace, location: Location) -> int:

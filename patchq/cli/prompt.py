@@ -9,8 +9,6 @@ from pathlib import Path
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument, positive, read_response
 from patchq.gate.errors import UsageError
-from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.requests import query_of
 from patchq.llm import prompts
 from patchq.llm.prompts import FORMS
 from patchq.llm.request import Request, RequestedFile
@@ -47,24 +45,21 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    session = opening.gate(args).session(writes=False)
-    query = query_of(session, question(args, session.repo))
-    if isinstance(query, tuple):
-        raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
-    assert query.task is not None
-    prompt = prompts.build(query.task, budget=args.budget)
+    gate = opening.gate(args)
+    task = gate.task(question(args, gate.location.repo.workdir))
+    prompt = prompts.build(task, budget=args.budget)
     return output.emit(
         args,
-        {"form": prompt.form, "base": query.base, "prompt": prompt.text},
+        {"form": prompt.form, "base": task.base, "prompt": prompt.text},
         prompt.text.removesuffix("\n"),
     )
 
 
-def question(args: Namespace, repo: Repository) -> Request:
+def question(args: Namespace, workdir: Path | None) -> Request:
     """Return the request; paths are relative to where the command was called."""
     if not args.task.strip():
         raise UsageError("--task: expected text, got nothing", "say what to do")
-    files = [_path(name, args, repo) for name in args.files]
+    files = [_path(name, args, workdir) for name in args.files]
     lines: dict[str, int] = {}
     for place in args.line:
         name, _, number = place.rpartition(":")
@@ -72,7 +67,7 @@ def question(args: Namespace, repo: Repository) -> Request:
             raise UsageError(f"--line {place}: expected FILE:N", "N is a line from 1")
         if not name and len(files) > 1:
             raise UsageError(f"--line {place}: which file?", "say FILE:N")
-        path = _path(name, args, repo) if name else files[0]
+        path = _path(name, args, workdir) if name else files[0]
         if path not in files:
             raise UsageError(f"--line {place}: {name} is not one of the files", "name it as a FILE")
         lines[path] = int(number)
@@ -90,7 +85,7 @@ def question(args: Namespace, repo: Repository) -> Request:
         mode=getattr(args, "mode", None),
         target=args.target,
         base=args.base,
-        tests=tuple(_path(name, args, repo) for name in args.test),
+        tests=tuple(_path(name, args, workdir) for name in args.test),
         reference=_reference(args.reference) if args.reference else "",
     )
 
@@ -104,9 +99,9 @@ def _reference(name: str) -> str:
         raise UsageError(message, "send the patch as UTF-8") from None
 
 
-def _path(name: str, args: Namespace, repo: Repository) -> str:
+def _path(name: str, args: Namespace, workdir: Path | None) -> str:
     """The file's path from the repository's root; one outside of the work tree stays as it is."""
     where = Path(os.path.abspath(Path(os.path.realpath(args.directory), name)))
-    if repo.workdir is None or not where.is_relative_to(repo.workdir):
+    if workdir is None or not where.is_relative_to(workdir):
         return name
-    return where.relative_to(repo.workdir).as_posix()
+    return where.relative_to(workdir).as_posix()

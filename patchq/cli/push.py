@@ -10,71 +10,60 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-import time
 from argparse import Namespace
-from collections.abc import Iterable
-from contextlib import closing
-from hashlib import sha256
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from msgspec.structs import replace
 
 from patchq.cli import opening
-from patchq.core.model.names import PUSH
-from patchq.core.model.values import Problem
+from patchq.core.model.names import PUSH, batch_id
 from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
-from patchq.gate.api import dry_run, submitting, words
-from patchq.gate.api.location import Location
-from patchq.gate.errors import Fault, UsageError
+from patchq.gate.api import words
+from patchq.gate.api.submitting import refusal
+from patchq.gate.api.waiting import VERDICT, WaitStop
+from patchq.gate.errors import Fault, TimeIsUp, UsageError
 from patchq.gate.intake import commits
 from patchq.gate.intake import push as receiving
 from patchq.gate.intake.push import NAMESPACE, Command, Push, PushOptions
 from patchq.gate.pipeline import stages
-from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import sender
 from patchq.gate.report.message import subject
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.service.admission import PUSH_BYTES
-from patchq.gate.service.watcher import Watcher
 
 _MOST_LINES, _FEW_LINES = 60, 12  # of the page of a refusal, and of any other
-_LOOKS_SECONDS = 0.5  # the interval of looking whether a daemon runs, at most
-_RESTARTS_SECONDS = 10.0  # for so long a daemon that went away may come back
 _HELD_SECONDS = 2.0  # a change that is held for longer is reported as held
+_LONGEST_NAME = 40
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class _Ended:
-    """True once this process was asked to end: it first reports on the batch."""
+@contextmanager
+def _signals_end(stop: WaitStop) -> Iterator[None]:
+    """Have signals end the wait; the change is reported on first."""
 
-    _asked = False
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.set()
 
-    def asked(self) -> bool:
-        return self._asked
-
-    def __enter__(self) -> _Ended:
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._before = {number: signal.signal(number, self._ask) for number in signals}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+    before = {number: signal.signal(number, ask) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self._asked = True
 
-
-def receive(args: Namespace, location: Location) -> int:
+def receive(args: Namespace) -> int:
     """Talk to git; the exit code is 0 once it has its answer."""
     reader, writer = sys.stdin.buffer, sys.stdout.buffer
     push = receiving.hear(reader, writer, PUSH_BYTES)
     try:
-        with _Ended() as ended:
-            reason = _handed_in(args, location, push, ended)
+        stop = WaitStop()
+        with _signals_end(stop):
+            reason = _handed_in(args, push, stop)
     except Fault as fault:
         words = fault.message if fault.code == UsageError.code else f"{fault.code}: {fault.message}"
         reason = " ".join(visible(words).split())
@@ -83,7 +72,7 @@ def receive(args: Namespace, location: Location) -> int:
     return 0
 
 
-def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -> str | None:
+def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
     """Return why the push fails, in one line, or None.
 
     Raises `Fault` for what never reaches the queue.
@@ -92,18 +81,19 @@ def _handed_in(args: Namespace, location: Location, push: Push, ended: _Ended) -
     options = receiving.push_options(push.options)
     data, words = _response(args, command, target, options)
     shutil.rmtree(args.objects, ignore_errors=True)
-    queue = opening.gate(args).queue(location.rules().config)
-    if ended.asked():
+    if stop:
         raise UsageError("the push was interrupted; nothing was taken", "push again")
-    wanted = options.keys.get("id")
-    id = queue.next_id(wanted) if isinstance(wanted, str) else None
-    name = queue.submit(data, submitting.marked_name(words, PUSH))
-    _tell([f"handed in as {id or PurePath(name).stem}"])
-    report, why = _wait(queue, sha256(data).hexdigest(), name, options.seconds, ended)
-    if report is None:
-        id = id or PurePath(name).stem
-        _tell([f"no verdict yet: {why}", f"  `patchq wait {id}` waits on"])
-        return f"interrupted; {id} stays in the queue" if ended.asked() else None
+    gate = opening.gate(args)
+    ticket = gate.submit(data, name=batch_id(words)[:_LONGEST_NAME] + PUSH)
+    _tell([f"handed in as {ticket.id}"])
+    try:
+        report = gate.wait(ticket, VERDICT | {"held"}, options.seconds, served=True, stop=stop)
+        if report.state == "held":
+            with suppress(TimeIsUp):
+                report = gate.wait(ticket, timeout=_HELD_SECONDS, stop=stop)
+    except TimeIsUp as why:
+        _tell([why.message, f"  {why.hint}"])
+        return f"interrupted; {ticket.id} stays in the queue" if stop else None
     return _print_verdict(report)
 
 
@@ -131,23 +121,15 @@ def _response(
         session.repo.borrow(args.objects.absolute())
     allowed = [session.target, *session.config.targets]
     if problem := stages.not_a_target(target, allowed):
-        raise _refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
+        raise refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
     change = commits.of_commit(session, command.new, target)
     if not change.commits:
         raise UsageError(f"{target} has all of it already", "commit something, then push")
     if problem := commits.outsized(session, change):
-        raise _refusal(problem)
+        raise refusal(problem)
     keys = {**sender.from_environment().keys(), **options.keys, "target": target}
     data = commits.as_response(session.repo, session.rules, change, keys)
-    if problem := dry_run.oversize(session, data):
-        raise _refusal(problem)
     return data, str(options.keys.get("message") or subject(session.repo.message(change.result)))
-
-
-def _refusal(problem: Problem) -> UsageError:
-    error = UsageError(problem.message, problem.hint)
-    error.code = problem.code
-    return error
 
 
 # ---------------------------------------------------------------- the verdict
@@ -162,35 +144,6 @@ def _print_verdict(report: Report) -> str | None:
     sent = [WHAT_TO_SEND, "", send.strip(), ""] if refused else []
     _tell([words.line(report), "", *lines, "", *sent, f"`patchq show {report.id}` prints it all"])
     return " ".join(words.line(report).split()) if refused else None
-
-
-def _wait(
-    queue: StoreQueue, digest: str, name: str, seconds: float, ended: _Ended
-) -> tuple[Report | None, str]:
-    """Return the verdict, or the reason why there is none yet."""
-    began = served = time.monotonic()
-    held = None
-    patience = 0.0 if lock_owner(queue.root) is None else _RESTARTS_SECONDS
-    with closing(Watcher(queue.root)) as watcher:
-        while True:
-            watcher.read()
-            serves = lock_owner(queue.root) is not None  # before: who has gone has reported
-            report, now = submitting.report_on(queue, digest, name), time.monotonic()
-            held = (held or now) if report and report.state == "held" else None
-            if report and (held is None or now - held > _HELD_SECONDS):
-                return report, ""
-            if ended.asked():
-                return None, "the push was interrupted, and the response stays in the queue"
-            if now - began > seconds:
-                return None, f"{seconds:g} s are over, and the response stays in the queue"
-            if serves:
-                served = now
-            elif now - served >= patience:
-                return None, (
-                    "no daemon works on the queue; the response lies in the inbox and gets its "
-                    "verdict once `patchq watch` or `patchq run` runs"
-                )
-            watcher.wait(min(_LOOKS_SECONDS, began + seconds - now + 0.01))
 
 
 def _tell(lines: Iterable[str]) -> None:

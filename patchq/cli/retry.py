@@ -6,11 +6,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from patchq.cli import arguments, opening, output, several
-from patchq.gate.api import handover
 from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
-from patchq.gate.review import decide
 
 ARGUMENTS = (
     *several.BATCHES,
@@ -26,16 +24,14 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "without")
-    session = opening.gate(args).session(targeted=False)
+    gate = opening.gate(args)
 
     def one(id: str) -> int:
         verdicts = output.Verdicts(args)
-        if session.config.has_cluster:
-            verdicts(handover.decided(session, *decide.another_try(session, id, args.without)))
-        else:
-            decide.retry(session, id, args.without, verdicts)
+        gate.retry(id, args.without, verdicts)
         return verdicts.exit_code
 
+    session = gate.session(targeted=False)
     return several.decide(args, several.chosen(args, session, _eligible), one)
 
 

@@ -7,23 +7,16 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping
-from contextlib import closing
-from hashlib import sha256
-from pathlib import PurePath
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
 
 from patchq.cli import arguments, opening, output
 from patchq.cli.arguments import Argument
-from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.names import COMMITS, REQUEST, response_name
-from patchq.core.model.values import Envelope
-from patchq.gate.api import submitting
-from patchq.gate.errors import TimeIsUp, UsageError
-from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.lock import lock_owner
-from patchq.gate.report import sender
-from patchq.gate.report.secrecy import batch_id, file_name
-from patchq.gate.service.watcher import Watcher
+from patchq.core.model.names import REQUEST
+from patchq.gate.api import Gate
+from patchq.gate.api.submitting import Commits, Keys, Ticket
+from patchq.gate.errors import UsageError
 
 # One at most may be given, and no file then.
 _SOURCES = (
@@ -55,7 +48,6 @@ ARGUMENTS = (
         "--timeout", metavar="S", type=arguments.seconds, help="for so many seconds; then exit 124"
     ),
 )
-_LOOK_SECONDS = 1.0
 _KEYS = ("id", "target", "base", "message", "agent", "model", "retries")
 
 
@@ -63,76 +55,55 @@ def run(args: Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout says how long to wait", "say --wait, too")
     gate = opening.gate(args)
-    queue = gate.queue(gate.location.rules().config)
+    keys = cast(Keys, {key: getattr(args, key) for key in _KEYS})
     if any(value is not None for value in (args.branch, args.range, args.worktree)):
-        return _hand_in(args, queue)
-    if args.file is None:
+        tickets = _hand_in(args, gate, keys)
+    elif args.file is None:
         raise UsageError(
             "expected a response",
             "name a file, - for standard input, or --branch, --range or --worktree",
         )
-    data, name = arguments.read_response(args.file)
-    if not data:  # the queue would wait for what its writer has still to write
-        raise UsageError(f"the response is empty: {name}", "see `patchq formats` for what to send")
-    keys = {key: getattr(args, key) for key in _KEYS}
-    id, suffix = None, REQUEST
-    if not name.endswith(REQUEST):
-        data, replaced = sender.with_header(data, keys, sender.from_environment())
-        for key in replaced:
-            output.notice(args, f"--{key} replaces `{key}` of the front matter")
-        opened = open_response(data)
-        id = opened.header.id if isinstance(opened, Envelope) else None
-        suffix = PurePath(file_name(name)).suffix or ".md"
-    elif args.wait or any(keys.values()):  # nor could an answer be waited for by its bytes
-        raise UsageError(
-            f"a request takes none of --{', --'.join(_KEYS)} and --wait",
-            "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
-        )
-    free = queue.next_id(batch_id(id or PurePath(response_name(name)).stem))
-    dropped = queue.submit(data, free + suffix)
-    id = free if id is not None else batch_id(PurePath(response_name(dropped)).stem)
-    if not args.wait:
-        return output.emit(args, {"id": id, "file": dropped}, id)
-    return _wait(args, queue, {id: (data, dropped)})
-
-
-def _hand_in(args: Namespace, queue: StoreQueue) -> int:
-    """Drop commits, or the changes of a work tree, into the inbox."""
-    from patchq.cli import commits  # only who hands in commits reads trees
-
-    handed = list(commits.responses(args, queue.next_id))
-    data = [one.data for one in handed]
-    names = [queue.next_id(one.name) + COMMITS for one in handed]
-    dropped = [queue.submit(*each) for each in zip(data, names, strict=True)]
-    ids = [batch_id(PurePath(response_name(name)).stem) for name in dropped]
+    else:
+        data, name = arguments.read_response(args.file)
+        if name.endswith(REQUEST) and (args.wait or any(keys.values())):
+            raise UsageError(  # nor could an answer be waited for by its bytes
+                f"a request takes none of --{', --'.join(_KEYS)} and --wait",
+                "say `target` and `base` in the request; to wait for the answer, use `patchq ask`",
+            )
+        tickets = [gate.submit(data, name=name, **keys)]
+    for key in tickets[0].replaced:
+        output.notice(args, f"--{key} replaces `{key}` of the front matter")
     if args.wait:
-        return _wait(args, queue, dict(zip(ids, zip(data, dropped, strict=True), strict=True)))
-    answer = [{"id": id, "file": name} for id, name in zip(ids, dropped, strict=True)]
-    return output.emit(args, answer if args.series else answer[0], *ids)
+        return _wait(args, gate, tickets)
+    answer = [{"id": one.id, "file": one.file} for one in tickets]
+    return output.emit(args, answer if args.series else answer[0], *(one.id for one in tickets))
 
 
-def _wait(args: Namespace, queue: StoreQueue, handed: Mapping[str, tuple[bytes, str]]) -> int:
-    """Print the verdict on each that was handed in: by its id, its bytes and the name of its file.
-    The ids are printed before, on standard error."""
+def _hand_in(args: Namespace, gate: Gate, keys: Keys) -> list[Ticket]:
+    """Put commits, or the changes of a work tree, into the inbox."""
+    if args.base:
+        raise UsageError("what is handed in by commits has its base", "leave --base out")
+    if args.series and (args.worktree is not None or args.message):
+        raise UsageError(
+            "--series hands in commits with their messages",
+            "leave --message out, and name a --branch or --range",
+        )
+    place = args.worktree and Path(args.directory, args.worktree)
+    return gate.submit_commits(Commits(args.branch, args.range, place), series=args.series, **keys)
+
+
+def _wait(args: Namespace, gate: Gate, tickets: Sequence[Ticket]) -> int:
+    """Print the verdict on each; the ids are printed before, on standard error."""
     until = math.inf if args.timeout is None else time.monotonic() + args.timeout
     if not (args.json or args.quiet):
-        print(f"patchq: waiting for the verdict on {', '.join(handed)}", file=sys.stderr)
-    if lock_owner(queue.root) is None:
+        names = ", ".join(one.id for one in tickets)
+        print(f"patchq: waiting for the verdict on {names}", file=sys.stderr)
+    if not gate.is_served():
         print("patchq: no daemon runs; waiting for `patchq watch` or `patchq run`", file=sys.stderr)
     verdicts = output.Verdicts(args, pages=True, again=_again(args))
-    with closing(Watcher(queue.root)) as watcher:
-        for id, (data, name) in handed.items():
-            digest = sha256(data).hexdigest()
-            while (
-                report := submitting.report_on(queue, digest, name)
-            ) is None or report.state == "held":
-                if until <= time.monotonic():
-                    raise TimeIsUp(
-                        f"no verdict on {id} within {args.timeout:g} s",
-                        f"it stays in the queue; `patchq wait {id}` waits on",
-                    )
-                watcher.wait(min(until - time.monotonic(), _LOOK_SECONDS))
-            verdicts(report)
+    for one in tickets:
+        timeout = None if args.timeout is None else max(until - time.monotonic(), 0.0)
+        verdicts(gate.wait(one, timeout=timeout))
     return verdicts.exit_code
 
 

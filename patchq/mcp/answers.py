@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NotRequired, cast
 
 import mcp_types as types
+from msgspec.structs import replace
 from typing_extensions import TypedDict
 
 from patchq.core.text.quote import visible
@@ -16,8 +17,12 @@ from patchq.gate.report.document import plain, printed
 from patchq.gate.report.schema import Report
 
 _MOST_PROBLEMS, _MOST_EDITS = 20, 100
-_COMMAND = re.compile(r"`patchq (status|show|wait|submit|check|retry)\b[^`\n]*`")
-_TOOLS = {"show": "report", "retry": "submit"}  # tools that do what a command of another name does
+_COMMAND = re.compile(r"`patchq (\w[\w-]*)\b[^`\n]*`")
+# The tools that do what commands do; the other commands are a person's.
+_TOOLS = {
+    "status": "status", "log": "status", "show": "report", "wait": "wait", "submit": "submit",
+    "retry": "submit", "check": "check",
+}  # fmt: skip
 
 
 class ProblemAnswer(TypedDict):
@@ -103,18 +108,37 @@ class PromptAnswer(TypedDict):
 def result(value: Mapping[str, Any], text: str, *, refused: bool = False) -> types.CallToolResult:
     """Return the answer of a tool; what is not known is left out."""
     known = {key: item for key, item in value.items() if item is not None}
-    text = _COMMAND.sub(lambda found: f"`{_TOOLS.get(found[1], found[1])}`", text)
     return types.CallToolResult(
-        content=[types.TextContent(text=text)],
+        content=[types.TextContent(text=_of_tools(text))],
         structured_content=json.loads(printed(known)) if known else None,
         is_error=refused,
     )
 
 
+def _of_tools(text: str) -> str:
+    """Return the text with tools in place of the commands that do the same."""
+    return _COMMAND.sub(lambda it: f"`{_TOOLS[it[1]]}`" if it[1] in _TOOLS else it[0], text)
+
+
+def _hint(text: str | None) -> str | None:
+    """Return a hint in words of tools; None where it names a command that is a person's."""
+    hint = _of_tools(text or "")
+    return None if _COMMAND.search(hint) else hint or None
+
+
+def for_tools(report: Report) -> Report:
+    """Return the report with problems that speak of tools."""
+    problems = [
+        replace(one, message=_of_tools(one.message), hint=_hint(one.hint))
+        for one in report.problems
+    ]
+    return replace(report, problems=problems)
+
+
 def failure(fault: Fault, *, structured: bool) -> types.CallToolResult:
     """Return a fault as the answer of a tool, for the model to read."""
-    problem = {"code": fault.code, "severity": "error", "message": fault.message}
-    problem |= {"hint": fault.hint} if fault.hint else {}
+    problem = {"code": fault.code, "severity": "error", "message": _of_tools(fault.message)}
+    problem |= {"hint": hint} if (hint := _hint(fault.hint)) else {}
     value = {"state": "error", "problems": [problem]} if structured else {}
     return result(value, text_of(fault), refused=True)
 

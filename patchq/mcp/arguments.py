@@ -1,15 +1,18 @@
-"""Types of the tools' arguments, and the edits that they take, as a response."""
+"""Types of the tools' arguments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from patchq.core.model.names import batch_id, suggestion
 from patchq.core.text.quote import clip, fence
+from patchq.gate.api.edits import FileEdit
+from patchq.gate.api.submitting import Change, Keys
 from patchq.gate.errors import UsageError
 
 LONGEST_WAIT_SECONDS = 600.0
@@ -35,29 +38,32 @@ ChangeId = Annotated[str, AfterValidator(_plain_id)]
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)]
 
 
-class EditArguments(BaseModel):
-    """One edit of a file."""
+class ChangeArguments(ArgModelBase):
+    """A change to look at; the tools take it as one value."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    path: Path
-    old: Annotated[str | None, Field(description="exact text of the file, once in it")] = None
-    new: Annotated[
-        str | None, Field(description="what takes its place; without `old`, the whole file")
-    ] = None
-    replace_all: bool = False
-    delete: Annotated[bool, Field(description="delete the file")] = False
-    rename_to: Path | None = None
+    edits: Annotated[list[FileEdit] | None, Field(min_length=1)] = None
+    response: str = ""
+    """edits in any form that patchq reads"""
+    base: Word | None = None
+    """the commit you read the files from"""
+    target: Word | None = None
+    """a branch; else the configured one"""
 
-    @model_validator(mode="after")
-    def _asks_for_one_thing(self) -> EditArguments:
-        if self.delete and (self.old is not None or self.new is not None or self.rename_to):
-            raise ValueError("`delete` goes with `path` alone")
-        if not self.delete and self.new is None and (self.old is not None or not self.rename_to):
-            raise ValueError("expected `new`, `delete` or `rename_to`")
-        if self.replace_all and not self.old:
-            raise ValueError("`replace_all` needs `old`")
-        return self
+    def model_dump_one_level(self) -> dict[str, Any]:
+        return {"given": self}
+
+    def change(self) -> Change:
+        """Return the edits or the response; raises `UsageError` for both, or neither."""
+        if bool(self.edits) == bool(self.response):
+            raise UsageError("expected one of `response` and `edits`, and it not empty")
+        return self.edits or self.response
+
+    def keys(self) -> Keys:
+        """Return the keys of the front matter."""
+        known = self.__class__.model_fields.keys() & Keys.__annotations__.keys()
+        return cast(Keys, {key: getattr(self, key) for key in sorted(known)})
 
 
 class AnswerArguments(BaseModel):
@@ -69,10 +75,23 @@ class AnswerArguments(BaseModel):
     text: Word
 
 
-def response(edits: Iterable[EditArguments]) -> str:
-    """Return the edits as calls of an editing tool; equal edits give equal text."""
-    calls = (json.dumps(call, ensure_ascii=False) for edit in edits for call in _calls(edit))
-    return "[\n" + ",\n".join(calls) + "\n]\n"
+class SubmitArguments(ChangeArguments):
+    """A change to hand in."""
+
+    message: str = ""
+    """the commit's message"""
+    id: ChangeId | None = None
+    """replaces your waiting change of this id"""
+    model: Word | None = None
+    retries: ChangeId | None = None
+    """the change that this one answers"""
+    depends_on: list[ChangeId] | None = None
+    """changes that must land first"""
+    answers: list[AnswerArguments] | None = None
+    wait_seconds: Seconds = 60.0
+
+    def keys(self) -> Keys:
+        return {**super().keys(), "answers": {one.comment: one.text for one in self.answers or ()}}
 
 
 EXAMPLE = {"path": "PATH", "old": "exact text of the file, once in it", "new": "what replaces it"}
@@ -88,21 +107,6 @@ def how_to_submit(base: str) -> str:
     )
 
 
-def _calls(edit: EditArguments) -> Iterator[Mapping[str, Any]]:
-    if edit.delete:
-        yield {"name": "delete_file", "arguments": {"path": edit.path}}
-    elif edit.new is not None and edit.old is None:
-        yield {"name": "write", "arguments": {"file_path": edit.path, "content": edit.new}}
-    elif edit.new is not None:
-        arguments = {"file_path": edit.path, "old_string": edit.old, "new_string": edit.new}
-        every = {"replace_all": True} if edit.replace_all else {}
-        yield {"name": "replace", "arguments": {**arguments, **every}}
-    if edit.rename_to:
-        lines = ("Begin Patch", f"Update File: {edit.path}", f"Move to: {edit.rename_to}")
-        patch = "".join(f"*** {line}\n" for line in (*lines, "End Patch"))
-        yield {"name": "apply_patch", "arguments": {"input": patch}}
-
-
 def usage_error(tool: str, names: Iterable[str], flaws: Sequence[Mapping[str, Any]]) -> UsageError:
     """Return the error that names what is wrong with a tool's arguments."""
     names = list(names)
@@ -115,8 +119,8 @@ def usage_error(tool: str, names: Iterable[str], flaws: Sequence[Mapping[str, An
 
 def _flaw(flaw: Mapping[str, Any], names: Iterable[str]) -> str:
     place = clip(".".join(map(str, flaw["loc"])), 100)
-    if flaw["type"] == "extra_forbidden":
-        known = names if len(flaw["loc"]) == 1 else EditArguments.model_fields
+    if flaw["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = names if len(flaw["loc"]) == 1 else FileEdit.__annotations__
         meant = suggestion(str(flaw["loc"][-1])[:100], known)
         return "; ".join(filter(None, (f"there is no argument `{place}`", meant)))
     message = flaw["msg"].removeprefix("Value error, ")

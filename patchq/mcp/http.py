@@ -43,7 +43,7 @@ def serve(args: Namespace, server: Server, body_bytes: int) -> int:
             ),
         )
         listening = loopback.server(Guarded(app, token))
-        server.queue.ending = lambda: listening.should_exit
+        server.queue.stop.also = lambda: listening.should_exit
         url = f"http://{loopback.HOST}:{port}{PATH}"
         answer = {"url": url, **({"token": token} if made else {})}
         lines = [f"patchq serves MCP at {url}", *([f"token: {token}"] if made else [])]

@@ -11,7 +11,7 @@ from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.ops import Create, DeleteFile, InsertAt, Rename, ReplaceText, Write, halves
 from patchq.core.model.values import Edit, EditOutcome, Envelope
 from patchq.core.text.quote import fence
-from patchq.gate.pipeline.session import Session
+from patchq.gate.api import Gate
 from patchq.gate.report.page import BASE_IN_DOUBT
 from patchq.gate.report.schema import ProblemEntry, Report, waits_for_its_agent
 from patchq.mcp.arguments import EXAMPLE
@@ -21,9 +21,9 @@ MAX_BYTES = 64 * 1024
 _LEFT_OUT = ("path.denied", "path.filtered", "path.outside", "path.invalid", "file.")
 
 
-def what_to_send(session: Session, report: Report, data: bytes | None) -> str:
+def what_to_send(gate: Gate, report: Report, data: bytes | None) -> str:
     """Return what a caller of the tools sends after a refusal, or a send-back, as text."""
-    arguments = _arguments(session, report, data)
+    arguments = _arguments(gate, report, data)
     shown = fence(json.dumps(arguments, ensure_ascii=False, indent=1), "json")
     if len(shown.encode()) > MAX_BYTES:
         shown = fence(json.dumps({**arguments, "edits": [EXAMPLE]}, indent=1), "json")
@@ -35,13 +35,14 @@ def what_to_send(session: Session, report: Report, data: bytes | None) -> str:
     )
 
 
-def _arguments(session: Session, report: Report, data: bytes | None) -> dict[str, Any]:
+def _arguments(gate: Gate, report: Report, data: bytes | None) -> dict[str, Any]:
+    context = gate.context()
     codes = {problem.code for problem in report.problems}
     base = report.base.commit if report.base and not codes & BASE_IN_DOUBT else None
     if report.state != "rejected" or base is None:  # an answer begins on the target as it is
-        base = session.branches.tip(report.target or session.target) or base
-    edits = list(_edits(session, report, data, base)) if data and base else []
-    retried = report.id if session.queue.load(report.id) else report.retry.of
+        base = context.branches.tip(report.target or context.target) or base
+    edits = list(_edits(gate, report, data, base)) if data and base else []
+    retried = report.id if context.queue.load(report.id) else report.retry.of
     known: dict[str, Any] = {"retries": retried, "base": base}
     if report.review and waits_for_its_agent(report):
         known["answers"] = [
@@ -53,8 +54,8 @@ def _arguments(session: Session, report: Report, data: bytes | None) -> dict[str
     }
 
 
-def _edits(session: Session, report: Report, data: bytes, base: str) -> Iterator[Mapping[str, Any]]:
-    tree, opened = session.repo.tree(base), open_response(data)
+def _edits(gate: Gate, report: Report, data: bytes, base: str) -> Iterator[Mapping[str, Any]]:
+    tree, opened = gate.context().repo.tree(base), open_response(data)
     if not isinstance(opened, Envelope):
         return
     parsed = formats.parse(

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -36,7 +36,7 @@ from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
 from patchq.gate.service.watcher import Watcher
 from patchq.mcp import answers
-from patchq.mcp.arguments import usage_error
+from patchq.mcp.arguments import ChangeArguments, usage_error
 from patchq.mcp.tools import Tools
 
 INSTRUCTIONS = """\
@@ -175,7 +175,7 @@ class Server(MCPServer):
             try:
                 yield {}
             finally:
-                self.queue.end()
+                self.queue.stop.set()
                 group.cancel_scope.cancel()
 
     async def _publish(self) -> None:
@@ -205,6 +205,8 @@ def _tool(method: Any) -> Tool:
         ),
     )
     takes = tool.fn_metadata.arg_model
+    if given := takes.model_fields.get("given"):
+        takes = tool.fn_metadata.arg_model = cast("type[ChangeArguments]", given.annotation)
     takes.model_config["extra"] = "forbid"
     takes.model_rebuild(force=True)
     tool.parameters = _plain(takes.model_json_schema(by_alias=True))
@@ -232,7 +234,7 @@ def _fault(error: BaseException, tool: Tool) -> Fault:
     """Return an error of a tool as a fault; a defect of patchq is logged."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, ValidationError) and error.title == f"{tool.name}Arguments":
+    if isinstance(error, ValidationError) and error.title == tool.fn_metadata.arg_model.__name__:
         names = tool.fn_metadata.arg_model.model_fields
         return usage_error(tool.name, names, error.errors(include_url=False))
     if isinstance(error, OSError) and (broken := disk_fault(error)):

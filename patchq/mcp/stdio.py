@@ -55,7 +55,7 @@ async def _serve(server: Server, source: int, line_bytes: int) -> int:
             nonlocal code
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 code = 130 if await anext(signals) == signal.SIGINT else 0
-                server.queue.end()
+                server.queue.stop.set()
                 await anyio.sleep(_LAST_ANSWERS_SECONDS)
             # An unread answer blocks a thread, which nothing calls off.
             asyncio.get_running_loop().call_later(_UNREAD_SECONDS, os._exit, code)

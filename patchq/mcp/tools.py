@@ -7,36 +7,29 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from hashlib import sha256
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import mcp_types as types
 from mcp.server.mcpserver import Context
-from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import Field
 
-from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.values import Envelope, State
-from patchq.gate.api import Gate, deciding, dry_run, finding, submitting, words
+from patchq.core.model.names import batch_id
+from patchq.core.model.values import State
+from patchq.gate.api import Gate, finding, submitting, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.errors import UsageError
-from patchq.gate.git.repository import Repository
-from patchq.gate.pipeline.requests import query_of
-from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.lock import lock_owner
-from patchq.gate.report import document, secrecy
+from patchq.gate.api.submitting import Ticket
+from patchq.gate.api.waiting import CHANGES_REQUESTED, STATES, VERDICT, WaitStop, wait
+from patchq.gate.errors import TimeIsUp, UsageError
+from patchq.gate.report import document
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import STOPPED, WAITING, Report, waits_for_its_agent
-from patchq.gate.report.sender import Sender, from_environment, with_header
+from patchq.gate.report.sender import Sender, from_environment
 from patchq.gate.review.comparison import risk_of
-from patchq.gate.review.errands import Discard
-from patchq.gate.service.watcher import Watcher
 from patchq.llm import prompts
 from patchq.llm.request import MOST_FILES, Request, RequestedFile
 from patchq.mcp import arguments
@@ -44,37 +37,22 @@ from patchq.mcp.answers import (
     PromptAnswer,
     StatusAnswer,
     VerdictAnswer,
+    for_tools,
     result,
     verdict,
 )
-from patchq.mcp.arguments import AnswerArguments, ChangeId, EditArguments, Path, Seconds, Word
+from patchq.mcp.arguments import ChangeArguments, ChangeId, Path, Seconds, SubmitArguments, Word
 from patchq.mcp.resend import what_to_send
 from patchq.mcp.tokens import token as token_of
 
 _MOST_LISTED, _MOST_PATHS = 200, 5
-_LOOK_SECONDS = 1.0  # a daemon that ends, or a branch that git moves, is no event
+_LONGEST_NAME = 40
 _NO_DAEMON = (
     "no daemon works on the queue: the change lies in the inbox, and gets its verdict once a "
     "person starts one"
 )
 _ANY_TASK = "The change that you are asked for."
 Verdict = Annotated[types.CallToolResult, VerdictAnswer]
-Edits = Annotated[list[EditArguments] | None, Field(min_length=1)]
-Response = Annotated[str, Field(description="edits in any form that patchq reads")]
-Base = Annotated[Word | None, Field(description="the commit you read the files from")]
-Target = Annotated[Word | None, Field(description="a branch; else the configured one")]
-T = TypeVar("T")
-
-
-class Dropped(Struct, frozen=True):
-    """A change in the inbox."""
-
-    id: str
-    name: str
-    sha256: str
-    token: str
-    since: str
-    """The id of the last event before."""
 
 
 class Tools:
@@ -82,15 +60,13 @@ class Tools:
 
     def __init__(self, door: SharedGate, sender: Sender | None = None) -> None:
         self._door, self._sender = door, sender or Sender()
-        self._watchers = set[Watcher]()
-        self.ending: Callable[[], bool] = lambda: False
+        self.stop = WaitStop()
         self.missing: UsageError | None = None
 
     def enter(self, roots: Sequence[FilePath]) -> None:
         """Go to the repository of the first root that is in one, else of the working directory."""
         for directory in (*roots, FilePath.cwd()):
             with suppress(UsageError):
-                Repository.open(directory)
                 self._door.enter(directory)
                 self.missing = None
                 return
@@ -101,152 +77,54 @@ class Tools:
             "open a repository in the client",
         )
 
-    def end(self) -> None:
-        """Have every call that waits answer now."""
-        self.ending = lambda: True
-        for watcher in list(self._watchers):
-            watcher.ring()
+    # ---------------------------------------------------------------- handing in
 
-    # ---------------------------------------------------------------- submitting
-
-    def submit(
-        self,
-        ctx: Context,
-        edits: Edits = None,
-        response: Response = "",
-        base: Base = None,
-        target: Target = None,
-        message: Annotated[str, Field(description="the commit's message")] = "",
-        id: Annotated[
-            ChangeId | None, Field(description="replaces your waiting change of this id")
-        ] = None,
-        model: Word | None = None,
-        retries: Annotated[
-            ChangeId | None, Field(description="the change that this one answers")
-        ] = None,
-        depends_on: Annotated[
-            list[ChangeId] | None, Field(description="changes that must land first")
-        ] = None,
-        answers: list[AnswerArguments] | None = None,
-        wait_seconds: Seconds = 60.0,
-    ) -> Verdict:
+    def submit(self, ctx: Context, given: SubmitArguments) -> Verdict:
         """Hand in edits, all of which become one commit or none, and wait for the verdict.
 
         Give `edits`, or a whole `response`. Keep the `token` to withdraw it. The same call twice
         changes nothing more.
         """
-        keys: dict[str, Any] = {
-            "id": id,
-            "message": message,
-            "retries": retries,
-            "depends_on": depends_on,
-        }
-        keys |= {"target": target, "base": base}
-        keys |= {"answers": {one.comment: one.text for one in answers or ()}}
-        given = self._sender.or_else(Sender(model=model))
-        data, replaced = self._data(ctx, edits, response, {**keys, **given.keys()})
-        dropped = self._drop(data)
-        report = self._until(
-            lambda: self._report_on(dropped), wait_seconds, since=dropped.since, unserved=False
-        )
-        note = f"the argument {replaced[0]} replaces the front matter's" if replaced else ""
-        if report is not None:
-            return self._answer(report, data, note=note, token=dropped.token)
-        note = f"no verdict yet; ask with `wait` for {dropped.id}"
-        note = note if self._served() else _NO_DAEMON
-        if held := self._report_on(dropped, held=True):
-            return self._answer(held, data, note=note, token=dropped.token)
-        return _waiting(dropped.id, note, dropped.token)
-
-    def _data(
-        self,
-        ctx: Context,
-        edits: list[EditArguments] | None,
-        response: str,
-        keys: Mapping[str, Any],
-    ) -> tuple[bytes, list[str]]:
-        """Return the response's bytes: the same call gives the same, so that a second is known."""
-        if bool(edits) == bool(response):
-            raise UsageError("expected one of `response` and `edits`, and it not empty")
-        client = ctx.session.client_params
-        fallback = from_environment().or_else(Sender(client and client.client_info.name))
-        try:
-            data = (arguments.response(edits) if edits else response).encode()
-        except UnicodeEncodeError:
-            raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
-        return with_header(data, {key: value for key, value in keys.items() if value}, fallback)
-
-    def _drop(self, data: bytes) -> Dropped:
-        with self._session(writes=True) as session:
-            if problem := dry_run.oversize(session, data):
-                raise UsageError(f"{problem.code}: {problem.message}", problem.hint)
-            queue, opened = store_queue(session.queue), open_response(data)
-            header = opened.header if isinstance(opened, Envelope) else None
-            digest = sha256(data).hexdigest()
-            token = token_of(session.queue_root, digest)
-            words = (header and (header.message or header.agent)) or "edit"
-            with closing(Watcher(queue.root)) as watcher:
-                since = watcher.last
-            name = queue.submit(data, submitting.marked_name(words))
-            id = secrecy.batch_id(header.id) if header and header.id else None
-            id = queue.next_id(id) if id else name.removesuffix(".md")
-            return Dropped(id, name, digest, token, since)
-
-    def _report_on(self, dropped: Dropped, held: bool = False) -> Report | None:
-        with self._session(writes=True) as session:
-            report = submitting.report_on(session.queue, dropped.sha256, dropped.name)
-        return report if report and (held or report.state != "held") else None
+        keys = given.keys()
+        keys |= {"agent": self._sender.agent} if self._sender.agent else {}
+        name = batch_id(given.message or "edit")[:_LONGEST_NAME]
+        with self._gate(writes=True) as gate:
+            ticket = gate.submit(given.change(), name=name, client=_client(ctx), **keys)
+            token = token_of(gate.context().queue_root, ticket.sha256)
+        replaced = next(iter(ticket.replaced), None)
+        note = f"the argument {replaced} replaces the front matter's" if replaced else ""
+        with suppress(TimeIsUp):
+            report = self._wait(ticket, VERDICT, given.wait_seconds, served=True)
+            return self._answer(report, note=note, token=token)
+        note = f"no verdict yet; ask with `wait` for {ticket.id}" if self._served() else _NO_DAEMON
+        with suppress(TimeIsUp):
+            return self._answer(self._wait(ticket, STATES, 0.0), note=note, token=token)
+        return _waiting(ticket.id, note, token)
 
     def _served(self) -> bool:
-        with self._session() as session:
-            return lock_owner(session.queue_root) is not None
+        with self._gate() as gate:
+            return gate.is_served()
 
-    def _until(
-        self,
-        look: Callable[[], T | None],
-        seconds: float,
-        *,
-        since: str | None = None,
-        unserved: bool = True,
-    ) -> T | None:
-        """Return what `look` finds in time; None also once no daemon runs, unless `unserved`."""
-        until = time.monotonic() + seconds
-        with self._session() as session:
-            root = session.queue_root
-        with closing(Watcher(root, since)) as watcher:
-            self._watchers.add(watcher)
-            try:
-                while True:
-                    watcher.read()
-                    served = unserved or self._served()  # first: a daemon that ends has decided
-                    found, left = look(), until - time.monotonic()
-                    if found is not None or self.ending() or left <= 0 or not served:
-                        return found
-                    watcher.wait(min(left, _LOOK_SECONDS))
-            finally:
-                self._watchers.discard(watcher)
+    def _wait(
+        self, change: Ticket | str, until: Collection[str], seconds: float, *, served: bool = False
+    ) -> Report:
+        return wait(self._gate, change, until, seconds, served=served, stop=self.stop)
 
     # ---------------------------------------------------------------- looking
 
-    def check(
-        self,
-        ctx: Context,
-        edits: Edits = None,
-        response: Response = "",
-        base: Base = None,
-        target: Target = None,
-    ) -> Verdict:
+    def check(self, ctx: Context, given: ChangeArguments) -> Verdict:
         """Tell what would become of edits now, without handing them in.
 
         Each one's place or why it has none, what it collides with, whether the result parses, what
         a person would have to review. Hooks are not run.
         """
-        data, _ = self._data(ctx, edits, response, {"base": base, "target": target})
-        with self._session(targeted=True) as session:
-            report = dry_run.foresee(_without_model(session), data, "response.md")
-        page = self._page(replace(report, diff=""), data, foreseen=True)  # the caller has the edits
-        text = f"would be {words.line(report)}\n\n{page}"
-        return result(verdict(report), text, refused=report.state == "rejected")
+        with self._gate(targeted=True) as gate:
+            report = gate.check(given.change(), corrects=False, **given.keys())
+            shown = for_tools(replace(report, diff=""))  # the caller has the edits
+            data, _ = submitting.written(given.change(), given.keys())
+            page = _page(gate, shown, data, foreseen=True)
+        text = f"would be {words.line(shown)}\n\n{page}"
+        return result(verdict(shown), text, refused=report.state == "rejected")
 
     def wait(
         self,
@@ -257,32 +135,27 @@ class Tools:
         wait_seconds: Seconds = 60.0,
     ) -> Verdict:
         """Wait until a change has a verdict or, with `known`, another state than that."""
-        found = self._until(lambda: self._changed(id, known or "held"), wait_seconds)
-        if found is not None:
-            return self._answer(found[0], note=found[1])
-        try:
-            report, _ = self._seen(id)
-        except UsageError:
-            return _waiting(id, "no verdict yet" if self._served() else _NO_DAEMON)
-        return self._answer(report, note="nothing changed meanwhile", refuses=False)
-
-    def _changed(self, id: str, known: str) -> tuple[Report, str] | None:
-        with self._session() as session:  # first: what is no longer under way has its verdict
-            busy = session.queue.depth() > 0 or bool(store_queue(session.queue).in_hand())
-            under_way = busy or finding.is_under_way(session, id)
+        until = STATES - {known or "held"}
+        until |= {CHANGES_REQUESTED} if known == "proposed" else set()
+        with suppress(TimeIsUp):
+            self._wait(id, until, wait_seconds)
         try:
             report, note = self._seen(id)
         except UsageError:
-            if under_way:
-                return None
-            raise
-        if waits_for_its_agent(report) and known == "proposed":
-            return report, "a person asks for changes; `report` tells which"
-        return None if report.state == known else (report, note)
+            return _waiting(id, "no verdict yet" if self._served() else _NO_DAEMON)
+        if known == "proposed" and waits_for_its_agent(report):
+            note = "a person asks for changes; `report` tells which"
+        elif report.state == (known or "held"):
+            note = "nothing changed meanwhile"
+            return self._answer(report, note=note, refuses=False)
+        return self._answer(report, note=note)
 
     def _seen(self, id: str) -> tuple[Report, str]:
-        with self._session() as session:
-            return finding.seen(session, *finding.find(session, finding.identify(session, id)))
+        with self._gate() as gate:
+            context = gate.context()
+            found = finding.find(context, gate.identify(id))
+            report, note = finding.seen(context, *found)
+        return for_tools(report), note
 
     def report(
         self,
@@ -292,12 +165,12 @@ class Tools:
         """Return the verdict on a change and, where it was refused, what to send instead."""
         report, note = self._seen(id)
         value: dict[str, Any] = dict(verdict(report, note))
-        if report.state == "proposed":
-            with self._session() as session:
-                found = risk_of(session, report)
-            texts = "; ".join(reason.text for reason in found.reasons)
-            value["risk"] = f"{found.level}{': ' * bool(texts)}{texts}"
-        text = self._page(report) + (f"\nNote: {note}" if note else "")
+        with self._gate() as gate:
+            if report.state == "proposed":
+                found = risk_of(gate.context(), report)
+                texts = "; ".join(reason.text for reason in found.reasons)
+                value["risk"] = f"{found.level}{': ' * bool(texts)}{texts}"
+            text = _page(gate, report) + (f"\nNote: {note}" if note else "")
         return result({**value, "report": report} if full else value, text)
 
     def status(
@@ -314,9 +187,8 @@ class Tools:
         With `state`, those of that state, the newest first.
         """
         if agent == "me":
-            client = ctx.session.client_params
             own = self._sender.or_else(from_environment())
-            agent = own.or_else(Sender(client and client.client_info.name)).agent
+            agent = own.or_else(Sender(_client(ctx))).agent
         return self.listed(agent, state, limit)
 
     def listed(
@@ -349,85 +221,70 @@ class Tools:
     ) -> Annotated[types.CallToolResult, PromptAnswer]:
         """Return files as they are, their base commit, and the arguments that change them."""
         asked = tuple(RequestedFile(path=path) for path in dict.fromkeys(files))
-        with self._session(targeted=True) as session:
-            query = query_of(session, Request(files=asked, task=task or _ANY_TASK, form="diff"))
-        if isinstance(query, tuple):
-            raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
-        assert query.task is not None
-        base = query.task.base
-        prompt = prompts.build(query.task, ending=arguments.how_to_submit(base)).text
-        return result(PromptAnswer(base=base, prompt=prompt), prompt)
+        with self._gate(targeted=True) as gate:
+            about = gate.task(Request(files=asked, task=task or _ANY_TASK, form="diff"))
+        prompt = prompts.build(about, ending=arguments.how_to_submit(about.base)).text
+        return result(PromptAnswer(base=about.base, prompt=prompt), prompt)
 
     def withdraw(
         self, id: ChangeId, token: Annotated[Word, Field(description="what `submit` returned")]
     ) -> Verdict:
         """Take back a change that you submitted and that waits or is held."""
-        with self._session(writes=True) as session:
-            report = session.queue.load(id)
+        with self._gate(writes=True) as gate:
+            context = gate.context(writes=True)
+            report = context.queue.load(id)
             if report is None:
                 raise UsageError(f"there is no verdict on {id}", "see `status`")
-            right = token_of(session.queue_root, report.source.sha256)
+            right = token_of(context.queue_root, report.source.sha256)
             if not hmac.compare_digest(token.encode(), right.encode()):
                 raise UsageError(
                     f"the token is not that of {id}", "give the one that `submit` returned"
                 )
-            finish = deciding.begun(session, Discard(id))
-        return self._answer(finish().report)  # a worker is waited for without the session
+            report = gate.discard(id).report
+        return self._answer(report)
 
     def retry_prompt(self, id: str) -> str:
         """Return what to ask a model for after a refusal."""
         report, _ = self._seen(id)
         if not report.retry.prompt:
             raise UsageError(f"{id} was not refused: it is {report.state}", "see `status`")
-        return self._page(report)
+        with self._gate() as gate:
+            return _page(gate, report)
 
     def _answer(
-        self,
-        report: Report,
-        data: bytes | None = None,
-        *,
-        note: str = "",
-        refuses: bool = True,
-        token: str | None = None,
+        self, report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
     ) -> types.CallToolResult:
         """Return the report in one line; a refusal as its page, which holds what to send."""
+        report = for_tools(report)
         refused = refuses and report.state == "rejected"
         warnings = [f"  {p.code}: {p.message}" for p in report.problems]
         text = "\n".join([words.line(report), *warnings])
-        text = self._page(report, data) if refused else text
+        if refused:
+            with self._gate() as gate:
+                text = _page(gate, report)
         value = {**verdict(report, note), "token": token}
         return result(value, text + (f"\nNote: {note}" if note else ""), refused=refused)
 
-    def _page(self, report: Report, data: bytes | None = None, *, foreseen: bool = False) -> str:
-        """Return the report's page; how to answer is in the arguments of `submit`."""
-        send = None
-        if report.state == "rejected" or waits_for_its_agent(report):
-            with self._session() as session:
-                data = data or store_queue(session.queue).body(report.id)
-                send = what_to_send(session, report, data)
-        return to_markdown(report, send=send, foreseen=foreseen)
-
     @contextmanager
-    def _gate(self) -> Iterator[Gate]:
+    def _gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
         if self.missing is not None:
             raise self.missing
-        with self._door.gate() as gate:
+        with self._door.gate(targeted=targeted, writes=writes) as gate:
             yield gate
 
-    @contextmanager
-    def _session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
-        if self.missing is not None:
-            raise self.missing
-        with self._door.session(targeted=targeted, writes=writes) as session:
-            yield session
+
+def _client(ctx: Context) -> str | None:
+    """Return the name that the client gives itself."""
+    client = ctx.session.client_params
+    return client.client_info.name if client else None
 
 
-def _without_model(session: Session) -> Session:
-    """Return the session without its model: a check answers at once."""
-    config = session.config
-    if not config.llm.model:
-        return session
-    return replace(session, config=replace(config, llm=replace(config.llm, correct=False)))
+def _page(gate: Gate, report: Report, data: bytes | None = None, *, foreseen: bool = False) -> str:
+    """Return the report's page; how to answer is in the arguments of `submit`."""
+    send = None
+    if report.state == "rejected" or waits_for_its_agent(report):
+        send = what_to_send(gate, report, data or gate.body(report.id))
+    return to_markdown(report, send=send, foreseen=foreseen)
 
 
 def _waiting(id: str, note: str, token: str | None = None) -> types.CallToolResult:

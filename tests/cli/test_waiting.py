@@ -29,7 +29,7 @@ def test_submit_waits_as_long_as_it_is_told(repo: Path) -> None:
     done = patchq("submit", "-", "--wait", "--timeout", "0.1", cwd=repo, stdin=EDIT, code=124)
     assert done.out == ""
     assert "waiting for the verdict on response" in done.err
-    assert "no verdict on response within 0.1 s\n  it stays in the queue; " in done.err
+    assert "change response has no verdict after 0.1 s\n  it stays in the queue, " in done.err
     assert [path.name for path in (repo / ".patchq/inbox").iterdir()] == ["response.md"]
     done = patchq("submit", "-", "--timeout", "1", cwd=repo, stdin=EDIT, code=2)
     assert "; say --wait, too" in done.err
@@ -123,7 +123,7 @@ def test_a_batch_is_known_as_soon_as_it_lies_in_the_inbox(
         told = patchq(verb, id, "--json", cwd=repo).json()
         assert (told["id"], told["state"], told["source"]) == (id, "waiting", {"name": name})
     done = patchq("wait", id, "--timeout", "0.05", cwd=repo, code=124)
-    assert re.search(f"it is in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
+    assert re.search(f"in the inbox for \\d+ s; `patchq wait {id}` waits on", done.err)
     patchq("show", "nobody", cwd=repo, code=2)
 
 

@@ -17,9 +17,9 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from patchq.gate.api.edits import FileEdit, response
 from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
-from patchq.mcp.arguments import EditArguments, response
 from patchq.mcp.server import INSTRUCTIONS, Server
 from patchq.mcp.tools import Tools
 from tests.helpers.command import block, drop, patchq
@@ -130,7 +130,7 @@ KINDS = [
 @pytest.mark.parametrize(("change", "result"), KINDS)
 def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str | None) -> None:
     base = git("rev-parse", "HEAD", cwd=repo)
-    text = response([EditArguments(path="a.txt", **change)])
+    text = response([FileEdit(path="a.txt", **change)])
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{text}")
     there = git("ls-tree", "--name-only", "patchq/x", cwd=repo)
     shown = git("show", "patchq/x:a.txt", cwd=repo) + "\n" if there else None
@@ -138,8 +138,8 @@ def test_edits_are_read_as_meant(repo: Path, change: dict[str, Any], result: str
 
 
 def test_edit_and_rename_go_together(repo: Path) -> None:
-    change = EditArguments(path="a.txt", old="two", new="2", rename_to="b/c.txt")
-    text = response([change, EditArguments(path="new.txt", new="new\n")])
+    change = FileEdit(path="a.txt", old="two", new="2", rename_to="b/c.txt")
+    text = response([change, FileEdit(path="new.txt", new="new\n")])
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{text}")
     names = git("ls-tree", "-r", "--name-only", "patchq/x", cwd=repo).split("\n")
     assert names == ["b/c.txt", "new.txt"]
@@ -226,10 +226,10 @@ def test_check_foresees_what_submit_meets(tmp_path: Path) -> None:
     lines = "one\ntwo\nthree\nfour\nfive\n"
     repo = make_repo(tmp_path / "repo", {"a.txt": lines})
     first = [edit("a.txt", "two\n", "2\n"), {"path": "b.txt", "new": "new\n"}]
-    text = response(EditArguments(**one) for one in first)
+    text = response(FileEdit(**one) for one in first)
     patchq("apply", "-", cwd=repo, stdin=f"---\nid: held\nagent: other\n---\n{text}")
     for edits, meets in MEETS:
-        text = response(EditArguments(**one) for one in edits)
+        text = response(FileEdit(**one) for one in edits)
         foreseen = patchq("--json", "check", "-", cwd=repo, stdin=text).json()
         met = patchq("--json", "apply", "-", cwd=repo, stdin=text).json()
         patchq("discard", met["id"], cwd=repo)

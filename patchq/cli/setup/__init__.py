@@ -16,7 +16,7 @@ from patchq import __version__
 from patchq.cli import init, opening, output, program
 from patchq.cli.arguments import Argument
 from patchq.cli.setup import changes
-from patchq.cli.setup.changes import FileEdit
+from patchq.cli.setup.changes import PlannedFile
 from patchq.cli.setup.clients import CLIENTS, INSTRUCTIONS, NAME, SKILL, ServerFile
 from patchq.cli.setup.handshake import answer_of, failure
 from patchq.core.model.names import suggestion
@@ -138,7 +138,7 @@ def _words(args: Namespace, root: Path, file: ServerFile) -> list[str]:
     return _portable(root, file) if tracked else _own(args)
 
 
-def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[FileEdit]:
+def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[PlannedFile]:
     """Return the changes, one for each file, by whatever names it goes."""
     texts = [] if args.remove and args.clients else [INSTRUCTIONS, SKILL]
     files = list[ServerFile]()
@@ -152,13 +152,13 @@ def _planned(args: Namespace, root: Path, names: Iterable[str]) -> Iterable[File
     for file in files:
         words = _words(args, root, file)
         edits.append(changes.of_server(root, file, words, remove=args.remove))
-    found = dict[Path, FileEdit]()
+    found = dict[Path, PlannedFile]()
     for one in edits:
         found.setdefault(one.place, one)
     return found.values()
 
 
-def _agree(args: Namespace, changed: list[FileEdit]) -> None:
+def _agree(args: Namespace, changed: list[PlannedFile]) -> None:
     """Ask a person; raises `UsageError` without a yes."""
     if args.yes:
         return

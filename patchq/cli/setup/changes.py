@@ -22,7 +22,7 @@ _MOST_BYTES = 8 << 20
 _IMPORTS = {f"@{INSTRUCTIONS}", f"@./{INSTRUCTIONS}", f"read: {INSTRUCTIONS}"}
 
 
-class FileEdit(Struct, frozen=True):
+class PlannedFile(Struct, frozen=True):
     """A file as it is and as it is to be; None: there is none."""
 
     path: str
@@ -66,7 +66,7 @@ class FileEdit(Struct, frozen=True):
             raise UsageError(f"cannot write {self.path}: {error.strerror}", "mend that") from None
 
 
-def of_text(root: Path, path: str, *, remove: bool) -> FileEdit:
+def of_text(root: Path, path: str, *, remove: bool) -> PlannedFile:
     """Return the change of a text that agents read."""
     place = place_of(root, path)
     before = read(path, place)
@@ -80,15 +80,18 @@ def of_text(root: Path, path: str, *, remove: bool) -> FileEdit:
         text = f"@{INSTRUCTIONS}\n"
     if remove:
         after = before if before is None else writers.remove_section(path, before, marks, head)
-        return FileEdit(path, place, before, after)
+        return PlannedFile(path, place, before, after)
     if path != INSTRUCTIONS and _IMPORTS & lines:
-        return FileEdit(path, place, before, before)
+        return PlannedFile(path, place, before, before)
     if path == AIDER and any(line.startswith("read:") for line in lines):
-        return FileEdit(path, place, before, before, f"add {INSTRUCTIONS} to its `read:` by hand")
-    return FileEdit(path, place, before, writers.write_section(path, before, text, marks, head))
+        return PlannedFile(
+            path, place, before, before, f"add {INSTRUCTIONS} to its `read:` by hand"
+        )
+    after = writers.write_section(path, before, text, marks, head)
+    return PlannedFile(path, place, before, after)
 
 
-def of_server(root: Path, file: ServerFile, words: list[str], *, remove: bool) -> FileEdit:
+def of_server(root: Path, file: ServerFile, words: list[str], *, remove: bool) -> PlannedFile:
     """Return the change of a client's file of servers; an entry that a person changed stays."""
     place, keys = place_of(root, file.path), (file.servers, NAME)
     before = read(file.path, place)
@@ -96,12 +99,12 @@ def of_server(root: Path, file: ServerFile, words: list[str], *, remove: bool) -
     new, after = file.entry(words), before
     ours = file.wrote(old) and (isinstance(held, writers.JsonFile) or held.marked)
     if old is not None and not ours and old != new:
-        return FileEdit(file.path, place, before, before, f"left: a person changed its `{NAME}`")
+        return PlannedFile(file.path, place, before, before, f"left: a person changed its `{NAME}`")
     if remove and old is not None:
         after = held.remove(keys)
     elif not remove and old != new:
         after = held.write(keys, new)
-    return FileEdit(file.path, place, before, after)
+    return PlannedFile(file.path, place, before, after)
 
 
 def words_of(root: Path, file: ServerFile) -> list[str]:

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from patchq.gate.api import location
 from patchq.gate.api.location import Location, Options
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, ObjectDamaged
+from patchq.gate.errors import Fault, ObjectDamaged, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.queue.archive import UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.store import LOCKS
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.core.model.values import FileChange
     from patchq.gate.api.rows import ChangeRow, Filter, Rows
     from patchq.gate.api.status import Status
+    from patchq.gate.api.submitting import Change, Commits, Keys, Ticket
+    from patchq.gate.api.waiting import WaitStop
     from patchq.gate.land.worker import Tell
-    from patchq.gate.pipeline.session import Session
+    from patchq.gate.pipeline.session import Choice, Session
+    from patchq.gate.queue import Claim
     from patchq.gate.queue.events import Event
     from patchq.gate.queue.hand import Pending
     from patchq.gate.queue.marks import Marks
@@ -35,6 +39,8 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.review.decide import Decided
     from patchq.gate.review.errands import Errand
     from patchq.gate.review.rows import FileRows
+    from patchq.llm.prompts import Task
+    from patchq.llm.request import Request
 
 MOST = 50  # rows of a list, unless a number is given
 
@@ -50,9 +56,9 @@ class Gate:
         self._has_queue = False
 
     @classmethod
-    def open(cls, directory: Path, config: Path | None = None) -> Gate:
+    def open(cls, directory: Path | str = ".", config: Path | None = None) -> Gate:
         """Return the gate of the repository that holds the directory."""
-        return cls(Options(directory, config))
+        return cls(Options(Path(directory), config))
 
     def __enter__(self) -> Gate:
         return self
@@ -218,6 +224,20 @@ class Gate:
         except (Fault, ValueError):
             return None
 
+    def body(self, id: str) -> bytes | None:
+        """Return the response of a change; None where the queue does not have it."""
+        return store_queue(self.context().queue).body(id)
+
+    def task(self, request: Request) -> Task:
+        """Return the task of a request, with its files; raises `UsageError` for a wrong one."""
+        from patchq.gate.pipeline.requests import query_of
+
+        query = query_of(self.session(writes=False), request)
+        if isinstance(query, tuple):
+            raise UsageError(f"{query[0].code}: {query[0].message}", query[0].hint)
+        assert query.task is not None
+        return query.task
+
     def marks(self, kind: str) -> Marks:
         """Return the marks of one kind that the person at this queue has made."""
         from patchq.gate.queue.marks import Marks
@@ -247,6 +267,97 @@ class Gate:
         if by == stats.DAY:
             return stats.days(self.events())
         return stats.table(store_queue(context.queue).counts(), by)
+
+    def is_served(self) -> bool:
+        """Return True if a daemon, or `run`, empties the inbox."""
+        return lock_owner(self.context().queue_root) is not None
+
+    # ---------------------------------------------------------------- handing in
+
+    def submit(
+        self,
+        change: Change,
+        *,
+        name: str = "response.md",
+        client: str | None = None,
+        **keys: Unpack[Keys],
+    ) -> Ticket:
+        """Put edits, or a response, into the inbox, under an id made of `name` unless it has one.
+
+        `client` is the agent if nothing else names one.
+        """
+        from patchq.gate.api import submitting
+
+        return submitting.submit(self.context(writes=True), change, name, keys, client)
+
+    def submit_commits(
+        self, work: Commits, *, series: bool = False, **keys: Unpack[Keys]
+    ) -> list[Ticket]:
+        """Put commits into the inbox as one change or, as a `series`, as one change for each."""
+        from patchq.core.model.names import COMMITS
+        from patchq.gate.api import submitting
+
+        session = self.session(targeted=True)
+        found = list(submitting.of_commits(session, work, keys, series=series))
+        return [submitting.drop(session, data, name + COMMITS) for data, name in found]
+
+    def check(
+        self,
+        change: Change,
+        *,
+        name: str = "response.md",
+        corrects: bool = True,
+        **keys: Unpack[Keys],
+    ) -> Report:
+        """Return the report that a change would get now; nothing is written, no hook is asked.
+
+        The configured model `corrects` edits as it would then.
+        """
+        from patchq.gate.api import dry_run, submitting
+
+        data, _ = submitting.written(change, keys)
+        return dry_run.foresee(self.session(writes=False), data, name, corrects=corrects)
+
+    def wait(
+        self,
+        change: Ticket | str,
+        until: Collection[str] = (),
+        timeout: float | None = None,
+        *,
+        served: bool = False,
+        stop: WaitStop | None = None,
+    ) -> Report:
+        """Return the report of a change once it has a verdict, or one of the states `until`.
+
+        Raises `TimeIsUp` after `timeout` seconds; with `served` also where no daemon runs.
+        """
+        from patchq.gate.api import waiting
+
+        return waiting.wait(
+            lambda: nullcontext(self),
+            change,
+            until or waiting.VERDICT,
+            timeout,
+            served=served,
+            stop=waiting.WaitStop() if stop is None else stop,
+        )
+
+    def apply(
+        self,
+        change: Change,
+        *,
+        name: str = "response.md",
+        ask: Callable[[Claim], Choice | None] | None = None,
+        tell: Tell = lambda report: None,
+        **keys: Unpack[Keys],
+    ) -> Report:
+        """Decide on a change at once; `ask` may choose of it, and `tell` gets each verdict."""
+        from patchq.gate.api import applying, dry_run, submitting
+
+        session = self.session()
+        data, _ = submitting.written(change, keys)
+        choice = ask(dry_run.unread(session, data, name)) if ask else None
+        return applying.apply(session, data, name, choice, tell)
 
     # ---------------------------------------------------------------- commands
 
@@ -319,11 +430,22 @@ class Gate:
         author = self.session(targeted=False).identity().name
         return self.decide(Discuss(id, comment, text, author, resolves))
 
-    def take_back(self, id: str) -> Decided:
+    def undo(self, id: str) -> Decided:
         """Take the last decision on a change back: an acceptance, a request, a discard."""
         from patchq.gate.review.errands import TakeBack
 
         return self.decide(TakeBack(id))
+
+    def retry(
+        self,
+        id: str,
+        without: Iterable[str] = (),
+        tell: Tell = lambda report: None,
+    ) -> Report:
+        """Decide again on a change, but for the edits `without`; `tell` gets each verdict."""
+        from patchq.gate.api import applying
+
+        return applying.retry(self.session(targeted=False), id, frozenset(without), tell)
 
     def revert(self, id: str, tell: Tell) -> Decided:
         """Take back a change that landed, by a change of its own."""

@@ -12,6 +12,7 @@ from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Problem, Source
 from patchq.gate.errors import Unreachable
 from patchq.gate.land.overlaps import foreseen
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
@@ -23,8 +24,11 @@ from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
 
 
-def foresee(session: Session, data: bytes, name: str) -> Report:
-    """The report that a response would get now, with what waits or is held and collides with it."""
+def foresee(session: Session, data: bytes, name: str, *, corrects: bool) -> Report:
+    """Return the report that a response would get now, with what waits and collides with it."""
+    if not corrects:
+        llm = replace(session.config.llm, correct=False)
+        session = replace(session, config=replace(session.config, llm=llm))
     with suppress(Unreachable):  # then it would be held for that
         session.branches.refresh(within=session.config.landing.poll_seconds)
     decision = preview(session, unread(session, data, name))
@@ -48,7 +52,7 @@ def unread(session: Session, data: bytes, name: str) -> Claim:
     return Claim("", source, data, oversize(session, data))
 
 
-def oversize(session: Session, data: bytes) -> Problem | None:
+def oversize(context: RepoContext, data: bytes) -> Problem | None:
     """Return the problem of a response that is too large for the inbox, which it does not pass."""
-    most = session.config.limits.response_bytes
+    most = context.config.limits.response_bytes
     return too_large(len(data), most) if len(data) > most else None

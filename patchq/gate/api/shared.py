@@ -19,10 +19,6 @@ from patchq.gate.config.config_file import OWN_FILE
 from patchq.gate.config.schema import Limits
 from patchq.gate.errors import Fault, RepositoryFault, UsageError
 from patchq.gate.pipeline.rules import renewed
-from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.layout import PUBLIC, REPORT
-from patchq.gate.queue.spool import valid
-from patchq.gate.queue.store import LOCKS
 
 
 class SharedGate:
@@ -33,14 +29,16 @@ class SharedGate:
         self._lock = Lock()
         self._seen: object = None
         self.response_bytes = Limits().response_bytes
-        with suppress(UsageError) if lazy else nullcontext(), self.session() as session:
-            self.response_bytes = session.config.limits.response_bytes
+        with suppress(UsageError) if lazy else nullcontext(), self.gate() as gate:
+            self.response_bytes = gate.context().config.limits.response_bytes
 
     def enter(self, directory: Path) -> None:
-        """Go to the repository that holds the directory."""
+        """Go to the repository that holds the directory; raises `UsageError` for none."""
+        gate = Gate(replace(self._gate.options, directory=directory))
+        _ = gate.location  # raises where there is none
         with self._lock:
             self._gate.close()
-            self._gate = Gate(replace(self._gate.options, directory=directory))
+            self._gate = gate
 
     @contextmanager
     def gate(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Gate]:
@@ -58,24 +56,8 @@ class SharedGate:
                 self._gate.close()  # what a crash left half done is not used again
                 raise
 
-    @contextmanager
-    def session(self, *, targeted: bool = False, writes: bool = False) -> Iterator[Session]:
-        """Yield the session, for one thread; one that only looks makes no queue."""
-        with self.gate(targeted=targeted, writes=writes) as gate:
-            yield gate.session(targeted=targeted, writes=writes)
-
     def close(self) -> None:
         self._gate.close()
-
-    def pulse(self, *more: str) -> object:
-        """Return another value when something has happened since, or changed in folders `more`."""
-        root = self.root
-        return root and [_stamp(root / name) for name in (LOCKS, *more)]
-
-    def report_sign(self, id: str) -> object:
-        """Return another value when the report of the change is another one."""
-        root = self.root if valid(id) else None
-        return root and [_stamp(root / name / f"{id}{REPORT}") for name in PUBLIC[1:]]
 
     @property
     def root(self) -> Path | None:

@@ -1,29 +1,132 @@
-"""The names and the verdicts of responses that were handed in."""
+"""Handing changes in: a response, edits of files, or commits become a file of the inbox."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import TypedDict
 
-from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.report.schema import Report
-from patchq.gate.report.secrecy import batch_id
+from msgspec import Struct
 
-_LONGEST_STEM = 40
+from patchq.core.formats.envelope.opening import open_response
+from patchq.core.model.names import REQUEST, response_name
+from patchq.core.model.values import Envelope, Problem
+from patchq.gate.api import dry_run
+from patchq.gate.api.edits import FileEdit, response
+from patchq.gate.errors import UsageError
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.report.secrecy import batch_id, file_name
+from patchq.gate.report.sender import Sender, from_environment, with_header
+
+Change = str | bytes | Sequence[FileEdit]
 
 
-def report_on(queue: QueueEngine, digest: str, name: str) -> Report | None:
-    """Return the report on the response with these bytes that came under that name, if any.
+class Keys(TypedDict, total=False):
+    """Keys of the front matter, which win over those that the response has."""
 
-    It has a verdict, or why the response is held.
+    id: str | None
+    agent: str | None
+    model: str | None
+    target: str | None
+    base: str | None
+    message: str | None
+    retries: str | None
+    depends_on: Sequence[str] | None
+    answers: Mapping[str, str] | None
+
+
+class Ticket(Struct, frozen=True):
+    """A change in the inbox, under the id that it gets."""
+
+    id: str
+    file: str
+    sha256: str
+    replaced: tuple[str, ...] = ()
+    """The keys that the front matter had otherwise."""
+
+
+class Commits(Struct, frozen=True):
+    """Commits to hand in: a branch, a range `A..B`, or a work tree as it is."""
+
+    branch: str | None = None
+    range: str | None = None
+    worktree: Path | None = None
+
+
+def written(change: Change, keys: Keys, client: str | None = None) -> tuple[bytes, list[str]]:
+    """Return the response with its keys, and those that it had otherwise.
+
+    `client` is the agent if neither the keys, the response nor the environment name one.
     """
-    for id in reversed(queue.by_source(digest)):
-        report = queue.load(id)
-        if report and report.source.name == name:
-            return report
-    return None
+    text = change if isinstance(change, str | bytes) else response(change)
+    try:
+        data = text.encode() if isinstance(text, str) else text
+    except UnicodeEncodeError:
+        raise UsageError("the text holds half of a surrogate pair", "send UTF-8") from None
+    given = {key: value for key, value in keys.items() if value}
+    return with_header(data, given, from_environment().or_else(Sender(client)))
 
 
-def marked_name(words: str, suffix: str = ".md") -> str:
-    """Return a file's name of these words, which differs where two send the same bytes at once."""
-    stem = batch_id(words)[:_LONGEST_STEM].strip(".-_").lower()
-    return f"{stem}-{time.time_ns() & 0xFFFFFF:06x}{suffix}"
+def submit(
+    context: RepoContext, change: Change, name: str, keys: Keys, client: str | None
+) -> Ticket:
+    """Put a change into the inbox; a request is put there as it is."""
+    if not change:  # the queue would wait for what its writer has still to write
+        raise UsageError(f"the response is empty: {name}", "see `patchq formats` for what to send")
+    if name.endswith(REQUEST) and isinstance(change, bytes):
+        return drop(context, change, name)
+    data, replaced = written(change, keys, client)
+    return drop(context, data, name, replaced)
+
+
+def refusal(problem: Problem) -> UsageError:
+    """Return the error for what is never taken, for this problem."""
+    error = UsageError(problem.message, problem.hint)
+    error.code = problem.code
+    return error
+
+
+def drop(context: RepoContext, data: bytes, name: str, replaced: Sequence[str] = ()) -> Ticket:
+    """Put a response into the inbox, under its own id or one made of the name."""
+    if problem := dry_run.oversize(context, data):
+        raise refusal(problem)
+    queue = store_queue(context.queue)
+    opened = None if name.endswith(REQUEST) else open_response(data)
+    wanted = opened.header.id if isinstance(opened, Envelope) else None
+    suffix = REQUEST if opened is None else PurePath(file_name(name)).suffix or ".md"
+    free = queue.next_id(batch_id(wanted or PurePath(response_name(name)).stem))
+    file = queue.submit(data, free + suffix)
+    id = free if wanted else batch_id(PurePath(response_name(file)).stem)
+    return Ticket(id, file, sha256(data).hexdigest(), tuple(replaced))
+
+
+def of_commits(
+    session: Session, work: Commits, keys: Mapping[str, object], *, series: bool
+) -> Iterator[tuple[bytes, str]]:
+    """Yield the response that hands commits in, or one for each of a series, with its name."""
+    from patchq.gate.intake import commits  # only who hands in commits reads trees
+    from patchq.gate.report.message import subject
+
+    repo, target = session.repo, str(keys.get("target") or session.target)
+    if work.branch is not None:
+        whole, name = commits.of_branch(session, work.branch, target), work.branch
+    elif work.range is not None:
+        whole = commits.of_range(repo, work.range)
+        name = subject(repo.message(whole.result)) or whole.result[:12]
+    else:
+        place = work.worktree or Path()
+        whole, name = commits.of_worktree(session, place, target), place.resolve().name
+    name, before = str(keys.get("id") or batch_id(name)), list[str]()
+    keys = {**from_environment().keys(), **{key: value for key, value in keys.items() if value}}
+    if not series:
+        yield commits.as_response(repo, session.rules, whole, keys), name
+        return
+    queue = store_queue(session.queue)
+    for number, one in enumerate(commits.each(repo, whole), 1):
+        id = queue.next_id(f"{name}-{number}")
+        own = {**keys, "id": id, "depends_on": before}
+        yield commits.as_response(repo, session.rules, one, own), id
+        before = [id]

@@ -126,13 +126,6 @@ def waits(session: Session, id: str) -> CommittedReport:
     return report
 
 
-def retry(session: Session, id: str, without: frozenset[str], tell: worker.Tell) -> None:
-    """Decide again on the response of a batch, as `another_try` says; `tell` is called with the new
-    report."""
-    body, name, choice = another_try(session, id, without)
-    worker.work([session.queue.adopt(body, name, choice.to_json())], session, tell, choice)
-
-
 def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[bytes, str, Choice]:
     """The response of a batch, its name, and how it is to be taken: but for the edits `without` and
     what needs them.

@@ -170,8 +170,9 @@ def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
         opened.callback(door.close)
 
         def rules() -> tuple[str, int]:
-            with door.session(targeted=True, writes=True) as session:
-                return session.config.mode, len(session.config.hooks)
+            with door.gate(targeted=True, writes=True) as gate:
+                config = gate.context().config
+                return config.mode, len(config.hooks)
 
         assert rules() == ("review", 0)
         git("checkout", "-q", "main", cwd=repo)

@@ -1,25 +1,53 @@
-"""The handover in a cluster: a response that a command has goes to this machine's feeder,
-beside the inbox, and the command waits for its verdict, or for why it is held."""
+"""Deciding on a response at once, beside the inbox: here, or in a cluster by a worker.
+
+In a cluster it goes to this machine's feeder, and is waited for until it has a verdict or is held.
+"""
 
 from __future__ import annotations
 
 from contextlib import closing
 from time import monotonic
 
-from patchq.gate.api import cluster
+from msgspec.structs import replace
+
+from patchq.gate.api import cluster, dry_run
 from patchq.gate.errors import Busy, UsageError
+from patchq.gate.land import worker
+from patchq.gate.land.worker import Tell
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import Report
+from patchq.gate.review import decide, restack
 from patchq.gate.service.watcher import Watcher
 
 _LOOK_SECONDS = 1.0
 
 
-def decided(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
-    """The report on the response, taken as a person wants it.
+def apply(session: Session, data: bytes, name: str, choice: Choice | None, tell: Tell) -> Report:
+    """Return the report on a response, taken by the choice; `tell` gets each verdict."""
+    if session.config.has_cluster:
+        report = handed_over(session, data, name, choice)
+        tell(report)
+        return report
+    reports: list[Report] = []
+    claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
+    claim = replace(claim, problem=dry_run.oversize(session, data))
+    worker.work([claim], session, reports.append, choice)
+    restack.settle(session)
+    for report in reports:
+        tell(report)
+    return next(one for one in reports if one.source.sha256 == claim.source.sha256)
+
+
+def retry(session: Session, id: str, without: frozenset[str], tell: Tell) -> Report:
+    """Return the report on another try of a change, but for the edits `without`."""
+    return apply(session, *decide.another_try(session, id, without), tell)
+
+
+def handed_over(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
+    """Return the report on a response that the feeder takes.
 
     `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where no worker
     serves the branch, and then the response waits in the queue.

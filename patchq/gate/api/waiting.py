@@ -1,0 +1,131 @@
+"""The one wait for a change: for its verdict, or for a later state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, closing
+from time import monotonic
+from typing import Protocol, get_args
+
+from patchq.core.model.values import State
+from patchq.gate.api import finding
+from patchq.gate.api.submitting import Ticket
+from patchq.gate.errors import TimeIsUp, UsageError
+from patchq.gate.pipeline.context import RepoContext
+from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.schema import OVER, REPLACED, Report, waits_for_its_agent
+from patchq.gate.service.watcher import Watcher
+
+STATES = frozenset(get_args(State))
+CHANGES_REQUESTED = "changes_requested"  # the state of a proposal that was sent back
+VERDICT = STATES - {"held"}
+_LOOK_SECONDS = 0.5  # decisions by plain git are no events, nor is a daemon that ends
+_RESTART_SECONDS = 10.0  # for so long a daemon that went away may come back
+
+
+class OpenGate(Protocol):
+    """An open gate."""
+
+    def context(self) -> RepoContext: ...
+
+    def identify(self, name: str) -> str: ...
+
+
+class WaitStop:
+    """A wish to end all waits, which a signal handler or another thread may have."""
+
+    def __init__(self, also: Callable[[], bool] = lambda: False) -> None:
+        self.also, self.watchers, self._set = also, set[Watcher](), False
+
+    def __bool__(self) -> bool:
+        return self._set or self.also()
+
+    def set(self) -> None:
+        """End every wait now."""
+        self._set = True
+        for watcher in list(self.watchers):
+            watcher.ring()
+
+
+def wait(
+    opened: Callable[[], AbstractContextManager[OpenGate]],
+    change: Ticket | str,
+    until: Collection[str],
+    timeout: float | None,
+    *,
+    served: bool,
+    stop: WaitStop,
+) -> Report:
+    """Return the report once it is in one of these states, or no other can follow.
+
+    Raises `TimeIsUp` after `timeout` seconds, when asked to stop, and where a daemon has to have
+    `served` the queue and none does.  It is open only to look.
+    """
+    end = math.inf if timeout is None else monotonic() + timeout
+    with opened() as gate:
+        root = gate.context().queue_root
+        change = change if isinstance(change, Ticket) else gate.identify(change)
+    patience, seen = 0.0 if lock_owner(root) is None else _RESTART_SECONDS, monotonic()
+    with closing(Watcher(root)) as watcher:
+        stop.watchers.add(watcher)
+        try:
+            while True:
+                watcher.read()
+                serves = lock_owner(root) is not None  # first: who has gone has reported
+                with opened() as gate:
+                    report = _look(gate.context(), change)
+                if report and _has_come(report, until):
+                    return report
+                now = monotonic()
+                seen = now if serves else seen
+                away = served and not serves and now - seen >= patience
+                if stop or away or now >= end:
+                    why = (
+                        "an interrupt" if stop else "" if away else f"{round(timeout or 0, 2):g} s"
+                    )
+                    with opened() as gate:
+                        raise _time_is_up(gate.context(), change, report, why)
+                watcher.wait(min(end - now, _LOOK_SECONDS))
+        finally:
+            stop.watchers.discard(watcher)
+
+
+def _has_come(report: Report, until: Collection[str]) -> bool:
+    sent_back = CHANGES_REQUESTED in until and waits_for_its_agent(report)
+    return sent_back or report.state in until or report.state in OVER | REPLACED
+
+
+def _look(context: RepoContext, change: Ticket | str) -> Report | None:
+    """Return the report as git shows it now; None for a change without a verdict."""
+    if isinstance(change, Ticket):
+        for id in reversed(context.queue.by_source(change.sha256)):
+            report = context.queue.load(id)
+            if report and report.source.name == change.file:
+                return finding.seen(context, report)[0]
+        return None
+    known = finding.is_under_way(context, change)  # first: if it ends meanwhile, it has a verdict
+    try:
+        return finding.seen(context, *finding.find(context, change))[0]
+    except UsageError:
+        if known or finding.is_given(context, change):
+            return None
+        raise
+
+
+def _time_is_up(
+    context: RepoContext, change: Ticket | str, report: Report | None, why: str
+) -> TimeIsUp:
+    id = report.id if report else change.id if isinstance(change, Ticket) else change
+    state = f"change {id} {f'is {report.state}' if report else 'has no verdict'}"
+    if not why:
+        return TimeIsUp(
+            f"{state}, and no daemon works on the queue",
+            "it stays in the queue until `patchq watch` or `patchq run` runs; "
+            f"`patchq wait {id}` waits on",
+        )
+    pending = finding.pending(context, id)
+    where = "`patchq status` says what it waits for"
+    if pending:
+        where = f"it stays in the queue, {pending.summary()}"
+    return TimeIsUp(f"{state} after {why}", f"{where}; `patchq wait {id}` waits on")
