@@ -27,22 +27,17 @@ def rows(*lines: str, form: Form) -> str:
 EVERY_FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 HONOURED = {
     "subject with a colon": ("agent: x", "message: fix(auth): loop", f"base: {BASE}"),
-    "subject with a number": ("message: loop #12", "target: main", f"base: {BASE}"),
     "blank lines and comments": ("", "# who", "agent: x", "", f"base: {BASE}  # seen"),
     "a subject that begins with a quoted word": ('message: "Login" loops no more', "agent: x"),
     "a quoted subject": ("message: 'It''s done'  # so", "target: main"),
     "braces": ('{"target": "main", "agent": "x"}',),
     "block scalar": ("message: |", "  Do it", "", "  target: all", f"base: {BASE}"),
-    "several lines": ("message: Do it", "  and more: all", f"base: {BASE}", "agent: a", "  b"),
 }
 LOST = {
     "a line that is no key": ("target: elsewhere", "and do it quickly"),
     "a comment of HTML": ("<!-- note -->", "target: elsewhere"),
-    "a lone dash": ("agent: x", "- ", "target: elsewhere"),
-    "no blank behind the colon": ("target:elsewhere",),
     "a sentence before it": ("I made the change:", "target: elsewhere"),
     "braces": ('{"target": "elsewhere"}',),
-    "a fence line": ("target: elsewhere", "```"),
 }
 
 
@@ -78,18 +73,9 @@ def test_what_stands_round_it(bench: Bench, form: Form, head: str) -> None:
     check(bench, Row("", A, head.format(BASE) + written(form), DONE))
 
 
-@EVERY_FORM
-def test_one_fence_round_all(bench: Bench, form: Form) -> None:
-    if form.family in ("api", "mail"):
-        return
-    text = f"`````\n---\nagent: x\nbase: {BASE}\n---\n{written(form)}`````\n"
-    check(bench, Row("", A, text, DONE))
-
-
 FURTHER_DOWN = {
     "below prose": "Here it is.\n\n---\ntarget: elsewhere\n---\n",
     "behind a thought": "<think>\nHm.\n</think>\n---\ntarget: elsewhere\n---\n",
-    "behind front matter": "---\nagent: x\n---\n---\ntarget: elsewhere\n---\n",
     "behind a fence": "```sh\nls\n```\n---\n# so\ntarget: b\n\ndepends_on:\n  - a\n---\n",
 }
 
@@ -99,41 +85,6 @@ FURTHER_DOWN = {
 def test_front_matter_further_down(bench: Bench, form: Form, head: str) -> None:
     if form.in_text:
         check(bench, Row("", A, head + written(form), None, ("frontmatter.value",)))
-
-
-NEIGHBOURS = [
-    Row("rules round words", A, f"---\nSome words.\n---\n\n{BLOCK}", DONE),
-    Row("rules round a key in capitals", A, f"---\nNote: so.\n\nWords.\n---\n\n{BLOCK}", DONE),
-    Row("rules round our key in capitals", A, f"---\nTarget: all\n---\n\n{BLOCK}", DONE),
-    Row("rules round a post", A, f"---\ntitle: x\ndate: now\n---\n\n{BLOCK}", DONE),
-    Row("an empty one before it", A, f"---\n---\n---\nid: x\ntarget: b\n---\n{BLOCK}", DONE),
-    Row("rules between edits", A, f"---\nWords.\n\n{BLOCK}---\nfile: x\n---\n", DONE),
-    Row("a path line between rules", A, f"---\nfile: {BLOCK}---\nWords\n", DONE),
-    Row("rules round prose further down", A, f"So.\n\n---\nBe it: x\n---\n\n{BLOCK}", DONE),
-    Row("a rule and a list", A, f"So:\n\n---\n- one\n- two\n---\n\n{BLOCK}", DONE),
-    Row("shown in a fence", A, f"```yaml\n---\nid: 5\nimage: x\n```\n\n{BLOCK}", DONE),
-    Row("shown further down", A, f"As in\n```yaml\n---\nid: 5\n---\n```\n\n{BLOCK}", DONE),
-    Row(
-        "a post that is shown",
-        A,
-        f"```markdown\n---\nauthor: A\ntitle: b\n---\n# Post\n\nWords.\n```\n\n{BLOCK}",
-        DONE,
-    ),
-    Row("behind the edits", A, f"{BLOCK}\n---\ntarget: dev\n---\n", DONE),
-    Row(
-        "a file with its own",
-        {"k.yaml": "---\nid: a\ntarget: b\n---\nx: 1\n"},
-        "k.yaml\n<<<<<<< SEARCH\n---\nid: a\ntarget: b\n---\n=======\n---\nid: c\n---\n"
-        ">>>>>>> REPLACE\n",
-        {"k.yaml": "---\nid: c\n---\nx: 1\n"},
-    ),
-    Row(
-        "a whole file with its own",
-        {"post.md": "---\nauthor: A\n---\nWords.\n"},
-        "```md:post.md\n---\nauthor: B\n---\nWords.\n```\n",
-        {"post.md": "---\nauthor: B\n---\nWords.\n"},
-    ),
-]
 
 
 HEARD = Config(commit=Commit(author_from_response=True))
@@ -167,8 +118,3 @@ def test_an_author_that_is_followed_is_no_warning(bench: Bench) -> None:
     verdict = bench.decide(row)
     assert verdict.files
     assert verdict.decision.problems == ()
-
-
-@pytest.mark.parametrize("row", NEIGHBOURS, ids=lambda row: row.name)
-def test_what_stays(bench: Bench, row: Row) -> None:
-    check(bench, row)

@@ -21,8 +21,3 @@ def test_new_lines_end_as_the_others(bench: Bench, response: str, end: str, last
     before = f"a\nb\n{last}".replace("\n", end)
     after = f"a\nx\ny\n{last}".replace("\n", end)
     check(bench, Row("", {PATH: before}, response, {PATH: after}))
-
-
-def test_returns_inside_lines_end_none(bench: Bench) -> None:
-    before = "10%\r20%\r30%\nb\nc\n"
-    check(bench, Row("", {PATH: before}, _BLOCK, {PATH: before.replace("b\n", "x\ny\n")}))

@@ -22,20 +22,6 @@ def cline(path: str, block: str) -> str:
 READ = [
     Row("a call that holds a block", A, cline("src/a.py", BARE), DONE),
     Row(
-        "a call each for two files",
-        A,
-        cline("src/a.py", BARE)
-        + "\nAnd the other:\n\n"
-        + cline("src/b.py", OTHER.removeprefix("src/b.py\n")),
-        BOTH,
-    ),
-    Row(
-        "a call with markers of dashes",
-        A,
-        cline("src/a.py", "------- SEARCH\nx = 1\n=======\nx = 3\n+++++++ REPLACE\n"),
-        DONE,
-    ),
-    Row(
         "lines that look so, in both halves",
         {"n.md": ":start_line:1\n-------\nx\n"},
         "n.md\n<<<<<<< SEARCH\n:start_line:1\n-------\nx\n=======\n:start_line:1\n-------\ny\n"
@@ -48,13 +34,6 @@ READ = [
         for text in (BARE, f"```python\n{BARE}```\n")
     ),
     Row("two paths in words", A, f"Not src/b.py but src/a.py:\n{BARE}", codes=UNREADABLE),
-    Row("a path in words", A, f"In src/a.py:\n{BARE}", codes=UNREADABLE),
-    Row(
-        "a file with a number",
-        {**A, "src/a.py:1": "x = 1\n"},
-        f"src/a.py:1\n{BARE}",
-        {"src/a.py:1": "x = 3\n"},
-    ),
     Row("a path in tags", A, f"<path>src/a.py</path>\n{BARE}", DONE),
 ]
 

@@ -76,40 +76,6 @@ MOVED = lines("alpha", "def f", "  one", "omega")
 TWICE = lines("top", "x = 1", "mid", "end")
 CLAIM = lines("a", "b", "c", "d", "e")
 
-NEIGHBOURS = [
-    *rows("a chain", lines("a", "z"), [(lines("a"), lines("b")), (lines("b"), lines("c"))],
-          lines("c", "z"), (*BLOCKS, *CALLS)),
-    *rows("each on the base", lines("a", "b"),
-          [(lines("a"), lines("b")), (lines("b"), lines("c"))], lines("b", "c"), (*TEXT, *CALLS)),
-    *rows("a swap of lines", lines("a", "m", "b"),
-          [(lines("a"), lines("b")), (lines("b"), lines("a"))], lines("b", "m", "a"), TEXT),
-    *rows("overlapping quotes", CLAIM,
-          [(lines("a", "b", "c"), lines("a", "B", "c")),
-           (lines("b", "c", "d"), lines("b", "c", "D"))],
-          lines("a", "B", "c", "D", "e"), (*TEXT, *CALLS)),
-    *rows("two insertions keep their order", CLAIM,
-          [(lines("a"), lines("a", "1")), (lines("b"), lines("2", "b"))],
-          lines("a", "1", "2", "b", "c", "d", "e"), (*TEXT, *CALLS)),
-    *rows("an unchanged quote beside a change", CLAIM,
-          [(lines("a"), lines("A")), (lines("c", "d"), lines("c", "d"))],
-          lines("A", "b", "c", "d", "e"), BLOCKS),
-    *rows("an unchanged quote before its change", CLAIM,
-          [(lines("c", "d"), lines("c", "d")), (lines("c"), lines("C"))],
-          lines("a", "b", "C", "d", "e"), BLOCKS),
-    *rows("an unchanged quote of what was written", CLAIM,
-          [(lines("c"), lines("C")), (lines("b", "C"), lines("b", "C"))],
-          lines("a", "b", "C", "d", "e"), BLOCKS),
-    *rows("an unchanged quote round an insertion", CLAIM,
-          [(lines("b"), lines("b", "n")), (lines("b", "c"), lines("b", "c"))],
-          lines("a", "b", "n", "c", "d", "e"), BLOCKS),
-    *rows("the same edit twice", CLAIM, [(lines("b"), lines("b", "n"))] * 2,
-          lines("a", "b", "n", "c", "d", "e"), (*BLOCKS, *CALLS)),
-    *rows("two results of one line", CLAIM, [(lines("b"), lines("B")), (lines("b"), lines("Q"))],
-          None, (*TEXT, *CALLS), ("conflict.overlap",)),
-    *rows("what is ambiguous on the base stays so", lines("a", "x", "a", "y"),
-          [(lines("a", "x"), lines("b", "x")), (lines("a"), lines("c"))],
-          None, TEXT, ("match.ambiguous",)),
-]  # fmt: skip
 
 READINGS = [
     *rows("a moved function is edited where it comes to stand", MOVED,
@@ -136,12 +102,6 @@ READINGS = [
     *rows("a deleted line is quoted unchanged", CLAIM,
           [(lines("b", "c"), lines("c")), (lines("b"), lines("b"))],
           None, BLOCKS, ("conflict.overlap",), ("stay as they are",)),
-    *rows("a changed line is quoted unchanged, among others", CLAIM,
-          [(lines("c"), lines("C")), (lines("b", "c", "d"), lines("b", "c", "d"))],
-          None, BLOCKS, ("conflict.overlap",)),
-    *rows("an unchanged quote of a moved line", CLAIM,
-          [(lines("b"), ""), (lines("e"), lines("e", "b")), (lines("b"), lines("b"))],
-          lines("a", "c", "d", "e", "b"), BLOCKS),
 ]  # fmt: skip
 
 CALLED = [
@@ -151,15 +111,9 @@ CALLED = [
         messages(write(TEN + "end\n"), edit("end\n", "END\n")), {PATH: TEN + "END\n"}),
     Row("edit of what the write took away", {PATH: TEN},
         messages(write(TEN[7:]), edit("line 0\n", "zero\n")), None, ("match.none",)),
-    Row("write, write", {PATH: TEN}, messages(write(TEN + "a\n"), write(TEN + "b\n")),
-        {PATH: TEN + "b\n"}),
-    Row("the same write twice", {PATH: TEN}, messages(write(TEN + "a\n"), write(TEN + "a\n")),
-        {PATH: TEN + "a\n"}),
     Row("written, changed, written again", {PATH: TEN},
         messages(write(TEN + "a\n"), write(TEN + "b\n"), write(TEN + "a\n")), None,
         ("conflict.order",)),
-    Row("create, edit, write", {}, messages(write("a\n"), edit("a\n", "b\n"), write("c\n")),
-        {PATH: "c\n"}, state="applied"),
     Row("write keeps CRLF, edits follow", {PATH: "a\r\nb\r\nc\r\n"},
         messages(write("a\nB\nc\n"), edit("c\n", "C\n")), {PATH: "a\r\nB\r\nC\r\n"}),
     Row("insertions by number, in their order", {PATH: lines("a", "b", "c", "d", "e")},
@@ -175,18 +129,6 @@ CALLED = [
                  tool("Edit", file_path=PATH, old_string="foo", new_string="bar",
                       replace_all=True)),
         {PATH: lines("bar", "bar x")}),
-    Row("replace_all cannot take what a call before wrote", {PATH: "dd b\n  k\n  dd\n"},
-        messages(edit("  k\n", "  dd a\n    dd c\n  k\n"),
-                 tool("Edit", file_path=PATH, old_string="dd", new_string="dd\nx",
-                      replace_all=True)),
-        codes=("match.none",)),
-    Row("a call cannot be written where a call before puts its quote", {PATH: "ee d\nk\n"},
-        messages(edit("ee d\nk", "    ee k"), edit("ee", "  new\nee")), codes=("match.none",)),
-    Row("a repeated insertion inside a line", {PATH: "call(a)\n"},
-        messages(edit("call(a)", "wrap(call(a))"), edit("call(a)", "wrap(call(a))")),
-        {PATH: "wrap(call(a))\n"}),
-    Row("written as it is", {PATH: TEN, "b.txt": "b\n"},
-        messages(write(TEN), edit("b\n", "c\n", "b.txt")), {"b.txt": "c\n"}, state="applied"),
     Row("a write that leaves too little", {PATH: TEN},
         messages(edit("line 1\n", "one\n"), write("line 0\n")), None, ("edit.shrinks",)),
     Row("text beside calls is no call", {PATH: TEN},
@@ -242,16 +184,8 @@ WHOLE = [
       }.items()),
     Row("deleted and created on a declared base", {PATH: TEN},
         DECLARED + deleted(PATH) + created(PATH, NEW), {PATH: NEW}, state="applied"),
-    Row("deleted with its text quoted, and created", {PATH: ONE},
-        v4a(f"*** Delete File: {PATH}\n-1\n-same\n-x\n*** Add File: {PATH}\n+1\n+same\n+z\n"),
-        {PATH: lines("1", "same", "z")}, state="applied"),
     Row("replaced by too little", {PATH: TEN}, deleted(PATH) + created(PATH, "line 0\n"), None,
         ("edit.shrinks",)),
-    Row("replaced, with an elision", {"a.conf": TEN},
-        deleted("a.conf") + created("a.conf", TEN + "# ... rest unchanged\n"), None,
-        ("edit.elided",)),
-    Row("replaced, its line ends kept", {PATH: "a\r\nb\r\n"},
-        deleted(PATH) + created(PATH, "a\nB\n"), {PATH: "a\r\nB\r\n"}),
     Row("replaced and edited", {PATH: TEN},
         deleted(PATH) + created(PATH, NEW) + changed(PATH, "line 1\n", "one\n"), None,
         ("conflict.overlap",)),
@@ -274,9 +208,6 @@ WHOLE = [
           "v4a": v4a(moved("a.txt", "b.txt"), moved("b.txt", "c.txt")),
           "diff": diff("a.txt", "b.txt") + diff("b.txt", "c.txt"),
       }.items()),
-    Row("renamed twice, one name after the other", {"a.txt": ONE},
-        renamed("a.txt", "b.txt") + renamed("b.txt", "c.txt"), {"a.txt": None, "c.txt": ONE},
-        state="applied"),
     *(Row(f"created at the old name, {name}", FILES, text,
           {"a.txt": "new\n", "c.txt": ONE}, warnings=("base.unknown",))
       for name, text in {
@@ -284,17 +215,10 @@ WHOLE = [
           "blocks, the other way": created("a.txt", "new\n") + renamed("a.txt", "c.txt"),
           "v4a": v4a(moved("a.txt", "c.txt"), "*** Add File: a.txt\n+new\n"),
       }.items()),
-    Row("written at the old name", FILES,
-        renamed("a.txt", "c.txt") + "````text:a.txt\n1\nsame\nz\n````\n", None,
-        ("conflict.order",)),
     Row("renamed onto a deleted file", FILES, renamed("a.txt", "b.txt") + deleted("b.txt"),
         {"a.txt": None, "b.txt": ONE}, warnings=("base.unknown",)),
-    Row("renamed onto a deleted file that has much more", {"a.txt": "x\n", "b.txt": TEN},
-        deleted("b.txt") + renamed("a.txt", "b.txt"), None, ("edit.shrinks",)),
     Row("renamed onto a file that stays", FILES, renamed("a.txt", "b.txt"), None, ("path.exists",)),
     Row("two files for one name", FILES, renamed("a.txt", "c.txt") + renamed("b.txt", "c.txt"),
-        None, ("conflict.overlap",)),
-    Row("two names for one file", FILES, renamed("a.txt", "c.txt") + renamed("a.txt", "d.txt"),
         None, ("conflict.overlap",)),
     *(Row(f"swapped, and edited where the quote stands once, under {path}", FILES,
           renamed("a.txt", "b.txt") + changed(path, "1\n", "I\n") + renamed("b.txt", "a.txt"),
@@ -303,43 +227,10 @@ WHOLE = [
     Row("swapped, and edited where the quote stands in both", FILES,
         renamed("a.txt", "b.txt") + renamed("b.txt", "a.txt") + changed("a.txt", "same\n", "S\n"),
         None, ("conflict.order",), says=("two files", "renames")),
-    Row("a chain, and edited where the quote stands in both", FILES,
-        changed("b.txt", "same\n", "S\n") + renamed("b.txt", "c.txt") + renamed("a.txt", "b.txt"),
-        None, ("conflict.order",)),
-    Row("created at the old name, and edited where the quote stands in both", FILES,
-        renamed("a.txt", "c.txt") + created("a.txt", "same\n") + changed("a.txt", "same\n", "S\n"),
-        None, ("conflict.order",)),
     Row("a diff swaps and edits: its paths are the base's", FILES,
         diff("a.txt", "b.txt", "@@ -1,3 +1,3 @@\n 1\n-same\n+S\n x\n") + diff("b.txt", "a.txt"),
         {"a.txt": TWO, "b.txt": "1\nS\nx\n"}),
-    *(Row(f"a binary file {name}", {"a.bin": b"\0a", "b.bin": b"\0b"}, text, after)
-      for name, text, after in (
-          ("in a swap", renamed("a.bin", "b.bin") + renamed("b.bin", "a.bin"),
-           {"a.bin": b"\0b", "b.bin": b"\0a"}),
-          ("in a chain", renamed("a.bin", "b.bin") + renamed("b.bin", "c.bin"),
-           {"a.bin": None, "b.bin": b"\0a", "c.bin": b"\0b"}),
-      )),
 ]  # fmt: skip
-
-UNSEEN = [
-    Row("a write of what is there", {PATH: TEN, "b.txt": "b\n"},
-        f"````text:{PATH}\n{TEN}````\n\n````text:b.txt\nc\n````\n", {"b.txt": "c\n"},
-        warnings=("base.unknown",), state="proposed", says=("b.txt is changed",)),
-    Row("an insertion by number that is there", {PATH: lines("a", "b"), "b.txt": "b\n"},
-        json.dumps([{"command": "insert", "path": PATH, "insert_line": 1, "insert_text": "b\n"},
-                    {"path": "b.txt", "old_str": "b\n", "new_str": "c\n"}]),
-        {"b.txt": "c\n"}, state="applied"),
-    Row("a creation needs no base", {}, created(PATH, "a\n"), {PATH: "a\n"}, state="applied"),
-    Row("a deletion", {PATH: TEN, "b.txt": "b\n"}, deleted(PATH), {PATH: None},
-        warnings=("base.unknown",), state="proposed"),
-    Row("a rename says what it means", {PATH: TEN}, renamed(PATH, "b.txt"),
-        {PATH: None, "b.txt": TEN}, state="applied"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", NEIGHBOURS, ids=lambda row: row.name)
-def test_what_stays(bench: Bench, row: Row) -> None:
-    check(bench, replace(row, config=AUTO))
 
 
 @pytest.mark.parametrize("row", READINGS, ids=lambda row: row.name)
@@ -354,11 +245,6 @@ def test_calls(bench: Bench, row: Row) -> None:
 
 @pytest.mark.parametrize("row", WHOLE, ids=lambda row: row.name)
 def test_whole_files(bench: Bench, row: Row) -> None:
-    check(bench, replace(row, config=AUTO))
-
-
-@pytest.mark.parametrize("row", UNSEEN, ids=lambda row: row.name)
-def test_what_says_nothing_of_its_base(bench: Bench, row: Row) -> None:
     check(bench, replace(row, config=AUTO))
 
 

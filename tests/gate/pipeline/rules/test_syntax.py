@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from patchq.core.text import grammars
@@ -54,15 +52,6 @@ def rows(
     ]
 
 
-NEIGHBOURS = [
-    *rows("Python", "a.py", "x = 1\n", "x = 1\n", "x = 2\n"),
-    *rows("Python 2 stays so", "a.py", "print 'a'\nx = 1\n", "x = 1\n", "x = 2\n"),
-    *rows("a template", "a.yaml", "a: 1\n{% if b %}\n", "a: 1\n", "a: 2\n"),
-    *rows("a new template", "t.yaml", None, "", "a: {{ b }}\n{% if c %}\n"),
-    *rows("broken Python", "a.py", "x = 1\n", "x = 1\n", "x = (\n", codes=BROKEN),
-    *rows("a new broken file", "b.py", None, "", "x = (\n", codes=BROKEN),
-    *rows("broken JSON", "a.json", '{"a": 1}\n', '{"a": 1}\n', '{"a" 1}\n', codes=BROKEN),
-]
 RULES = [
     *rows("broken Python with braces in strings", "a.py", "x = '{{a}} {% b %} <%'\ny = 1\n",
           "y = 1\n", "def broken(:\n", codes=BROKEN),
@@ -70,8 +59,6 @@ RULES = [
     *rows("later Python and broken", "a.py", "x = 1\n", "x = 1\n", TYPES + "def broken(:\n",
           codes=BROKEN),
 ]  # fmt: skip
-if sys.version_info < (3, 12):
-    RULES += []
 if grammars.knows("a.c"):
     RULES += [
         *rows("C with macros", "a.c", MACROS, "  return 1;\n", "  return 2;\n"),
@@ -81,11 +68,6 @@ if grammars.knows("a.c"):
         *rows("C without a bracket", "a.c", "int f() {\n  return 1;\n}\n", "}\n", "// end\n",
               codes=BROKEN),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", NEIGHBOURS, ids=lambda row: row.name)
-def test_what_stays(bench: Bench, row: Row) -> None:
-    check(bench, row)
 
 
 @pytest.mark.parametrize("row", RULES, ids=lambda row: row.name)

@@ -56,9 +56,7 @@ LIST = "head\nitems:\none\ntwo\nend\n"
 THERE = [
     *_replaced("lines within", LIST, ("one\nend\n", "one\ntwo\nend\n")),
     *_replaced("lines behind", LIST, ("one\n", "one\ntwo\n")),
-    *_replaced("lines before", LIST, ("two\n", "one\ntwo\n")),
     *_replaced("a row twice", "a\nrow\nrow\nb\n", ("a\nrow\n", "a\nrow\nrow\n")),
-    *_replaced("a blank line twice", "a\n\n\nb\n", ("a\n\n", "a\n\n\n")),
     *_replaced("a changed line", LIST, ("one\nzwei\nend\n", "one\ntwo\nend\n")),
     *_replaced(
         "two edits, both there", LIST, ("head\nx\n", "head\nitems:\n"), ("two\n", "one\ntwo\n")
@@ -70,7 +68,6 @@ MEANT = [
 ]  # fmt: skip
 UNKNOWN = [
     *_replaced("nothing kept", LIST, ("zwei\n", "two\n"), codes=("match.none",)),
-    *_replaced("nothing told", "a\n}\nb\n", ("a\n{\n", "a\n}\n"), codes=("match.none",)),
     *_replaced("an empty replacement", LIST, ("one\nzwei\n", ""), codes=("match.none",),
                but=("mail",)),
     *_replaced("at two places", "a\nx\nb\na\nx\n", ("a\ny\n", "a\nx\n"), codes=("match.none",)),
@@ -81,8 +78,6 @@ TAKEN = [
     *_replaced("what another edit removes, and the quote is there", "a\nrow\nb\nc\n",
                ("a\n", "a\nrow\n"), ("row\nb\n", "b\nrow\n"), codes=("match.none",),
                but=("v4a", "unified_diff", "diff_fence", "mail")),
-    *_replaced("what another edit removes, and the quote is nowhere", "a\nrow\nb\nc\nd\n",
-               ("a\nold\n", "a\nrow\n"), ("row\nb\nc\n", "b\nc\n"), codes=("match.none",)),
     *_replaced("what another edit writes", "one\nend\n",
                ("end\n", "k\nnew\nend\n"), ("k\nold\n", "k\nnew\n"), codes=("match.none",)),
 ]  # fmt: skip
@@ -94,13 +89,8 @@ CHAINS = [
                ("old\n", "new\n"), head=DECLARED, after="x\na\nnew\nnew\ny\n", but=_IN_ORDER),
     *_replaced("a chain that is not there", "x\na\ny\n", ("a\n", "a\nold\n"), ("old\n", "new\n"),
                after="x\na\nnew\ny\n", but=_IN_ORDER),
-    *_replaced("a chain beside lines like its own", "new\na\ny\n", ("a\n", "a\nold\n"),
-               ("old\n", "new\n"), after="new\na\nnew\ny\n", but=_IN_ORDER),
     *_replaced("two at one point, on a declared base", "q\na\nw\nb\nj\n", ("b\n", "a\nb\n"),
                ("q\n", "q\nw\n"), head=DECLARED, after="q\nw\na\nw\na\nb\nj\n", but=_IN_ORDER),
-    *_replaced("two near each other, beside lines like theirs", "q\nw\nx\na\nb\nj\n",
-               ("j\n", "a\nj\n"), ("b\n", "b\nw\n"), after="q\nw\nx\na\nb\na\nw\nj\n",
-               but=_IN_ORDER),
 ]  # fmt: skip
 
 LONG = "".join(f"line {n}\n" for n in range(20))
@@ -109,8 +99,6 @@ MOVED = [
                since=f"{LONG}a\nrow\nb\n"),
     *_replaced("a second delivery of a brace", f"{LONG}a\n}}\nb\n", ("a\n}\n", "a\n}\n}\n"),
                head=DECLARED, since=f"{LONG}a\n}}\n}}\nb\n"),
-    *_replaced("a second delivery of a blank line", f"{LONG}a\nb\n", ("a\n", "a\n\n"),
-               head=DECLARED, since=f"{LONG}a\n\nb\n"),
 ]  # fmt: skip
 
 
@@ -124,23 +112,13 @@ PARTS = [
     _call("f:\n        a()\n", "a()", "    a()", "further in",
           after={"a.txt": "f:\n            a()\n"}),
     _call("x = foobar(1)\n", "foo", "foobar", "a name", state="duplicate"),
-    _call("f(a, b)\n", "f(a", "f(a, b", "an argument", state="duplicate"),
     _call("if x:\n    y()\n", "y()", "if x:\n    y()", "a wrapping", state="duplicate"),
-    _call("  if x:\n      y()\n", "y()", "if x:\n      y()", "a wrapping, indented",
-          state="duplicate"),
     _call("import a\nimport b.c\n", "import a", "import a\nimport b", "a line like the added one",
           after={"a.txt": "import a\nimport b\nimport b.c\n"}),
     _call("import a\nimport b\nc\n", "import a", "import a\nimport b", "the added line",
           state="duplicate"),
-    _call("import a\r\nimport b\r\nc\r\n", "import a", "import a\nimport b", "in CRLF",
-          state="duplicate"),
-    _call("import a\nimport b", "import a", "import a\nimport b", "as the last, without its end",
-          state="duplicate"),
-    _call("x.y = 1\nb = 2\n", "b = 2", "y = 1\nb = 2", "a line that ends like the added one",
-          after={"a.txt": "x.y = 1\ny = 1\nb = 2\n"}),
     _call("  init()\n  go()\n", "go()", "init()\n  go()", "the added line, indented",
           state="duplicate"),
-    _call("x = 1\n", "x = 1", "x = 1\n", "an empty line behind", after={"a.txt": "x = 1\n\n"}),
 ]  # fmt: skip
 
 
@@ -168,12 +146,8 @@ NUMBERED = [
     _indexed(TWICE, "at another place", _addition(2),
              after={"a.txt": "one\ntwo\n--\none\ntwo\nthree\n"}),
     _indexed(TWICE, "there, on a declared base", _addition(1), DECLARED, codes=("match.none",)),
-    _indexed("one two\n", "the only one", _addition(1, insertion=" two"), state="duplicate"),
-    _indexed("one two\n", "without a number", _addition(None, insertion=" two"), state="duplicate"),
     _indexed("one\ntwo.b\n", "a line like the added one", _addition(None),
              after={"a.txt": "one\ntwo\ntwo.b\n"}),
-    _indexed("one twofold\n", "a part of a word", _addition(1, insertion=" two"),
-             after={"a.txt": "one two twofold\n"}),
     _indexed("a\nx\na\n", "a changed one is obeyed",
              {"type": "modification", "target": "a", "replacement": "a\nx", "occurrences": [1]},
              after={"a.txt": "a\nx\nx\na\n"}),

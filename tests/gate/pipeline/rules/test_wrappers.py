@@ -12,22 +12,9 @@ DONE = {"src/a.py": "x = 3\ny = 2\n"}
 
 NEIGHBOURS = [
     Row("a fence opened twice", A, f"src/a.py\n```python\n```python\n{BLOCK}```\n", DONE),
-    Row("twice without a language", A, f"src/a.py\n~~~\n~~~python\n{BLOCK}~~~\n", DONE),
     Row("fence of four under its path", A, f"src/a.py\n````python\n{BLOCK}````\n", DONE),
     Row("info with the path over a block", A, f"```python:src/a.py\n{BLOCK}```\n", DONE),
     Row("a rule of dashes round prose", A, f"---\nSome words.\n---\n\nsrc/a.py\n{BLOCK}", DONE),
-    Row(
-        "details",
-        A,
-        f"<details>\n<summary>Why</summary>\n\nIt was asked.\n\n</details>\n\nsrc/a.py\n{BLOCK}",
-        DONE,
-    ),
-    Row(
-        "a command that is run",
-        A,
-        f"```sh\nmkdir -p out\npytest > out.log\n```\n\nsrc/a.py\n{BLOCK}",
-        DONE,
-    ),
 ]
 
 SEARCH = f"src/a.py\n{BLOCK}"
@@ -76,14 +63,8 @@ STAYS = [
     *NEIGHBOURS,
     *in_every_form(
         ("known tags", "<answer>\n{}</answer>\n"),
-        ("known tags by turns", "<edits>\n\n{}\n</edits>\n\n<summary>\nDone.\n</summary>\n"),
         ("all in unknown tags", "<patch_set>\n{}</patch_set>\n"),
-        ("unknown tags beside", "<note>\nIt is late.\n</note>\n\n{}"),
-        ("a tag that does not close", "<draft>\n\n{}"),
         ("words about a tag", "I strip `</think>` and `<think>` now.\n\n{}\nSee `</think>`.\n"),
-        ("a shown template", "```\n<draft>\n```\n\n{}\n```\n</draft>\n```\n"),
-        ("markup in a sentence", "A <b>bold</b> move, List<String> too.\n\n{}"),
-        ("a link at the start", "[Analysis](https://x.org) says so.\n\n{}"),
         ("a plain thought", "<think>\nHm.\n</think>\n\n{}"),
         ("a draft in a thought", "<thinking>\n{draft}\nNo.\n</thinking>\n\n{}"),
     ),
@@ -103,37 +84,25 @@ STAYS = [
 THOUGHTS = in_every_form(
     ("another case", "<Think>\n{draft}\n</Think>\n\n{}"),
     ("prefix with a colon", "<seed:think>\n{draft}\n</seed:think>\n\n{}"),
-    ("prefix with a hyphen", "<deep-thought>\n{draft}\n</deep-thought>\n\n{}"),
     ("brackets", "[THINK]\n{draft}\n[/THINK]\n\n{}"),
     ("triangles", "◁think▷\n{draft}\n◁/think▷\n\n{}"),
-    ("scratchpad", "<scratchpad>\n{draft}\n</scratchpad>\n\n{}"),
-    ("analysis, with words behind", "<analysis>So.\n{draft}\nOr not.</analysis>\n\n{}"),
     ("nested", "<think>\n<think>\n{draft}\n</think>\n{draft}\n</think>\n\n{}"),
-    ("another thought inside", "<reflection>\n<think>\n{draft}\n</reflection>\n\n{}"),
     ("twice", "<think>\n{draft}\n</think>\nSo:\n<think>\n{draft}\n</think>\n\n{}"),
-    ("indented", "  <think>\n{draft}\n  </think>\n\n{}"),
     (
         "channels",
         "<|channel|>analysis<|message|>Hm.\n{draft}<|end|><|start|>assistant<|channel|>final"
         "<|message|>\n{}",
     ),
-    (
-        "channels to the end",
-        "<|start|>assistant<|channel|>analysis<|message|>\n{draft}\n<|end|>\n<|start|>assistant"
-        "<|channel|>final<|message|>So:\n\n{}\n<|return|>",
-    ),
 )
 DRAFTS = [
     *in_every_form(
         ("closed only", "Hm.\n\n{draft}\n</think>\n\n{}"),
-        ("closed only, no draft", "Hm.\n[/THINK]\n\n{}"),
         ("closed at a line's end", "{draft}\nThat is it.</think>\n\n{}"),
         ("two finals", "<|channel|>final<|message|>\n{draft}\n<|channel|>final<|message|>\n{}"),
         codes=UNREADABLE,
     ),
     *in_every_form(
         ("open to the end", "<reasoning>\nHm.\n\n{}"),
-        ("open to the end in brackets", "[THINK]\nHm.\n\n{}"),
         ("no final channel", "<|channel|>analysis<|message|>Hm.\n\n{}"),
         codes=TRUNCATED,
     ),
@@ -168,29 +137,20 @@ PREFIXED = [
         for form, text in LINES.items()
         for name, above, prefix, first in (
             ("quotation", "So:\n\n", "> ", None),
-            ("quotation in a quotation", "", "> > ", None),
             ("list", "1. I change it:\n\n", "   ", None),
-            ("list in a list", "- One:\n  - Two:\n\n", "    ", None),
             ("quotation in a list", "- So:\n\n", "  > ", None),
         )
     ),
     *(
         Row(f"{name}, {form}", A, f"src/a.py\n{behind(prefix, text, first)}", DONE)
         for form, text in (("block", BLOCK), ("fence", f"```python\n{BLOCK}```\n"))
-        for name, prefix, first in (
-            ("bullet", "  ", "- "),
-            ("number", "    ", "10. "),
-            ("tab", "\t", None),
-        )
+        for name, prefix, first in (("bullet", "  ", "- "),)
     ),
     *(
         Row(f"{name} before each line", A, f"src/a.py\n{behind(prefix, BLOCK)}", DONE)
         for name, prefix in (
             ("hash", "# "),
-            ("slashes", "// "),
             ("bullet", "* "),
-            ("bar", "| "),
-            ("semicolons", ";; "),
         )
     ),
     Row(
@@ -209,12 +169,6 @@ PREFIXED = [
         {"src/a.py": PYTHON["src/a.py"].replace("if a:\n", "if b:\n\n")},
     ),
     Row(
-        "a new file in a list",
-        A,
-        "1. Add:\n\n" + behind("   ", "```python:src/n.py\ndef f():\n    pass\n```\n"),
-        {"src/n.py": "def f():\n    pass\n"},
-    ),
-    Row(
         "a new file in a quotation",
         A,
         behind("> ", "src/n.txt\n<<<<<<< SEARCH\n=======\n> a\n\nb\n>>>>>>> REPLACE\n"),
@@ -227,22 +181,9 @@ PREFIXED = [
         {"src/n.yml": "  a: 1\n"},
     ),
     Row(
-        "a Markdown file with fences in a list",
-        {"n.md": "- a\n\n  ```\n  <<<\n  ```\n"},
-        "n.md\n<<<<<<< SEARCH\n  ```\n  <<<\n=======\n  ```\n  >>>\n>>>>>>> REPLACE\n",
-        {"n.md": "- a\n\n  ```\n  >>>\n  ```\n"},
-    ),
-    Row(
         "a line that lacks the prefix",
         A,
         "src/a.py\n" + behind("> ", BLOCK).replace("> x = 3", "x = 3"),
-        None,
-        UNREADABLE,
-    ),
-    Row(
-        "a marker that lacks the prefix",
-        A,
-        "src/a.py\n" + behind("  ", BLOCK).replace("  >>>>>>>", ">>>>>>>"),
         None,
         UNREADABLE,
     ),
@@ -281,25 +222,17 @@ def test_a_second_divider(bench: Bench, row: Row) -> None:
 ENDS = [
     *in_every_form(
         ("a numbered list", "{}\nPlease add these files:\n\n1. `src/b.py`\n2. `src/c.py`\n"),
-        ("a numbered bare list", "{}\nNext:\n\n1) src/b.py\n2) src/c.py"),
-        ("a bulleted list", "{}\nSee also:\n\n- src/b.py\n- **src/c.py**\n"),
         ("a list of one", "{}\nPlease add:\n\n* `src/b.py`\n"),
-        ("a list under bullets of another kind", "{}\nSee:\n\n• src/b.py\n• src/c.py\n"),
         ("paths line by line", "{}\nPlease add these files to the chat:\n\nsrc/b.py\nsrc/c.py\n"),
         ("a sentence", "{}\nThe tests are in `tests/test_a.py`.\n"),
-        ("a sentence that ends in a path", "{}\nNow look at src/b.py\n"),
-        ("a lettered list", "{}\nSee:\n\na. src/b.py\nb. src/c.py\n"),
-        ("a table", "{}\n| file | what |\n|---|---|\n| `src/b.py` | new |\n"),
         ("a closed fence", "{}\nRun:\n\n```bash\npytest\n```"),
     ),
     *in_every_form(
         ("an opening marker", "{}\nsrc/b.py\n<<<<<<< SEARCH"),
-        ("half a marker", "{}\nsrc/b.py\n<<<<<<< SEA"),
         ("a path and a fence", "{}\nsrc/b.py\n```python"),
         ("a patch", "{}\n*** Begin Patch\n*** Update File: src/b.py\n@@\n-b"),
         ("a heading with a path", "{}\n### src/b.py\n"),
         ("a bare path", "{}\nsrc/b.py\n"),
-        ("a bare path below a sentence", "{}\nAnd the tests:\n\nsrc/b.py\n"),
         ("an open call", '{}\n{"file_path": "src/b.py", "old_string": "b", "new_s'),
         codes=TRUNCATED,
     ),
@@ -312,27 +245,3 @@ def test_how_a_response_ends(bench: Bench, row: Row) -> None:
 
 
 # ---------------------------------------------------------------- what is left unread
-
-NOTATION = {
-    "YAML": "```yaml\n- file_path: src/b.py\n  old_string: b\n  new_string: c\n```\n",
-    "TOML": '```toml\n[[edit]]\nold_str = "b"\nnew_str = "c"\n```\n',
-    "JSON": '```json\n{"old_string": "b", "new_string": "c"}\n```\n',
-    "tags": "<old_string>b</old_string>\n<new_string>c</new_string>\n",
-    "a bold block": "src/b.py\n**<<<<<<< SEARCH**\nb\n**=======**\nc\n**>>>>>>> REPLACE**\n",
-    "a closing marker": ">>>>>>> REPLACE\n",
-    "an edit script": '{"file": "src/b.py", "edits": [{"anchor": {}}]}\n',
-}
-UNREAD = [
-    Row(name, A, text, None, UNREADABLE)
-    for what, lost in NOTATION.items()
-    for name, text in (
-        (f"{what} behind", f"{SEARCH}\n{lost}"),
-        (f"{what} before", f"{lost}\n{SEARCH}"),
-    )
-    if not (what == "JSON" and name.endswith("behind"))
-]
-
-
-@pytest.mark.parametrize("row", UNREAD, ids=lambda row: row.name)
-def test_what_looks_like_an_edit(bench: Bench, row: Row) -> None:
-    check(bench, row)
