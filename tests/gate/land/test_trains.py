@@ -12,6 +12,7 @@ import pytest
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.stepping import die
 
 IDS = [f"p{number}" for number in range(8)]
 
@@ -182,34 +183,12 @@ def test_what_has_boarded_is_listed_and_not_rebuilt(repo: Path) -> None:
     assert report(repo / ".patchq", "p1")["boarded"]["commit"] == before
 
 
-DIES = """
-import os, sys
-from patchq.gate.git import files, refs; from patchq.gate.land import reports
-from patchq.cli import main
-left = int(sys.argv.pop(1))
-
-def counted(step):
-    def call(*args, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os._exit(9)
-        return step(*args, **more)
-    return call
-
-for room, name in ((refs, "move"), (refs, "delete"), (reports, "put"), (files, "barrier")):
-    setattr(room, name, counted(getattr(room, name)))
-sys.exit(main(["accept", *sys.argv[1:]]))
-"""
-
-
 def test_death_at_any_step_is_put_right(repo: Path) -> None:
     judged_by(repo, "true")
     for step in (2, 9, 16, 20, 24, 31):
         at = repo.with_name(f"at-{step}")
         subprocess.run(["cp", "-a", str(repo), str(at)], check=True)
-        words = [sys.executable, "-c", DIES, str(step), *IDS]
-        assert subprocess.run(words, cwd=at, check=False, capture_output=True).returncode == 9
+        die(at, step, "accept", *IDS)
         patchq("run", cwd=at)
         patchq("accept", *[id for id, state in states(at).items() if state == "proposed"], cwd=at,
                code=None)  # fmt: skip

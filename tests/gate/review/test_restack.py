@@ -25,6 +25,7 @@ from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.outcomes import PROPOSED
+from tests.helpers.stepping import die
 from tests.helpers.stores import rewrite_report, sql
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
@@ -444,36 +445,12 @@ def test_proposal_whose_dependency_was_reverted_needs_a_retry(repo: Path) -> Non
 
 # ---------------------------------------------------------------- crashes between the steps
 
-# Ends the process before the n-th step by which an `accept` of x has y follow: the move of its
-# mark, the move of its branch, its report.
-DIES = """
-import os, sys
-from patchq.gate.git import refs; from patchq.gate.land import reports as rewriting
-from patchq.cli import main
-left = int(sys.argv.pop(1))
-
-def counted(step, is_of_y):
-    def call(*args, **more):
-        global left
-        left -= is_of_y(args[1])
-        if left < 0:
-            os._exit(9)
-        return step(*args, **more)
-    return call
-
-refs.move = counted(refs.move, lambda ref: ref.endswith("/y"))
-rewriting.put = counted(rewriting.put, lambda report: report.id == "y")
-sys.exit(main(sys.argv[1:]))
-"""
-
 
 @pytest.mark.parametrize("settle", ["run", "accept", "discard"])
 @pytest.mark.parametrize("step", range(3), ids=["mark", "branch", "report"])
 def test_death_between_two_steps_is_put_right(repo: Path, step: int, settle: str) -> None:
     run(repo, x=change(2, 2), y=change(18, 18))
-    words = [sys.executable, "-c", DIES, str(step), "accept", "x"]
-    died = subprocess.run(words, cwd=repo, capture_output=True, check=False)
-    assert died.returncode == 9, died.stderr
+    die(repo, f"{step}@y", "accept", "x")
     patchq(*(("run",) if settle == "run" else (settle, "y")), cwd=repo)
     patchq("run", cwd=repo)
     assert told(repo, "x")["state"] == "accepted"

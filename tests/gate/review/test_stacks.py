@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 
 from tests.helpers.command import block, drop, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
+from tests.helpers.stepping import die
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -369,33 +368,6 @@ def test_a_lost_queue_knows_what_stands_on_what(two: Path) -> None:
 
 
 # ---------------------------------------------------------------- crashes between the steps
-
-# Ends the process before the n-th step that others can see: a move or a deletion of a ref, or a
-# report.
-DIES = """
-import os, sys
-from patchq.gate.git import refs; from patchq.gate.land import reports
-from patchq.cli import main
-left = int(sys.argv.pop(1))
-
-def counted(step):
-    def call(*args, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os._exit(9)
-        return step(*args, **more)
-    return call
-
-refs.move, refs.delete, reports.put = map(counted, (refs.move, refs.delete, reports.put))
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def die(repo: Path, step: int, *words: str) -> None:
-    command = [sys.executable, "-c", DIES, str(step), *words]
-    died = subprocess.run(command, cwd=repo, capture_output=True, check=False)
-    assert died.returncode == 9, died.stderr
 
 
 def test_death_while_a_stack_is_accepted_is_put_right(two: Path) -> None:
