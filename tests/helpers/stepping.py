@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from patchq.gate.git import files, refs
 from patchq.gate.land import landing, reports, running
 
 DIED = 9
+_MOST_SECONDS = 3.0
 _STEPS = (
     (refs, "move"), (refs, "delete"), (reports, "put"), (files, "barrier"),
     (landing, "move_target"), (running, "note"),
@@ -48,7 +50,9 @@ def _stepped(call: Callable[..., Any], left: list[int], only: str, line: str) ->
             if not line:
                 os._exit(DIED)
             left[0] -= 1
-            subprocess.run(line, shell=True, check=False, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(line, shell=True, stdout=subprocess.DEVNULL)
+            with suppress(subprocess.TimeoutExpired):  # it may wait for a lock that is held here
+                process.wait(_MOST_SECONDS)
         return call(*args, **more)
 
     return step
