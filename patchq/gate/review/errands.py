@@ -19,7 +19,7 @@ from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.document import plain, problem_entry
 from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, decide, revert, threads
+from patchq.gate.review import accept, decide, revert, send_back, threads
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
@@ -117,8 +117,6 @@ class SendBack(Struct, frozen=True):
     seen: str | None = None
 
     def carry_out(self, session: Session, tell: worker.Tell) -> Decided:
-        from patchq.gate.review import send_back  # its request to the model takes all formats
-
         return send_back.send_back(session, self.id, self.comments, self.seen, self.by)
 
 

@@ -37,8 +37,6 @@ from patchq.gate.report.schema import (
 from patchq.gate.review import decide
 from patchq.gate.review.comment_file import DraftComment, refuse
 from patchq.gate.review.decide import Decided
-from patchq.llm import request
-from patchq.llm.request import Request
 
 MAX_TEXT = 4000
 MAX_COMMENTS = 100
@@ -67,6 +65,9 @@ def send_back(
     reports.unboard(session, id)
     llm = session.config.llm
     if llm.model and llm.auto_retry:
+        from patchq.llm import request  # it takes all formats
+        from patchq.llm.request import Request
+
         session.queue.submit(request.write(Request(retries=id)), id + REQUEST)
     return Decided(updated)
 
