@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
@@ -11,21 +12,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
+from patchq.core.text.lines import split_lines
 from patchq.gate.api import Gate
 from patchq.gate.api.rows import ChangeRow
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
-from patchq.gate.report.schema import Report
-from patchq.gate.review.comparison import Comparison
+from patchq.gate.report.schema import CommentEntry, Report
 from patchq.page import inbox, pictures, tree
-from patchq.page.decisions import FormResult, Preview
-from patchq.page.diff import FileDiff, Span, link
+from patchq.page.decisions import FormResult, Preview, place_of
+from patchq.page.diff import FileDiff, Span
 from patchq.page.pictures import Picture
 from patchq.page.shown import Shown
 
 VIEWED, DRAFT = "viewed", "draft"  # kinds of marks
 # The place of words on the whole change.
-GENERAL = json.dumps(dict.fromkeys(("path", "side", "from", "line"), ""))
+GENERAL = place_of()
 # Of all files' lines on the page; the files behind them are fetched when they are near.
 _MOST_CHARACTERS = 180_000
 _MOST_EDITS = 60  # edits up to which their table is there unasked
@@ -37,6 +38,7 @@ class FileView(Struct, frozen=True):
 
     path: str
     what: str
+    mode: str
     added: int
     deleted: int
     renamed_from: str | None
@@ -48,6 +50,7 @@ class FileView(Struct, frozen=True):
     content: str = ""
     """A digest of both sides, under which a person's mark is kept."""
     viewed: bool = False
+    in_conflict: bool = False
     pictures: Sequence[Picture] = ()
     near: bool = False
     """True of one that is fetched by itself when it is near the screen."""
@@ -60,29 +63,37 @@ class FileView(Struct, frozen=True):
 def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
     """Return the change as it is now; `result` is why a decision was not taken, or its preview."""
     row = _found(gate, asked["id"])
-    report, found = row.report, gate.compare(row.report)
-    choice = result.choice if result else None
-    seen = gate.marks(VIEWED).of()
-    files = list(_files(report, found, seen)) if found else []
+    report, choice = row.report, result.choice if result else None
+    shown = _Compared(gate, report, asked.get("since", ""))
+    found = shown.found
+    seen, drafts = gate.marks(VIEWED).of(), gate.marks(DRAFT).of(report.id)
+    waits = report.state == "proposed" and found is not None
+    files = list(_files(shown, seen, waits=waits))
     before, after = inbox.neighbours(gate, report.id)
+    comments = report.review.comments if report.review else ()
     values = {
         "report": report,
         "below": list(reversed(gate.stack(report))),
         "note": row.note,
         "commit": found.commit if found else None,
-        "waits": report.state == "proposed" and found is not None,
+        "waits": waits,
         "risk": row.risk,
-        "report_problems": report.problems,
         "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
         "checks": _checks(report),
         "files": files,
+        "rounds": shown.rounds,
+        "since": shown.since,
+        "looked": _looked(shown, seen) if shown.rounds and not shown.since else {},
         "viewed": sum(one.viewed for one in files),
+        "threads": [one for one in comments if one.line is None],
+        "placed": [one for one in comments if one.line is not None],
+        "open": sum(one.state == "open" for one in comments),
         "drafts": [
             {**json.loads(place), "words": words}
-            for place, words in gate.marks(DRAFT).of(report.id).items()
+            for place, words in drafts.items()
             if place != GENERAL
         ],
-        "tree": tree.tree_of(_leaves(files)),
+        "tree": tree.tree_of(_leaves(files, comments)),
         "added": sum(one.added for one in files),
         "deleted": sum(one.deleted for one in files),
         "before": before,
@@ -91,8 +102,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "problems": result.problems if result else (),
         "choice": choice,
         "ticked": _ticked(report, choice),
-        "written": result.written if result else "",
-        "drafted": gate.marks(DRAFT).of(report.id).get(GENERAL, ""),
+        "written": (result.written if result else "") or drafts.get(GENERAL, ""),
     }
     return Shown("batch.html", report.id, values)
 
@@ -104,15 +114,44 @@ def _found(gate: Gate, id: str) -> ChangeRow:
     return row
 
 
+class _Compared:
+    """A change beside its target, or beside an earlier round by its number (`since`)."""
+
+    def __init__(self, gate: Gate, report: Report, since: str) -> None:
+        self.gate, self.report = gate, report
+        self.rounds = gate.rounds(report)
+        self.since = int(since) if since.isdecimal() and 0 < int(since) <= len(self.rounds) else 0
+        if self.since:
+            self.found = gate.since(report, self.rounds[self.since - 1])
+            self.report = _without_base(report)
+        else:
+            self.found = gate.compare(report)
+        self.changes = self.found.changes if self.found else ()
+
+    def diff(self, change: FileChange) -> FileDiff:
+        """Return what writes the change of one of the files."""
+        lines = self.found.since if self.found else {}
+        return FileDiff(self.report, lines, change, f"/batch/{self.report.id}", self.since)
+
+
+def _without_base(report: Report) -> Report:
+    """Return the report without what is about lines of its base, which are not shown."""
+    review = report.review
+    if review is not None:
+        new = [one for one in review.comments if one.side != "base"]
+        review = replace(review, comments=new)
+    return replace(report, edits=(), review=review)
+
+
 def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
     """Return one file of a change, with the asked lines of a fold, or these lines alone."""
     report = gate.report(asked["id"])
     path, opened = asked.get("path", ""), _span(asked, "from", "to")
-    found = gate.compare(report)
-    change = next((one for one in found.changes if one.path == path), None) if found else None
-    if found is None or change is None:
+    shown = _Compared(gate, report, asked.get("since", ""))
+    change = next((one for one in shown.changes if one.path == path), None)
+    if change is None:
         raise UsageError(f"{report.id} changes no file {path}", "go back to the change")
-    diff = FileDiff(report, found, change, f"/batch/{report.id}")
+    diff = shown.diff(change)
     first, _, last = asked.get("fold", "").partition("-")
     if asked.get("part") and opened and first.isdecimal() and last.isdecimal():
         body = diff.unfolded((int(first), int(last)), opened)
@@ -127,37 +166,68 @@ def _span(asked: Mapping[str, str], *names: str) -> Span | None:
     return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
 
 
-def _files(report: Report, found: Comparison, seen: Mapping[str, str]) -> Iterator[FileView]:
+def _files(shown: _Compared, seen: Mapping[str, str], *, waits: bool) -> Iterator[FileView]:
     """Yield the files, generated ones last, with their lines as long as the page has room."""
-    left = _MOST_CHARACTERS
-    order = sorted(found.changes, key=lambda one: (tree.is_generated(one.path), one.path))
+    room = _MOST_CHARACTERS
+    order = sorted(shown.changes, key=lambda one: (tree.is_generated(one.path), one.path))
+    conflicts = shown.found.conflicts if shown.found else ()
     for change in order:
-        diff = FileDiff(report, found, change, f"/batch/{report.id}")
-        content = digest(change)
-        viewed = seen.get(change.path) == content
+        diff, content = shown.diff(change), digest(change)
+        viewed = not shown.since and viewed_key(change.path, content) in seen
         large = diff.file.added + diff.file.deleted > _MOST_CHANGED
+        is_quiet = (viewed or tree.is_generated(change.path)) and not diff.is_discussed
         body = None
-        if left > 0 and not large and not viewed and not tree.is_generated(change.path):
+        if room > 0 and not large and not is_quiet:
             body = diff.html()
-            left -= len(body)
-            body = body if left > -_MOST_CHARACTERS // 4 else None
+            room -= len(body)
+            body = body if room > -_MOST_CHARACTERS // 4 else None
         one = _viewed(diff, change, body)
-        near = body is None and not (large or viewed or tree.is_generated(change.path))
-        yield replace(one, near=near, content=content, viewed=viewed)
+        yield replace(
+            one,
+            near=body is None and not large and not is_quiet,
+            content=content,
+            viewed=viewed,
+            in_conflict=change.path in conflicts,
+        )
+
+
+def _looked(shown: _Compared, seen: Mapping[str, str]) -> dict[str, int]:
+    """Return the last round in which a person has viewed a file that they have not since."""
+    found: dict[str, int] = {}
+    now = {one.path: viewed_key(one.path, digest(one)) for one in shown.changes}
+    known = {key.partition(" ")[2] for key in seen}
+    wanted = {path for path, key in now.items() if key not in seen and path in known}
+    for number, earlier in enumerate(shown.rounds, 1) if wanted else ():
+        compared = shown.gate.compare(earlier)
+        for change in compared.changes if compared else ():
+            if change.path in wanted and viewed_key(change.path, digest(change)) in seen:
+                found[change.path] = number
+    return found
+
+
+def viewed_key(path: str, content: str) -> str:
+    """Return the key of the mark that a person has viewed a file with that content."""
+    return f"{content} {path}"
 
 
 def digest(change: FileChange) -> str:
     """Return a digest of both sides of a file's change."""
-    sides = (sha256(one or b"").hexdigest() for one in (change.before, change.after))
+    sides = (sha256(one or b"").hexdigest()[:20] for one in (change.before, change.after))
     return "-".join(sides)
 
 
 def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView:
     file = diff.file
+    lines = [len(split_lines(one or b"")) for one in (change.before, change.after)]
+    alike = 200 * (lines[0] - file.deleted) // max(1, sum(lines))
+    bits = {True: "755", False: "644"}
     before, after = (len(one) if one is not None else 0 for one in (change.before, change.after))
     return FileView(
         path=file.path,
-        what=file.what,
+        what=f"{alike} % alike" if file.renamed_from else file.what,
+        mode=""
+        if change.was_executable is None
+        else f"mode {bits[change.was_executable]} → {bits[change.executable]}",
         added=file.added,
         deleted=file.deleted,
         renamed_from=file.renamed_from,
@@ -165,14 +235,17 @@ def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView
         binary=file.binary,
         sizes=f"{before:,} → {after:,} bytes",
         body=body,
-        href=link(diff.url, file.path),
+        href=diff.address(),
         pictures=pictures.of(change),
     )
 
 
-def _leaves(files: Sequence[FileView]) -> list[tree.TreeFile]:
+def _leaves(files: Sequence[FileView], comments: Sequence[CommentEntry]) -> list[tree.TreeFile]:
+    many = Counter(one.path for one in comments if one.state != "resolved")
     return [
-        tree.TreeFile(one.path, one.path.split("/")[-1], number, one.added, one.deleted)
+        tree.TreeFile(
+            one.path, one.path.split("/")[-1], number, one.added, one.deleted, many[one.path]
+        )
         for number, one in enumerate(files, 1)
     ]
 

@@ -170,12 +170,46 @@ def _send_back(gate: Gate, id: str, fields: Fields) -> FormResult | None:
     return _ended(gate.send_back(id, drafts, _seen(fields)))
 
 
+def _discuss(gate: Gate, id: str, fields: Fields) -> FormResult | None:
+    comment, words = _one(fields, "comment"), _one(fields, "reply").replace("\r\n", "\n")
+    decided = gate.discuss(id, comment, words, resolves=bool(_one(fields, "resolves")))
+    gate.marks("draft").put(place_of(thread=comment), "", id)
+    return _ended(decided)
+
+
+def _take_back(gate: Gate, id: str, fields: Fields) -> FormResult | None:
+    """Take the last decision back; the comments of a request become drafts again."""
+    before = gate.report(id).review
+    after = gate.undo(id).report.review
+    left = {one.id for one in after.comments} if after else set()
+    marks, general = gate.marks("draft"), list[str]()
+    for one in before.comments if before else ():
+        if one.id in left:
+            continue
+        if one.lines and one.path and one.side:
+            place = place_of(one.path, one.side, str(one.lines[0]), str(one.lines[1]))
+            marks.put(place, one.text, id)
+        else:
+            general.append(f"edit {one.edit}: {one.text}" if one.edit else one.text)
+    marks.put(place_of(), "\n".join(general), id)
+    return None
+
+
+def place_of(
+    path: str = "", side: str = "", first: str = "", line: str = "", thread: str = ""
+) -> str:
+    """Return the key of the draft of a comment or a reply; of nothing, that of general words."""
+    return json.dumps({"path": path, "side": side, "from": first, "line": line, "thread": thread})
+
+
 _DEEDS: Mapping[str, Callable[[Gate, str, Fields], FormResult | None]] = {
     "accept": _accept,
     "accept-stack": _accept_stack,
     "choose": _choose,
     "discard": _discard,
+    "discuss": _discuss,
     "send-back": _send_back,
+    "take-back": _take_back,
 }
 
 

@@ -6,20 +6,20 @@ ones.  Empty elements keep lines beside each other that belong together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from patchq.core.model.values import FileChange
+from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text.quote import decode
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
-from patchq.gate.review.comparison import Comparison
 from patchq.gate.review.rows import Cell, Row
 from patchq.page import colours
+from patchq.page.shown import part
 
 _AROUND = 3  # lines that are shown before and behind a change
 _STEP = 20  # lines that one press of a fold's button shows
@@ -32,12 +32,22 @@ Highlights = tuple[tuple[colours.Run, ...], ...]
 
 
 class FileDiff:
-    """The change of one file, written as HTML when asked; `url` is the address of the whole."""
+    """The change of one file, written as HTML when asked; `url` is the address of the whole.
 
-    def __init__(self, report: Report, found: Comparison, change: FileChange, url: str) -> None:
-        (self.file,) = rows.side_by_side(report, [change], found.since, most=0)
-        self.url, self._change = url, change
-        self._report, self._since = report, found.since
+    `round` is the number of the round that it is compared with, 0 for its target.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        since: Mapping[str, Sequence[LineHunk]],
+        change: FileChange,
+        url: str,
+        round: int,
+    ) -> None:
+        (self.file,) = rows.side_by_side(report, [change], since, most=0)
+        self.url, self._change, self._round = url, change, round
+        self._report, self._since = report, since
         self._comments: dict[tuple[str | None, int], list[CommentEntry]] = {}
         for one in report.review.comments if report.review else ():
             if one.path == change.path and one.line is not None:
@@ -51,13 +61,27 @@ class FileDiff:
         return whole.rows
 
     @property
+    def is_discussed(self) -> bool:
+        """True if a comment on its lines is not resolved."""
+        return any(one.state != "resolved" for some in self._comments.values() for one in some)
+
+    def address(self) -> str:
+        """Return the address of the file alone."""
+        return f"{self.url}/file?{urlencode(self._fields())}"
+
+    def _fields(self) -> dict[str, str]:
+        since = {"since": str(self._round)} if self._round else {}
+        return {"path": self.file.path, **since}
+
+    @property
     def one_sided(self) -> bool:
         """True of a file that is new or gone: it has one column."""
         return self.file.what in ("created", "deleted")
 
     def html(self, opened: Span | None = None) -> Markup:
         """Return all lines, with folds where nothing changes, but for the lines of `opened`."""
-        return self._folded(self._rows, _near(self._rows), opened)
+        kept = [row.kind != "same" or bool(self._comments_on(row)) for row in self._rows]
+        return self._folded(self._rows, _near(kept), opened)
 
     def unfolded(self, fold: Span, opened: Span) -> Markup:
         """Return the opened lines of one fold, with folds for what is left of it."""
@@ -98,7 +122,8 @@ class FileDiff:
                 run.append(row)
                 if comments := self._comments_on(row):
                     yield self._block(run, label, same=same)
-                    yield from map(_comment, comments)
+                    waits = self._report.state == "proposed"
+                    yield from (part("thread", one, self.url, waits) for one in comments)
                     run, label = [], ()
             if run:
                 yield self._block(run, label, same=same)
@@ -158,7 +183,7 @@ class FileDiff:
         return Markup('<div class="fold">{}</div>').format(Markup("").join(forms))
 
     def _button(self, fold: Span, words: str, opened: Span) -> Markup:
-        fields = {"path": self.file.path, "fold": "{}-{}".format(*fold)}
+        fields = self._fields() | {"fold": "{}-{}".format(*fold)}
         fields |= {"from": str(opened[0]), "to": str(opened[1])}
         hidden = (
             Markup('<input type="hidden" name="{}" value="{}">').format(*one)
@@ -178,22 +203,11 @@ def _within(row: Row, span: Span) -> bool:
     return row.new is not None and span[0] <= row.new.line <= span[1]
 
 
-def _near(lines: Sequence[Row]) -> list[bool]:
-    """Return for each row if a change is on it or near it."""
-    near = [False] * len(lines)
-    for at, row in enumerate(lines):
-        if row.kind != "same":
-            first, end = max(0, at - _AROUND), min(len(lines), at + _AROUND + 1)
+def _near(kept: Sequence[bool]) -> list[bool]:
+    """Return for each row if one that is kept is on it or near it."""
+    near = [False] * len(kept)
+    for at, is_kept in enumerate(kept):
+        if is_kept:
+            first, end = max(0, at - _AROUND), min(len(kept), at + _AROUND + 1)
             near[first:end] = [True] * (end - first)
     return near
-
-
-def _comment(one: CommentEntry) -> Markup:
-    return Markup('<div class="comment"><small>{}</small><p class="lines">{}</p></div>').format(
-        one.by, one.text
-    )
-
-
-def link(url: str, path: str) -> str:
-    """Return the address of one file of a change."""
-    return f"{url}/file?{urlencode({'path': path})}"

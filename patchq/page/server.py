@@ -23,7 +23,7 @@ def run(args: Namespace, options: Options) -> int:
     for door in doors:
         args.opened.callback(door.close)
     with doors[1].gate(writes=True) as gate:  # what is to be watched has to be there
-        news = News(gate)
+        news = News(gate, doors[0])
         port = args.port if args.port is not None else gate.context().config.review.port
     with loopback.bound(port) as own:
         guarded = Admission(make(*doors, news), own.getsockname()[1])

@@ -38,18 +38,29 @@ class Shown(Struct, frozen=True):
     values: Mapping[str, Any]
 
 
-def rendered(shown: Shown, path: str, version: str, done: str = "", view: str = "") -> str:
-    """The page as HTML; `version` is that of what it shows (`live`)."""
-    template = _templates().get_template(shown.template)
-    return template.render(
-        **shown.values,
-        title=shown.title,
-        path=path,
-        pages=PAGES,
-        version=version,
-        done=done,
-        view_name=view if view in ("split", "unified") else "",
+def rendered(shown: Shown, path: str, version: str, asked: Mapping[str, str]) -> str:
+    """Return the page as HTML; `version` is that of what it shows (`live`)."""
+    view = asked.get("view", "")
+    return (
+        _templates()
+        .get_template(shown.template)
+        .render(
+            **shown.values,
+            title=shown.title,
+            path=path,
+            pages=PAGES,
+            version=version,
+            done=asked.get("done", ""),
+            undo=asked.get("undo", ""),
+            view_name=view if view in ("split", "unified") else "",
+        )
     )
+
+
+def part(name: str, *values: object) -> Markup:
+    """Return what a macro of `parts.html` prints."""
+    macro = getattr(_templates().get_template("parts.html").module, name)
+    return Markup(macro(*values))
 
 
 @cache

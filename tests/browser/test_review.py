@@ -195,7 +195,7 @@ def test_all_without_a_script(opened: Opening, repo: Path) -> None:
     tab.click("button:text('Send back to')")
     tab.locator("text=Sent back plain").wait_for()
     tab.goto(f"{tab.own}/batch/plain")
-    assert tab.locator(".comment >> text=say why").count() > 0
+    assert tab.locator("[data-thread] >> text=say why").count() > 0
     tab.click("[data-decide=discard]")
     tab.locator("text=Discarded plain").wait_for()
     assert state(repo, "plain") == "discarded"
@@ -215,10 +215,9 @@ def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:
 def test_what_was_begun_is_not_taken_away(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/rtl")
     tab.fill("#words", "half a sent")
-    fresh(repo, "meanwhile", "plain\n", "plainest\n")
+    patchq("send-back", "rtl", "-m", "meanwhile", cwd=repo)
     tab.locator("text=Something has changed").wait_for()
     assert tab.input_value("#words") == "half a sent"
-    patchq("discard", "meanwhile", cwd=repo)
 
 
 def test_two_people_decide_at_once(opened: Opening, repo: Path) -> None:
@@ -337,17 +336,25 @@ def test_words_on_a_range_are_kept_until_they_are_sent(
 
 
 def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
-    fresh(repo, "view", "a\n", "A\n")
+    drop(repo / ".patchq", {"view.md": block("view.txt", "", "one\n")})
+    patchq("run", cwd=repo)
     tab = opened("/batch/view")
     with tab.expect_response("**/viewed"):
         tab.keyboard.press("v")
     tab.reload()
     assert tab.is_checked("[data-viewed]")
     assert tab.locator("[data-changed]").count() == 0, "it is folded"
-    drop(repo / ".patchq", {"view2.md": edits(("a\n", "AA\n"), path="notes.md")})
+    tab.uncheck("[data-viewed]")
+    tab.check("[data-viewed]")
+    drop(
+        repo / ".patchq",
+        {"view2.md": f"---\nretries: view\n---\n{block('view.txt', '', 'two' + chr(10))}"},
+    )
     patchq("run", cwd=repo)
     tab.goto(f"{tab.own}/batch/view2")
     assert not tab.is_checked("[data-viewed]")
+    tab.click("text=What changed since you looked")
+    assert tab.locator("[data-changed]").all_inner_texts() == ["one", "two"]
 
 
 def test_several_are_accepted_by_one_form(opened: Opening, repo: Path) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.queue.events import Event
     from patchq.gate.queue.hand import Pending
     from patchq.gate.queue.marks import Marks
-    from patchq.gate.report.schema import Report
+    from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.comment_file import DraftComment
     from patchq.gate.review.comparison import Comparison
     from patchq.gate.review.decide import Decided
@@ -195,6 +195,18 @@ class Gate:
 
         return comparison.compare(self.context(), report)
 
+    def rounds(self, report: Report) -> list[CommittedReport]:
+        """Return the proposals that a change answers, the first of them first."""
+        from patchq.gate.review import comparison
+
+        return comparison.rounds(self.context(), report)
+
+    def since(self, report: Report, earlier: CommittedReport) -> Comparison | None:
+        """Return what a change has beside an earlier round, but for what its target changed."""
+        from patchq.gate.review import comparison
+
+        return comparison.since(self.context(), report, earlier)
+
     def stack(self, report: Report) -> tuple[str, ...]:
         """Return the proposals below one, the nearest first."""
         from patchq.gate.pipeline import depends
@@ -251,6 +263,13 @@ class Gate:
         from patchq.gate.review.ahead import ahead  # only who asks compares work trees
 
         return ahead(self.context())
+
+    def changed_since(self, event: str | None) -> tuple[frozenset[str], str]:
+        """Return the changes with events behind that one (None: none yet), and the last event."""
+        from patchq.gate.queue.events import Events
+
+        with closing(Events(self.context().queue_root, event)) as events:
+            return frozenset(one["batch"] for one in events.read()), events.last
 
     def events(self, since: str = "") -> Iterator[Event]:
         """Yield what happened after the event with that id."""

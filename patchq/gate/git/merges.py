@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +24,7 @@ from patchq.gate.errors import Fault
 from patchq.gate.git.command import Git, alternate, complaint, plain_environment
 from patchq.gate.git.faults import fault, unreadable, unreadable_object
 from patchq.gate.git.object_buffer import write_loose
+from patchq.gate.git.objects import Leaf, as_changes
 from patchq.gate.git.repository import Repository
 
 _SECONDS = 60.0
@@ -110,6 +111,36 @@ def _commit(objects: Path, tree: str, *parents: str) -> str:
     lines += [f"{role} patchq <patchq@localhost> 0 +0000" for role in ("author", "committer")]
     [commit] = write_loose(objects, [(ObjectType.COMMIT, "\n".join([*lines, "", ""]).encode())])
     return commit
+
+
+def merged_files(
+    repo: Repository, trees: tuple[str, str, str], result: str, paths: Collection[str]
+) -> tuple[tuple[FileChange, ...], frozenset[str]]:
+    """Return what the tree `result` changes of these paths as merged, and those in conflict.
+
+    `trees` are the ids of the base and of both sides; a path in conflict is the second side's.
+    """
+    last = repo.tree(result)
+    with repo.buffer.tentative():
+        index = repo.raw_repository.merge_trees(*trees)
+        conflicts = frozenset(
+            side.path for sides in index.conflicts or () for side in sides if side is not None
+        )
+        found: dict[str, tuple[Leaf | None, Leaf | None]] = {}
+        for path in paths:
+            before = repo.leaf(trees[2], path) if path in conflicts else _merged(index, path)
+            after = repo.leaf(last.root, path)
+            if before != after:
+                found[path] = before, after
+        return tuple(as_changes(found, repo.raw)), conflicts & found.keys()
+
+
+def _merged(index: pygit2.Index, path: str) -> Leaf | None:
+    try:
+        entry = index[path]
+    except KeyError:
+        return None
+    return int(entry.mode), str(entry.id)
 
 
 def line_hunks(old: bytes, new: bytes) -> list[LineHunk]:

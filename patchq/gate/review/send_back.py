@@ -131,7 +131,9 @@ def _checked(
     session: Session, report: CommittedReport, drafts: Sequence[DraftComment], shown: str, who: str
 ) -> list[CommentEntry]:
     """The comments as the report has them; `UsageError` with all that is wrong with them."""
-    if not drafts and not (report.review and report.review.unresolved):
+    review = report.review
+    goes_along = review is not None and review.state == "answered" and review.unresolved
+    if not drafts and not goes_along:
         raise UsageError("there is no comment", "say what is to be different: -m TEXT")
     flaws: list[str] = []
     made: list[CommentEntry] = []

@@ -71,6 +71,7 @@ function span() {
 const rows = () => all("[data-change]").filter(seen);
 const hunks = () => all(".run").map(run => one("code", run)).filter(code => code && seen(code));
 const files = () => all("section[data-path]");
+const threads = () => all("[data-thread]:not([data-state=resolved])").filter(seen);
 
 function step(list, by) {
   if (!list.length) return;
@@ -110,7 +111,8 @@ function below(line) {
 
 function comment() {
   const form = document.getElementById("send-back"), lines = span();
-  if (!form || !lines.length || !lines[0].matches?.("code")) return press("#words");
+  const isEarlier = one("[data-since][aria-current]:not([data-since=all])") && lines[0]?.dataset.side === "base";
+  if (!form || !lines.length || !lines[0].matches?.("code") || isEarlier) return press("#words");
   write(lines[0], lines.at(-1)).focus();
 }
 
@@ -143,9 +145,9 @@ function send(what, fields) {
 // Half a comment is kept: a reload or a restart loses no word.
 const late = new Map();
 document.addEventListener("input", event => {
-  const text = event.target.closest("textarea[name=words], #words");
+  const text = event.target.closest("textarea[name=words], textarea[name=reply], #words");
   if (!text) return;
-  const place = { path: "", side: "", from: "", line: "" };
+  const place = { thread: text.closest("[data-thread]")?.dataset.thread ?? "" };
   for (const input of all("input", text.closest(".words") ?? document.createElement("p"))) place[input.name] = input.value;
   clearTimeout(late.get(text));
   late.set(text, setTimeout(() => send("draft", { ...place, words: text.value }), 400));
@@ -153,7 +155,9 @@ document.addEventListener("input", event => {
 
 function redraw() {
   for (const draft of all("[data-drafts] li")) {
-    const { path, side, from, line } = draft.dataset;
+    const { path, side, from, line, thread } = draft.dataset;
+    const reply = thread && one(`[data-thread="${thread}"] textarea`);
+    if (reply) { reply.value = draft.textContent; reply.closest("details").open = true; draft.remove(); continue; }
     const section = files().find(file => file.dataset.path === path);
     const at = number => section && one(`code[data-side=${side}][data-line="${number}"]`, section);
     if (at(line) && at(from)) { write(at(from), at(line), draft.textContent); draft.remove(); }
@@ -164,7 +168,7 @@ document.addEventListener("change", event => {
   if (!event.target.matches("[data-viewed]")) return;
   const box = event.target, section = box.closest("section");
   section.classList.toggle("folded", box.checked);
-  send("viewed", { path: section.dataset.path, content: box.checked ? box.value : "" });
+  send("viewed", { path: section.dataset.path, content: box.form.content.value, viewed: box.checked ? "1" : "" });
   const link = one("[data-fetch]", section);
   if (!box.checked && link) load(link).catch(() => {});
   one("[data-count]").textContent = all("[data-viewed]:checked").length;
@@ -174,7 +178,7 @@ function viewNext() {
   const section = current?.closest("section[data-path]") ?? files()[0];
   const box = section && one("[data-viewed]", section);
   if (box && !box.checked) box.click();
-  const next = files().find(file => !one("[data-viewed]", file).checked);
+  const next = files().find(file => one("[data-viewed]:not(:checked)", file));
   if (next) select(one(".run code", next) ?? next);
 }
 
@@ -203,6 +207,8 @@ const keys = {
   "[": () => step(files(), -1),
   n: () => follow("a[rel=next]"),
   p: () => follow("a[rel=prev]"),
+  m: () => step(threads(), 1),
+  M: () => step(threads(), -1),
   v: viewNext,
   o: () => one("[data-unfold], [data-fetch]", current?.closest("section") ?? document)?.click(),
   O: () => all("[data-unfold][data-all], [data-fetch]", current?.closest("section")).forEach(it => it.click()),
@@ -274,9 +280,14 @@ function begun() {
   return boxes.some(box => box.checked !== box.defaultChecked) || texts.some(text => text.value !== text.defaultValue);
 }
 
+// A page is read anew for its own change alone; a list is about all of them.
 // One after the other: an answer that is late must not take the place of a newer one.
 let asked = Promise.resolve();
-function hear() { asked = asked.then(renew).catch(() => {}); }
+function hear(message) {
+  const { ids, waiting, other } = JSON.parse(message.data), { id } = root.dataset;
+  one("[data-waiting]").textContent = waiting;
+  if (id ? ids.includes(id) : ids.length || other) asked = asked.then(renew).catch(() => {});
+}
 
 async function renew() {
   const answer = await fetch(location.href, { headers: { accept: "text/html" } });
@@ -290,6 +301,7 @@ async function renew() {
     live.replaceChildren(link);
     return;
   }
+  root.dataset.version = made.documentElement.dataset.version;
   const top = scrollY, id = current?.closest("[data-change]")?.dataset.change;
   document.getElementById("main").replaceWith(document.adoptNode(made.getElementById("main")));
   live.textContent = "";
@@ -302,7 +314,7 @@ async function renew() {
 
 const version = root.dataset.version;
 if (version) {
-  const source = new EventSource(`/changes?since=${encodeURIComponent(version)}`);
+  const source = new EventSource(`/changes?${new URLSearchParams({ since: version, id: root.dataset.id ?? "" })}`);
   source.onmessage = hear;
 }
 
