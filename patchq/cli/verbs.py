@@ -34,6 +34,7 @@ VERBS = {
     "instructions": "print the text that teaches an agent to feed patchq and to read its report",
     "worker": "decide on what a cluster's machines submit, and land it on the shared remote",
     "cluster": "the database that carries the queue of many machines",
+    "forge": "keep proposals and the pull requests of a forge in step",
     "mcp": "serve the queue as tools, to agents that speak MCP",
     "config": "check the configuration, or print a sample or its JSON schema",
     "completion": "print what a shell needs to complete patchq's words",

@@ -21,8 +21,8 @@ TIERS = ("core", "gate")
 ROOMS = (
     "core/model", "core/text", "core/formats", "core/resolve", "core/plan", "core/api",
     "gate/errors", "gate/report", "gate/config", "gate/git", "gate/queue", "gate/hooks", "llm",
-    "gate/pipeline", "gate/land", "gate/intake", "gate/review", "gate/service", "gate/api", "page",
-    "mcp", "cli",
+    "gate/pipeline", "gate/land", "gate/intake", "gate/review", "gate/service", "gate/api", "forge",
+    "page", "mcp", "cli",
 )  # fmt: skip
 """Lowest first: a module imports from its own room and from those before it."""
 

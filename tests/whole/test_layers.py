@@ -28,6 +28,7 @@ SOLE_IMPORTERS = {
     "pygit2": "patchq.gate.git",
     "yaml": "patchq.core.text.yamlio",
     "watchdog": "patchq.gate.service.doorbell",
+    "httpx2": "patchq.forge",
     "openai": "patchq.llm.completions",
     "anyio": "patchq.mcp",
     "mcp": "patchq.mcp",

@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: the annotations are read when the program runs.
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_args
 
@@ -30,7 +31,7 @@ def check(error: Callable[[Any], str | None]) -> Meta:
     return Meta(extra={"check": error})
 
 
-def _about(description: str) -> Meta:
+def about(description: str) -> Meta:
     return Meta(description=description)
 
 
@@ -38,6 +39,14 @@ def _in_order(rungs: tuple[Rung, ...]) -> str | None:
     if rungs[:1] == ("exact",) and list(rungs) == [rung for rung in RUNGS if rung in rungs]:
         return None
     return f"`exact`, then others in the order {', '.join(RUNGS)}"
+
+
+def _is_private(address: str | None) -> str | None:
+    """Return what was expected of an address to which a token is sent."""
+    local = re.match(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?(/|$)", address or "")
+    if local or not (address or "").startswith("http://"):
+        return None
+    return "an https address, as the token goes there"
 
 
 def _is_pattern(text: str) -> str | None:
@@ -62,6 +71,7 @@ Remote = Annotated[
 ]
 Name = Annotated[str, takes("letters, digits, `.`, `_`, `-`", r"[A-Za-z0-9][A-Za-z0-9._-]*")]
 Address = Annotated[str, takes("an http(s) address", r"https?://[^\s/]+\S*")]
+Login = Annotated[str, takes("a login, or a team as `organisation/team`", r"[\w.-]+(?:/[\w.-]+)?")]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -79,20 +89,20 @@ class Section(
 
 
 class Queue(Section):
-    path: Annotated[Text, _about("the queue; relative to the repository's root")] = ".patchq"
-    settle_seconds: Annotated[Seconds, _about("quiet time that makes a file complete")] = 2.0
+    path: Annotated[Text, about("the queue; relative to the repository's root")] = ".patchq"
+    settle_seconds: Annotated[Seconds, about("quiet time that makes a file complete")] = 2.0
     watch: Literal["auto", "poll"] = "auto"
-    poll_seconds: Annotated[Seconds, _about("time between two looks at the inbox")] = 2.0
-    hold_seconds: Annotated[Seconds, _about("how long a batch may wait for another")] = 3600.0
-    retention_days: Annotated[Number, _about("0 keeps finished batches for ever")] = 30
-    group: Annotated[Text | None, _about("the group that may read reports")] = None
-    network_disk: Annotated[Flag, _about("work on a network file system, for one machine")] = False
+    poll_seconds: Annotated[Seconds, about("time between two looks at the inbox")] = 2.0
+    hold_seconds: Annotated[Seconds, about("how long a batch may wait for another")] = 3600.0
+    retention_days: Annotated[Number, about("0 keeps finished batches for ever")] = 30
+    group: Annotated[Text | None, about("the group that may read reports")] = None
+    network_disk: Annotated[Flag, about("work on a network file system, for one machine")] = False
 
 
 class Paths(Section):
-    deny: Annotated[Patterns, _about("paths that no batch may touch, beyond the defaults")] = ()
-    review: Annotated[Patterns, _about("paths that auto mode only proposes")] = ()
-    new_directories: Annotated[Flag, _about("whether a batch may make directories")] = True
+    deny: Annotated[Patterns, about("paths that no batch may touch, beyond the defaults")] = ()
+    review: Annotated[Patterns, about("paths that auto mode only proposes")] = ()
+    new_directories: Annotated[Flag, about("whether a batch may make directories")] = True
 
 
 class Limits(Section):
@@ -106,9 +116,9 @@ class Match(Section):
     rungs: Annotated[
         tuple[Rung, ...],
         check(_in_order),
-        _about("what matching may ignore, in the ladder's order"),
+        about("what matching may ignore, in the ladder's order"),
     ] = RUNGS
-    confidence: Annotated[Share, _about("edits that state less are left out")] = 0.7
+    confidence: Annotated[Share, about("edits that state less are left out")] = 0.7
 
 
 class LargeFile(Section):
@@ -117,38 +127,38 @@ class LargeFile(Section):
 
 
 class Validate(Section):
-    syntax: Annotated[Flag, _about("refuse results that no longer parse")] = True
-    syntax_except: Annotated[Patterns, _about("files that are not parsed")] = ()
-    elision: Annotated[Flag, _about("refuse `... rest unchanged` in new text")] = True
-    shrink: Annotated[Share, _about("share of its lines that a rewritten file keeps")] = 0.5
+    syntax: Annotated[Flag, about("refuse results that no longer parse")] = True
+    syntax_except: Annotated[Patterns, about("files that are not parsed")] = ()
+    elision: Annotated[Flag, about("refuse `... rest unchanged` in new text")] = True
+    shrink: Annotated[Share, about("share of its lines that a rewritten file keeps")] = 0.5
 
 
 class Hook(Section):
     id: Name
     stage: Stage
-    run: Annotated[Text, _about("a shell line, or `patchq:NAME` for a shipped hook")]
-    files: Annotated[Patterns, _about("run only if a changed path matches; empty: always")] = ()
+    run: Annotated[Text, about("a shell line, or `patchq:NAME` for a shipped hook")]
+    files: Annotated[Patterns, about("run only if a changed path matches; empty: always")] = ()
     timeout_seconds: Seconds = 600.0
     env: Annotated[
         tuple[Variable, ...],
-        _about("variables that the hook gets from the daemon's environment"),
+        about("variables that the hook gets from the daemon's environment"),
     ] = ()
-    fixes: Annotated[Flag, _about("its changes to files become part of the batch")] = False
+    fixes: Annotated[Flag, about("its changes to files become part of the batch")] = False
     each: Annotated[
-        Flag, _about("judges every commit by itself, not the joined tree of a train")
+        Flag, about("judges every commit by itself, not the joined tree of a train")
     ] = False
-    network: Annotated[Flag | None, _about("default: false before the commit, true after it")] = (
+    network: Annotated[Flag | None, about("default: false before the commit, true after it")] = (
         None
     )
-    cache: Annotated[Flag, _about("remember passes for the same tree")] = True
+    cache: Annotated[Flag, about("remember passes for the same tree")] = True
     visible: Annotated[
         tuple[Text, ...],
-        _about("what it sees beside the system and its PATH; relative to the root"),
+        about("what it sees beside the system and its PATH; relative to the root"),
     ] = ()
-    unconfined: Annotated[Flag, _about("may run where there is no sandbox")] = False
+    unconfined: Annotated[Flag, about("may run where there is no sandbox")] = False
     events: Annotated[
         tuple[Literal["all", NotifiedKind], ...],
-        _about("what a hook that is told hears of; empty: what its stage says"),
+        about("what a hook that is told hears of; empty: what its stage says"),
     ] = ()
 
     @property
@@ -164,87 +174,127 @@ class Hook(Section):
 
 
 class Commit(Section):
-    author: Annotated[Person | None, _about("default: git's user.name and user.email")] = None
+    author: Annotated[Person | None, about("default: git's user.name and user.email")] = None
     author_from_response: Flag = False
-    prose: Annotated[Flag, _about("put the response's prose into the commit's body")] = True
+    prose: Annotated[Flag, about("put the response's prose into the commit's body")] = True
     sign: Annotated[
         Literal["auto"] | bool,
         takes("`auto`, true or false"),
-        _about("sign commits; auto: as git's commit.gpgSign says"),
+        about("sign commits; auto: as git's commit.gpgSign says"),
     ] = "auto"
 
 
 class Worktree(Section):
-    backup: Annotated[Flag, _about("keep a `.bak` copy of files that are updated")] = False
+    backup: Annotated[Flag, about("keep a `.bak` copy of files that are updated")] = False
 
 
 class TrainLimits(Section):
     batches: Annotated[
         int,
         takes("a whole number from 1 to 256", ge=1, le=256),
-        _about("changes that are accepted and checked together, at most"),
+        about("changes that are accepted and checked together, at most"),
     ] = 256
     parallel: Annotated[
         int,
         takes("a whole number from 1 to 8", ge=1, le=8),
-        _about("runs of the hooks at a time while a refusal is searched for"),
+        about("runs of the hooks at a time while a refusal is searched for"),
     ] = 1
 
 
 class Landing(Section):
     remote: Annotated[
         Remote | None,
-        _about(
+        about(
             "the remote that batches land on, by a push; default: the branches of this repository"
         ),
     ] = None
-    poll_seconds: Annotated[Seconds, _about("time between two looks at an idle remote")] = 5.0
+    poll_seconds: Annotated[Seconds, about("time between two looks at an idle remote")] = 5.0
     push_timeout_seconds: Annotated[
-        Seconds, _about("the longest that a push or a fetch may take")
+        Seconds, about("the longest that a push or a fetch may take")
     ] = 60.0
 
 
 class Llm(Section):
     base_url: Address | None = None
-    model: Annotated[Text | None, _about("without one no model is ever asked")] = None
+    model: Annotated[Text | None, about("without one no model is ever asked")] = None
     api_key_env: Variable | None = None
     timeout_seconds: Seconds = 120.0
-    correct: Annotated[Flag, _about("ask for quotes that match nothing")] = True
+    correct: Annotated[Flag, about("ask for quotes that match nothing")] = True
     max_attempts: Count = 3
-    auto_retry: Annotated[Number, _about("how often a refused answer is asked for again")] = 0
+    auto_retry: Annotated[Number, about("how often a refused answer is asked for again")] = 0
 
 
 class Stats(Section):
-    prometheus: Annotated[Text | None, _about("a file for the node exporter")] = None
+    prometheus: Annotated[Text | None, about("a file for the node exporter")] = None
 
 
 class Review(Section):
     port: Annotated[
         int,
         takes("a port from 0 to 65535", ge=0, le=65535),
-        _about("of the page on this machine; 0: any that is free"),
+        about("of the page on this machine; 0: any that is free"),
     ] = 8326
 
 
 class Cluster(Section):
     """The queue that many machines share; one machine works alone without this section."""
 
-    database: Annotated[Text | None, _about("the queue's; default: what PATCHQ_DATABASE says")] = (
+    database: Annotated[Text | None, about("the queue's; default: what PATCHQ_DATABASE says")] = (
         None
     )
-    remote: Annotated[Text, _about("the repository in which batches land")] = "origin"
+    remote: Annotated[Text, about("the repository in which batches land")] = "origin"
     lanes: Annotated[
         Branches,
-        _about("branches that workers of this machine land on"),
+        about("branches that workers of this machine land on"),
     ] = ("*",)
-    poll_seconds: Annotated[Seconds, _about("time between two looks at the database")] = 0.25
-    takeover_seconds: Annotated[Seconds, _about("after that a silent worker counts as frozen")] = (
+    poll_seconds: Annotated[Seconds, about("time between two looks at the database")] = 0.25
+    takeover_seconds: Annotated[Seconds, about("after that a silent worker counts as frozen")] = (
         10.0
     )
-    push_timeout_seconds: Annotated[Seconds, _about("for one push")] = 60.0
+    push_timeout_seconds: Annotated[Seconds, about("for one push")] = 60.0
 
 
 _NO_CLUSTER = Cluster()
+
+
+class Forge(Section):
+    """The forge that shows proposals as pull requests; without this section none is asked."""
+
+    kind: Annotated[
+        Literal["github"] | None, about("default: what the host of the remote tells")
+    ] = None
+    url: Annotated[
+        Address | None,
+        check(_is_private),
+        about("the address of its API; default: what the URL of the remote tells"),
+    ] = None
+    remote: Annotated[Remote, about("the remote with the project and its branches")] = "origin"
+    token_env: Annotated[Variable, about("the variable that holds the token")] = (
+        "PATCHQ_FORGE_TOKEN"
+    )
+    token_command: Annotated[
+        Text | None, about("a command that prints the token, in place of the variable")
+    ] = None
+    people: Annotated[
+        tuple[Login, ...], about("who decides there; default: who may write to the project")
+    ] = ()
+    on_approve: Annotated[Literal["none", "accept"], about("what an approval there does here")] = (
+        "none"
+    )
+    on_close: Annotated[
+        Literal["discard", "keep"], about("what closing a pull request does here")
+    ] = "discard"
+    land: Annotated[
+        Literal["push", "merge"], about("how changes land: by a push, or by the forge's merge")
+    ] = "push"
+    poll_seconds: Annotated[Seconds, about("time between two rounds")] = 30.0
+    write_seconds: Annotated[
+        Annotated[float, takes("a number from 0 to 60", ge=0, le=60)],
+        about("least time between two writes"),
+    ] = 1.0
+
+
+_NO_FORGE = Forge()
 
 
 class Log(Section):
@@ -263,11 +313,11 @@ class Config(Section):
     """The whole of `.patchq.yaml`."""
 
     version: Literal[1] = 1
-    target: Annotated[Branch | None, _about("default: the home branch")] = None
+    target: Annotated[Branch | None, about("default: the home branch")] = None
     targets: Branches = ()
     branches: Annotated[
         Branches,
-        _about("branches that are taken when they move"),
+        about("branches that are taken when they move"),
     ] = ()
     mode: Literal["review", "auto"] = "review"
     queue: Queue = Queue()
@@ -282,14 +332,20 @@ class Config(Section):
     worktree: Worktree = Worktree()
     landing: Landing = Landing()
     train: TrainLimits = TrainLimits()
-    confirm: Annotated[Flag, _about("ask before each batch; without a terminal: propose")] = False
+    confirm: Annotated[Flag, about("ask before each batch; without a terminal: propose")] = False
     llm: Llm = Llm()
     stats: Stats = Stats()
     review: Review = Review()
     cluster: Cluster = _NO_CLUSTER
+    forge: Forge = _NO_FORGE
     log: Log = Log()
 
     @property
     def has_cluster(self) -> bool:
         """True where the file has the section, be it empty."""
         return self.cluster is not _NO_CLUSTER
+
+    @property
+    def has_forge(self) -> bool:
+        """True where the file has the section, be it empty."""
+        return self.forge is not _NO_FORGE

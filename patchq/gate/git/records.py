@@ -13,7 +13,7 @@ BRANCHES = "refs/heads/patchq/"
 WAITING = OWN + "waiting/"
 DISCARDED = OWN + "discarded/"
 BOARDED = OWN + "boarded/"  # the id follows behind each of these four
-PUBLISHED = OWN + "published/"  # behind it the remote and the id: what `hooks/publish` pushed
+PUBLISHED = OWN + "published/"  # behind it the remote and the id: what was pushed for review
 REMOTES = "refs/remotes/"  # behind it a remote and a branch: what was fetched of it
 NOTES = "refs/notes/patchq"
 # Places of the ids of batches with a commit that did not land.

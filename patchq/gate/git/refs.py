@@ -182,7 +182,7 @@ def _log(
         for before, (new, message) in zip(befores, steps, strict=False)
     )
     own = repo.commondir / "logs" / ref
-    if ref.startswith(("refs/heads/", records.BOARDED)) and not own.is_file():
+    if ref.startswith(("refs/heads/", records.BOARDED, records.PUBLISHED)) and not own.is_file():
         _make_room(own)
         make_directory(own.parent)
         with files.opened(own, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:

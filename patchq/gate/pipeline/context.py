@@ -63,7 +63,13 @@ def branches_of(
 
     own = [home.branch] if home and home.remote else []
     lanes = [*([target] if target else []), *own, *config.targets]
-    return RemoteBranches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
+    shared = RemoteBranches(repo, landing.remote, lanes, landing.push_timeout_seconds, note)
+    if not config.has_forge:
+        return shared
+    from patchq.gate.git.branches.shown import Copies, ShownBranches
+
+    copies = Copies(repo, landing.remote, landing.push_timeout_seconds)
+    return ShownBranches(repo, shared, copies)
 
 
 _TROUBLE = "landing.remote"

@@ -99,7 +99,7 @@ def _parsed(data: bytes, name: str) -> Config:
 
 
 def checked(rules: GateRules) -> GateRules:
-    """Return the rules with what follows from a cluster and from the home branch's remote."""
+    """Return the rules with what follows from a cluster, a forge and the home branch's remote."""
     config, remote = rules.config, rules.home and rules.home.remote
     if config.has_cluster:
         shared = config.cluster
@@ -107,6 +107,13 @@ def checked(rules: GateRules) -> GateRules:
             config.landing, remote=shared.remote, push_timeout_seconds=shared.push_timeout_seconds
         )
         config = replace(config, landing=landing)
+    if config.has_forge:
+        given, wanted = config.landing.remote, config.forge.remote
+        if given not in (None, wanted):
+            where = rules.place("landing", "remote")
+            message = f"{where}: expected `{wanted}`, as `forge.remote` says, got `{given}`"
+            raise ConfigError([message])
+        config = replace(config, landing=replace(config.landing, remote=wanted))
     if remote and config.landing.remote != remote:
         where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
         wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"

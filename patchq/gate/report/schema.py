@@ -129,7 +129,8 @@ class CommentEntry(Struct, frozen=True, kw_only=True):
     and is carried along when the proposal follows its target; null where it is there no more.
     `changed` says whether an answer changed what the comment speaks of; null as long as there is
     none, and where it speaks of all.  `lines` are the first and the last of the lines that it is
-    about, the last being `line`.  `quote` has those lines once they are there no more.
+    about, the last being `line`.  `quote` has those lines once they are there no more.  `origin`
+    is the address of one that was made on a forge.
     """
 
     id: str
@@ -145,6 +146,7 @@ class CommentEntry(Struct, frozen=True, kw_only=True):
     text: str
     by: str
     changed: bool | None
+    origin: str | None = None
 
     @property
     def span(self) -> tuple[int, int] | None:

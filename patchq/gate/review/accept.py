@@ -88,12 +88,13 @@ def board(
     edits: Edits = ALL,
     seen: Mapping[str, str] = _UNSEEN,
     *,
+    by: str | None = None,
     fail_fast: bool = False,
 ) -> tuple[dict[str, Decided], dict[str, Decided]]:
     """Mark proposals as accepted; return those that board, and those that cannot.
 
     Of a single one the chosen edits alone may be taken; `seen` has the commits that the
-    person has looked at.
+    person, `by`, has looked at.
     """
     boards: dict[str, Decided] = {}
     refused: dict[str, Decided] = {}
@@ -111,7 +112,7 @@ def board(
     # From above, so that a crash leaves no lower part of a stack that lands by itself.
     now = session.clock()
     changes = {
-        id: partial(_marked, session=session, at=now + number / 1000)
+        id: partial(_marked, session=session, at=now + number / 1000, by=by)
         for number, id in enumerate(boards)
     }
     made = reports.amend_each(session, dict(reversed(changes.items())))
@@ -120,7 +121,7 @@ def board(
     return boards, refused
 
 
-def _marked(report: Report, session: Session, at: float) -> Report | None:
+def _marked(report: Report, session: Session, at: float, by: str | None) -> Report | None:
     """Return the report of a proposal with its acceptance, once its mark is there."""
     id, who, branch = report.id, session.identity(), session.branches.tip(records.branch(report.id))
     if report.state != "proposed" or branch is None:
@@ -131,7 +132,7 @@ def _marked(report: Report, session: Session, at: float) -> Report | None:
     assert moment
     problems = [one for one in report.problems if not one.code.startswith("hook.")]
     return replace(
-        report, boarded=BoardedEntry(by=who.name, at=moment, commit=branch), problems=problems
+        report, boarded=BoardedEntry(by=by or who.name, at=moment, commit=branch), problems=problems
     )
 
 
@@ -205,6 +206,7 @@ def accept(
     stack: bool = False,
     fail_fast: bool = False,
     wait: bool = True,
+    by: str | None = None,
     watch: Watch = unwatched,
 ) -> Decided:
     """Have proposals of one target board, and land their train, unless that is not waited for.
@@ -221,7 +223,7 @@ def accept(
     if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
         return Decided(last, (sent_back(asked[-1]),))
     order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
-    boarded, done = board(session, order, edits, seen, fail_fast=fail_fast)
+    boarded, done = board(session, order, edits, seen, by=by, fail_fast=fail_fast)
     if not wait:
         done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
     elif boarded:

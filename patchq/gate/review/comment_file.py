@@ -49,6 +49,9 @@ class DraftComment(Struct, frozen=True):
     edit: str | None = None
     lines: tuple[int, int] | None = None
     """The first and the last of several lines; `line` is the last."""
+    by: str | None = None
+    origin: str | None = None
+    """Who made it, and its address, where that was on a forge."""
 
 
 def read(data: bytes) -> list[DraftComment]:

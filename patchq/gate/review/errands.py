@@ -28,7 +28,7 @@ class Accept(Struct, frozen=True):
     """Land proposals of one target as one train; of a single one perhaps chosen edits alone.
 
     `stack` takes what it is on top of along.  `seen` has the commits of their branches that
-    the person has looked at.
+    the person has looked at; `by` is who accepts, by default the repository's identity.
     """
 
     verb: ClassVar = "accept"
@@ -40,6 +40,7 @@ class Accept(Struct, frozen=True):
     seen: dict[str, str] = {}
     fail_fast: bool = False
     wait: bool = True
+    by: str | None = None
 
     @property
     def id(self) -> str:
@@ -61,6 +62,7 @@ class Accept(Struct, frozen=True):
             stack=self.stack,
             fail_fast=self.fail_fast,
             wait=self.wait,
+            by=self.by,
             watch=watch,
         )
 

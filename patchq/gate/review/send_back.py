@@ -164,8 +164,9 @@ def _entry(
         side=side if draft.line is not None else None,
         edit=draft.edit,
         text=draft.text.strip("\n").rstrip(),
-        by=who,
+        by=draft.by or who,
         changed=None,
+        origin=draft.origin,
     )
 
 

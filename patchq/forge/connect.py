@@ -1,0 +1,96 @@
+"""The forge that the configuration names: its address, the project, and the token."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
+
+import httpx2
+
+from patchq.forge.github import GitHub
+from patchq.forge.wire import Wire
+from patchq.gate.config.schema import Config, Forge
+from patchq.gate.errors import UsageError
+from patchq.gate.git.repository import Repository
+
+_COMMAND_SECONDS = 30.0
+_SHORT = re.compile(r"(?:[^@/]+@)?([^/:]+):(?!//)(.+)")
+_KNOWN = {"github.com": "https://api.github.com"}
+
+
+def place_of(url: str) -> tuple[str, str]:
+    """Return the host of a remote's URL, and the project as `owner/name`."""
+    short = _SHORT.fullmatch(url)
+    parts = urlsplit(url)
+    host, path = short.groups() if short else (parts.hostname or "", unquote(parts.path))
+    names = path.strip("/").removesuffix(".git").split("/")
+    return host, "/".join(names[-2:])
+
+
+def github(
+    repo: Repository, config: Config, transport: httpx2.BaseTransport | None = None
+) -> GitHub:
+    """Return the project on the forge; `UsageError` where the configuration does not name it."""
+    if not config.has_forge:
+        raise UsageError(
+            "the configuration has no `forge` section", "add it, as docs/forge.md shows"
+        )
+    section = config.forge
+    url = repo.setting(f"remote.{section.remote}.url")
+    if not url:
+        raise UsageError(
+            f"there is no remote `{section.remote}`, which `forge.remote` names",
+            f"git remote add {section.remote} URL, or correct `forge.remote`",
+        )
+    host, project = place_of(url)
+    if "/" not in project:
+        raise UsageError(
+            f"the URL of the remote `{section.remote}` does not end in owner/name",
+            "give it the URL of the project on the forge",
+        )
+    if not section.url and host not in _KNOWN and not (section.kind and host):
+        raise UsageError(
+            f"it is not known which forge {host or 'the remote'} is",
+            "set `forge.kind`, or `forge.url` to the address of its API",
+        )
+    base = section.url or _KNOWN.get(host) or f"https://{host}/api/v3"
+    return GitHub(Wire(base, token_of(section), section.write_seconds, transport), project)
+
+
+def token_of(section: Forge) -> Callable[[], str]:
+    """Return a function that finds the token; it raises `UsageError` where there is none."""
+
+    def find() -> str:
+        if section.token_command:
+            return _printed(section.token_command)
+        if token := os.environ.get(section.token_env, "").strip():
+            return token
+        raise UsageError(
+            f"there is no token: {section.token_env} is not set",
+            "set it, or `forge.token_command` to a command that prints one",
+        )
+
+    return find
+
+
+def _printed(command: str) -> str:
+    try:
+        done = subprocess.run(
+            shlex.split(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        done = None
+    token = done.stdout.strip() if done and done.returncode == 0 else ""
+    if not token or not token.isascii() or not token.isprintable():
+        raise UsageError(
+            "`forge.token_command` prints no token", "run it by hand to see what is wrong"
+        )
+    return token

@@ -1,0 +1,151 @@
+"""A forge as the round sees it: pull requests, what people say of them, and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+Said = Literal["approved", "changes", "comment", "dismissed"]
+StatusState = Literal["pending", "success", "failure"]
+
+
+class Request(Struct, frozen=True):
+    """A pull request of a branch of this project."""
+
+    number: int
+    url: str
+    branch: str
+    base: str
+    head: str
+    is_open: bool
+    merged: bool
+    title: str
+    body: str
+    author: str
+    updated: str
+
+
+class Text(Struct, frozen=True):
+    """A comment; `id` is its address, `review` the decision that it belongs to."""
+
+    id: str
+    by: str
+    text: str
+    bot: bool = False
+    review: str | None = None
+
+
+class Thread(Struct, frozen=True):
+    """Comments on lines `first` to `line` of a commit; without lines on a file."""
+
+    id: str
+    reply_to: str
+    resolved: bool
+    path: str
+    line: int | None
+    first: int | None
+    side: Literal["base", "new"]
+    commit: str
+    texts: tuple[Text, ...]
+
+
+class Decision(Struct, frozen=True):
+    """What a person decided, of which commit, and when; `review` is that of its comments."""
+
+    id: str
+    review: str
+    by: str
+    what: Said
+    commit: str
+    text: str
+    at: str
+    bot: bool = False
+    command: bool = False
+    """True for a comment that begins with `/patchq`."""
+
+
+class Conversation(Struct, frozen=True):
+    """All that was said of a request; `notes` are its comments beside the lines."""
+
+    threads: tuple[Thread, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    notes: tuple[Text, ...] = ()
+    conflicts: bool = False
+
+
+class Status(Struct, frozen=True):
+    """The state of a commit for its reviewers, in few words."""
+
+    state: StatusState
+    text: str
+
+
+class CheckRun(Struct, frozen=True):
+    """A check of the forge on a commit."""
+
+    name: str
+    state: StatusState
+    url: str
+
+
+class Rights(Struct, frozen=True):
+    """The rights of the token, and the checks that a target's protection requires."""
+
+    login: str
+    can_write: bool
+    required: tuple[str, ...] | None
+    expires: str | None = None
+
+
+class Forge(Protocol):
+    """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
+
+    def rights(self, target: str) -> Rights:
+        """Return what the token may do."""
+
+    def changed(self, since: str | None) -> Sequence[Request]:
+        """Return requests that changed since then, the newest first; None: all that are open."""
+
+    def of_branch(self, branch: str) -> Sequence[Request]:
+        """Return the requests of a branch, open and closed."""
+
+    def open(self, branch: str, base: str, title: str, body: str) -> Request | None:
+        """Open a request; None where the branch has one."""
+
+    def edit(self, number: int, **what: str) -> None:
+        """Set `title`, `body`, `base` or `state`."""
+
+    def conversation(self, number: int) -> Conversation:
+        """Return all that was said."""
+
+    def closed_by(self, number: int) -> str:
+        """Return the login of who closed a request; empty where that is not known."""
+
+    def may(self, login: str) -> bool:
+        """Return True if the account may write to the project."""
+
+    def is_member(self, team: str, login: str) -> bool:
+        """Return True if the account belongs to `organisation/team`."""
+
+    def reply(self, number: int, thread: Thread, text: str) -> None:
+        """Answer in a thread."""
+
+    def resolve(self, thread: Thread) -> bool:
+        """Resolve a thread; False where this forge cannot."""
+
+    def note(self, number: int, text: str) -> None:
+        """Comment on a request."""
+
+    def status(self, sha: str) -> Status | None:
+        """Return patchq's status of a commit."""
+
+    def set_status(self, sha: str, status: Status) -> None:
+        """Set it."""
+
+    def checks(self, sha: str) -> Sequence[CheckRun]:
+        """Return the newest run of each check on a commit, but for patchq's own."""
+
+    def merge(self, number: int, sha: str) -> str | None:
+        """Merge a request whose head is `sha`; return the commit, None where that cannot be."""

@@ -1,0 +1,294 @@
+"""GitHub and GitHub Enterprise Server, by REST; threads by GraphQL, as REST cannot resolve one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from patchq.forge.contract import (
+    CheckRun,
+    Conversation,
+    Decision,
+    Request,
+    Rights,
+    Said,
+    Status,
+    StatusState,
+    Text,
+    Thread,
+)
+from patchq.forge.wire import Absent, Denied, Rejected, Wire
+
+CONTEXT = "patchq/reviewed"
+COMMAND = "/patchq "
+_SAID: dict[str, Said] = {
+    "APPROVED": "approved",
+    "CHANGES_REQUESTED": "changes",
+    "COMMENTED": "comment",
+    "DISMISSED": "dismissed",
+}
+_THREADS = """
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    mergeable
+    reviewThreads(first: 100, after: $after) {
+      pageInfo { hasNextPage endCursor }
+      nodes { id isResolved comments(first: 1) { nodes { id fullDatabaseId } } }
+    }
+  } }
+}"""
+_RESOLVE = """
+mutation($thread: ID!) {
+  resolveReviewThread(input: {threadId: $thread}) { thread { id isResolved } }
+}"""
+
+
+class GitHub:
+    """`contract.Forge` for the project `owner/name`."""
+
+    def __init__(self, wire: Wire, project: str) -> None:
+        self._wire, self._project = wire, project
+        self._owner, _, self._name = project.partition("/")
+        self._at = f"repos/{quote(project)}"
+
+    # ------------------------------------------------------------ requests
+
+    def rights(self, target: str) -> Rights:
+        project = self._wire.get(self._at)
+        try:
+            login = self._wire.get("user")["login"]
+        except (Denied, Absent):  # an app's token belongs to no user
+            login = ""
+        required: tuple[str, ...] | None = ()
+        try:
+            branch = f"{self._at}/branches/{quote(target, safe='')}"
+            checks = self._wire.get(branch).get("protection") or {}
+            found = checks.get("required_status_checks") or {}
+            required = tuple(found.get("contexts") or ())
+        except (Denied, Absent):
+            required = None
+        rights = project.get("permissions") or {}
+        return Rights(login, bool(rights.get("push")), required, self._wire.expires)
+
+    def changed(self, since: str | None) -> Sequence[Request]:
+        state = "open" if since is None else "all"
+        found: list[Request] = []
+        order = {"sort": "updated", "direction": "desc"}
+        for page in self._wire.pages(f"{self._at}/pulls", state=state, **order):
+            found += filter(None, map(self._request, page))
+            if since is not None and any(one["updated_at"] < since for one in page):
+                break
+        return [one for one in found if since is None or one.updated >= since]
+
+    def of_branch(self, branch: str) -> Sequence[Request]:
+        head = f"{self._owner}:{branch}"
+        pages = self._wire.pages(f"{self._at}/pulls", state="all", head=head)
+        found = [one for page in pages for one in map(self._request, page) if one]
+        return [one for one in found if one.branch == branch]
+
+    def _request(self, pull: Any) -> Request | None:
+        """Return a request of a branch of the project itself; None for one of a fork."""
+        head = pull["head"]
+        if not head["repo"] or head["repo"]["full_name"].lower() != self._project.lower():
+            return None
+        return Request(
+            pull["number"],
+            pull["html_url"],
+            head["ref"],
+            pull["base"]["ref"],
+            head["sha"],
+            pull["state"] == "open",
+            bool(pull["merged_at"]),
+            pull["title"],
+            (pull["body"] or "").replace("\r\n", "\n"),
+            _login(pull),
+            pull["updated_at"],
+        )
+
+    def open(self, branch: str, base: str, title: str, body: str) -> Request | None:
+        what = {"title": title, "head": branch, "base": base, "body": body}
+        try:
+            return self._request(self._wire.write("POST", f"{self._at}/pulls", what))
+        except Rejected as refusal:
+            if refusal.status == 422 and "already exists" in refusal.message:
+                return None
+            raise
+
+    def edit(self, number: int, **what: str) -> None:
+        self._wire.write("PATCH", f"{self._at}/pulls/{number}", what)
+
+    def closed_by(self, number: int) -> str:
+        closer = self._wire.get(f"{self._at}/issues/{number}").get("closed_by")
+        return str(closer["login"]) if closer else ""
+
+    def merge(self, number: int, sha: str) -> str | None:
+        what = {"sha": sha, "merge_method": "merge"}
+        try:
+            return str(self._wire.write("PUT", f"{self._at}/pulls/{number}/merge", what)["sha"])
+        except Rejected as refusal:
+            if refusal.status in (405, 409):
+                return None
+            raise
+
+    # ------------------------------------------------------------ what people say
+
+    def conversation(self, number: int) -> Conversation:
+        pull = f"{self._at}/pulls/{number}"
+        reviews = self._all(f"{pull}/reviews")
+        comments = self._all(f"{pull}/comments")
+        notes = self._all(f"{self._at}/issues/{number}/comments")
+        conflicts, groups = self._threads(number)
+        decisions = [*map(_decision, reviews), *filter(None, map(_command, notes))]
+        decisions.sort(key=lambda one: one.at)
+        texts = tuple(map(_text, notes))
+        return Conversation(_joined(groups, comments), tuple(decisions), texts, conflicts)
+
+    def _all(self, path: str) -> list[Any]:
+        return [one for page in self._wire.pages(path) for one in page]
+
+    def _threads(self, number: int) -> tuple[bool, list[Any]]:
+        """Return if the request cannot be merged, and its threads."""
+        after, found = None, list[Any]()
+        while True:
+            named = {"owner": self._owner, "name": self._name, "number": number}
+            pull = self._wire.query(_THREADS, **named, after=after)["repository"]["pullRequest"]
+            found += pull["reviewThreads"]["nodes"]
+            page = pull["reviewThreads"]["pageInfo"]
+            if not page["hasNextPage"]:
+                return pull["mergeable"] == "CONFLICTING", found
+            after = page["endCursor"]
+
+    def may(self, login: str) -> bool:
+        try:
+            found = self._wire.get(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
+        except Absent:
+            return False
+        return found["permission"] in ("admin", "write")
+
+    def is_member(self, team: str, login: str) -> bool:
+        organisation, _, name = team.partition("/")
+        path = f"orgs/{quote(organisation)}/teams/{quote(name)}/memberships"
+        try:
+            return bool(self._wire.get(f"{path}/{quote(login, safe='')}")["state"] == "active")
+        except Absent:
+            return False
+
+    def reply(self, number: int, thread: Thread, text: str) -> None:
+        path = f"{self._at}/pulls/{number}/comments/{thread.reply_to}/replies"
+        self._wire.write("POST", path, {"body": text})
+
+    def resolve(self, thread: Thread) -> bool:
+        done = self._wire.mutate(_RESOLVE, thread=thread.id)
+        return bool(done["resolveReviewThread"])
+
+    def note(self, number: int, text: str) -> None:
+        self._wire.write("POST", f"{self._at}/issues/{number}/comments", {"body": text})
+
+    # ------------------------------------------------------------ commits
+
+    def status(self, sha: str) -> Status | None:
+        found = self._wire.get(f"{self._at}/commits/{sha}/status")["statuses"]
+        own = next((one for one in found if one["context"] == CONTEXT), None)
+        return Status(_state(own["state"]), own["description"] or "") if own else None
+
+    def set_status(self, sha: str, status: Status) -> None:
+        what = {"state": status.state, "description": status.text, "context": CONTEXT}
+        self._wire.write("POST", f"{self._at}/statuses/{sha}", what)
+
+    def checks(self, sha: str) -> Sequence[CheckRun]:
+        commit = f"{self._at}/commits/{sha}"
+        statuses = self._wire.get(f"{commit}/status")["statuses"]
+        found = {
+            one["context"]: CheckRun(one["context"], _state(one["state"]), one["target_url"] or "")
+            for one in statuses
+            if one["context"] != CONTEXT
+        }
+        for page in self._wire.pages(f"{commit}/check-runs", filter="latest"):
+            for run in page["check_runs"]:
+                state = _concluded(run["conclusion"])
+                found[run["name"]] = CheckRun(run["name"], state, run["html_url"] or "")
+        return list(found.values())
+
+
+def _state(word: str) -> StatusState:
+    states: dict[str, StatusState] = {"success": "success", "pending": "pending"}
+    return states.get(word, "failure")
+
+
+def _concluded(word: str | None) -> StatusState:
+    if word is None:
+        return "pending"
+    return "success" if word in ("success", "neutral", "skipped") else "failure"
+
+
+def _login(thing: Any) -> str:
+    return str(thing["user"]["login"]) if thing.get("user") else ""
+
+
+def _is_bot(thing: Any) -> bool:
+    return bool(thing.get("user")) and thing["user"].get("type") == "Bot"
+
+
+def _text(comment: Any) -> Text:
+    review = comment.get("pull_request_review_id")
+    id, by, text = comment["html_url"], _login(comment), comment["body"] or ""
+    return Text(id, by, text, _is_bot(comment), None if review is None else str(review))
+
+
+def _decision(review: Any) -> Decision:
+    return Decision(
+        review["html_url"],
+        str(review["id"]),
+        _login(review),
+        _SAID.get(review["state"], "comment"),
+        review["commit_id"] or "",
+        review["body"] or "",
+        review.get("submitted_at") or "",
+        _is_bot(review),
+    )
+
+
+def _command(note: Any) -> Decision | None:
+    """Return the decision in a comment that begins with `/patchq`."""
+    first, _, rest = (note["body"] or "").strip().partition("\n")
+    verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
+    verbs: dict[str, Said] = {"accept": "approved", "send-back": "changes"}
+    if not first.startswith(COMMAND) or verb not in verbs:
+        return None
+    by, at, what = _login(note), note["created_at"], verbs[verb]
+    named, text = (commit.strip(), rest) if what == "approved" else ("", f"{commit}\n{rest}")
+    return Decision(note["html_url"], "", by, what, named, text.strip(), at, _is_bot(note), True)
+
+
+def _joined(groups: Sequence[Any], comments: Sequence[Any]) -> tuple[Thread, ...]:
+    """Return the threads with their comments, which answer the first one of each."""
+    answers: dict[int, list[Any]] = {}
+    for comment in comments:
+        answers.setdefault(comment.get("in_reply_to_id") or comment["id"], []).append(comment)
+    known = {comment["node_id"]: comment for comment in comments}
+    known |= {str(comment["id"]): comment for comment in comments}
+    return tuple(_thread(group, known, answers) for group in groups if _first(group, known))
+
+
+def _first(group: Any, known: dict[str, Any]) -> Any:
+    """Return the comment that begins a thread; None while REST does not have it."""
+    heads: Iterator[Any] = iter(group["comments"]["nodes"])
+    head = next(heads, None)
+    return head and (known.get(head["id"]) or known.get(str(head.get("fullDatabaseId"))))
+
+
+def _thread(group: Any, known: dict[str, Any], answers: dict[int, list[Any]]) -> Thread:
+    first = _first(group, known)
+    line = first.get("original_line") or first.get("line")
+    return Thread(
+        group["id"],
+        str(first["id"]),
+        group["isResolved"],
+        first["path"],
+        line,
+        first.get("original_start_line") or line,
+        "base" if first.get("side") == "LEFT" else "new",
+        first["original_commit_id"],
+        tuple(map(_text, answers[first["id"]])),
+    )

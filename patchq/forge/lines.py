@@ -1,0 +1,153 @@
+"""The queue's side of a round: lines of answers, what a commit changes, comments as drafts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from patchq.core.text import unified
+from patchq.forge import words
+from patchq.forge.contract import Text, Thread
+from patchq.forge.step import Copy, Proposal
+from patchq.gate.errors import ObjectDamaged
+from patchq.gate.git import records
+from patchq.gate.git.branches.shown import Copies
+from patchq.gate.git.objects import is_regular
+from patchq.gate.git.repository import Repository
+from patchq.gate.pipeline import comments, depends, history
+from patchq.gate.pipeline.session import Session
+from patchq.gate.report import document
+from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, ReviewEntry
+from patchq.gate.review.comment_file import DraftComment
+
+_MOST_BELOW = 64
+
+
+class Lines:
+    """The lines of answers of one round: each has a copy, named by the first change of it."""
+
+    def __init__(self, session: Session, copies: Copies) -> None:
+        self._session, self._copies = session, copies
+        self._roots = dict[str, str]()
+        for root, commit in copies.published().items():
+            self._roots[root] = root
+            if session.repo.resolve_commit(commit):
+                named = history.trailers(session.repo, commit).get("Patchq-Batch", [])
+                self._roots |= dict.fromkeys(named, root)
+
+    def earlier(self, report: Report) -> Iterator[Report]:
+        """Yield the report and those that it answers, the newest first."""
+        seen = set[str]()
+        following: Report | None = report
+        while following is not None and following.id not in seen:
+            seen.add(following.id)
+            yield following
+            of = following.retry.of
+            following = self._session.queue.load(of) if of else None
+
+    def root(self, report: Report) -> str:
+        """Return the id of the line: that of its copy, else its first one."""
+        ids = [id for one in self.earlier(report) for id in (one.id, one.retry.of) if id]
+        return next((self._roots[id] for id in ids if id in self._roots), ids[-1])
+
+    def proposal(self, report: CommittedReport, queue: str, numbers: Mapping[str, int]) -> Proposal:
+        """Return a proposal with all that is to be seen of it; `numbers` has those of requests."""
+        session, root = self._session, self.root(report)
+        stack = [one.report for one in depends.under(session, report).below]
+        below = next(iter(stack), None)
+        base = records.branch(self.root(below)) if below else report.target
+        commit = session.branches.tip(records.branch(report.id)) or report.commit
+        title = words.title(report)
+        mark = words.Mark(queue, report.id, report.state, words.digest(title))
+        rows = [(one.id, numbers.get(self.root(one))) for one in reversed([report, *stack])]
+        message, wanted = session.repo.message(commit), _content(session.repo, commit, len(stack))
+        reviews = [one.review for one in self.earlier(report) if one.review]
+        return Proposal(
+            report,
+            commit,
+            Copy(root, self._copies.there(root), frozenset(self._copies.pushed(root))),
+            base,
+            title,
+            words.block(report, mark, _without_trailers(message), rows),
+            mark,
+            frozenset((c.origin, c.text) for one in reviews for c in one.comments if c.origin),
+            lambda other: _is_same(session.repo, other, commit, wanted, len(stack)),
+        )
+
+
+def _without_trailers(message: str) -> str:
+    body, _, last = message.rstrip().rpartition("\n\n")
+    return body if "Patchq-Batch:" in last else message
+
+
+def _is_same(repo: Repository, other: str, commit: str, wanted: object, below: int) -> bool:
+    """Return True if the commit, which may be cut short, makes the same change."""
+    found = repo.resolve_commit(other)
+    return found is not None and (found == commit or _content(repo, found, below) == wanted)
+
+
+def _content(repo: Repository, commit: str, below: int) -> object:
+    """Return the changes of a commit and of so many below it, without the numbers of lines."""
+    found = list[object]()
+    try:
+        for _ in range(min(below, _MOST_BELOW) + 1):
+            (parent,) = repo.parents(commit)
+            text = unified.unified(repo.file_changes(parent, commit))
+            lines = ("@@" if line.startswith("@@ ") else line for line in text.split("\n"))
+            found.append(tuple(lines))
+            commit = parent
+    except (ValueError, ObjectDamaged):  # a merge, or what is not here: a person's
+        return object()
+    return found
+
+
+# ---------------------------------------------------------------- comments
+
+
+def drafts(
+    session: Session, commit: str, said: Sequence[tuple[Thread | None, Text]]
+) -> list[DraftComment]:
+    """Return what was said as comments on the commit, to which lines are carried."""
+    return [_draft(session.repo, commit, thread, text) for thread, text in said]
+
+
+def _draft(repo: Repository, commit: str, thread: Thread | None, said: Text) -> DraftComment:
+    draft = DraftComment(said.text, by=said.by, origin=said.id)
+    if thread is None:
+        return draft
+    now = _carried(repo, commit, thread, said)
+    parent = next(iter(repo.parents(commit)), commit)
+    sides = (parent,) if now.line and now.side == "base" else (commit, parent)
+    if not any(_is_file(repo, side, thread.path) for side in sides):
+        return DraftComment(f"{thread.path}: {said.text}", by=said.by, origin=said.id)
+    side = now.side if now.line else None
+    return DraftComment(
+        said.text, now.path, now.line, side, lines=now.lines, by=said.by, origin=said.id
+    )
+
+
+def _carried(repo: Repository, commit: str, thread: Thread, said: Text) -> CommentEntry:
+    """Return the comment with its lines as they are in the commit, without them if unknown."""
+    known = repo.resolve_commit(thread.commit)
+    line = thread.line if known else None
+    entry = CommentEntry(
+        path=thread.path,
+        line=line,
+        lines=(thread.first or line, line) if line else None,
+        side=thread.side if line else None,
+        edit=None,
+        text=said.text,
+        by=said.by,
+        changed=None,
+    )
+    if not known or not line:
+        return entry
+    at = document.moment(time.time())
+    assert at
+    review = ReviewEntry(state="changes_requested", by=said.by, at=at, comments=[entry])
+    return comments.carried(repo, review, known, commit).comments[0]
+
+
+def _is_file(repo: Repository, commit: str, path: str) -> bool:
+    leaf = repo.leaf(repo.tree(commit).root, path) if path and "\0" not in path else None
+    return leaf is not None and is_regular(leaf[0])

@@ -1,0 +1,94 @@
+"""What a process has read of a forge: it saves requests, and may be lost at any time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from functools import lru_cache
+
+from patchq.forge.contract import Conversation, Forge, Request, Status
+from patchq.forge.step import Rules
+from patchq.gate.config.schema import Forge as Section
+from patchq.gate.git import records
+
+_PATIENCE = 3  # rounds
+
+
+class Reading:
+    """Requests, conversations and statuses of one project."""
+
+    def __init__(self, forge: Forge) -> None:
+        self._forge = forge
+        self.requests: dict[int, Request] = {}
+        self._since: str | None = None
+        self._asked: set[str] = set()
+        self._talks: dict[int, tuple[str, Conversation]] = {}
+        self._statuses: dict[str, Status | None] = {}
+        self._waits = Counter[int]()
+
+    def refresh(self) -> bool:
+        """Read which requests changed; return False if none did."""
+        changed = self._forge.changed(self._since)
+        new = {one.number: one for one in changed if records.is_branch(one.branch)}
+        moved = any(self.requests.get(number) != one for number, one in new.items())
+        self.requests |= new
+        self._since = max((one.updated for one in changed), default=self._since)
+        return moved
+
+    def request_of(self, branch: str) -> Request | None:
+        """Return the request of a branch: the open one, else the newest."""
+        found = [one for one in self.requests.values() if one.branch == branch]
+        if not found and branch not in self._asked:
+            found = list(self._forge.of_branch(branch))
+            self._asked.add(branch)
+            self.requests |= {one.number: one for one in found}
+        return max(found, key=lambda one: (one.is_open, one.number), default=None)
+
+    def talk(self, request: Request | None) -> Conversation:
+        """Return all that was said, read again where the request changed."""
+        if request is None or not request.is_open:
+            return Conversation()
+        updated, talk = self._talks.get(request.number, ("", Conversation()))
+        if updated != request.updated:
+            talk = self._forge.conversation(request.number)
+            self._talks[request.number] = request.updated, talk
+        return talk
+
+    def status(self, sha: str) -> Status | None:
+        if sha not in self._statuses:
+            self._statuses[sha] = self._forge.status(sha)
+        return self._statuses[sha]
+
+    def may_merge_itself(self, number: int) -> bool:
+        """Return True a few times: the forge may not have seen yet that a request is merged."""
+        self._waits[number] += 1
+        return self._waits[number] <= _PATIENCE
+
+    @property
+    def waits(self) -> bool:
+        """True while the forge is given time to see that a request is merged."""
+        waiting = (number for number, times in self._waits.items() if times <= _PATIENCE)
+        return any(self.requests[number].is_open for number in waiting)
+
+    def wrote(self, number: int | None = None, sha: str | None = None) -> None:
+        """Read anew what something is written to."""
+        if number is not None:
+            self._talks.pop(number, None)
+        if sha is not None:
+            self._statuses.pop(sha, None)
+
+
+def rules_of(forge: Forge, section: Section, me: str) -> Rules:
+    """Return whose word counts, as the forge knows these accounts now."""
+    logins: Collection[str] = {one.casefold() for one in section.people if "/" not in one}
+    teams = [one for one in section.people if "/" in one]
+
+    @lru_cache
+    def is_named(login: str) -> bool:
+        return login.casefold() in logins or any(forge.is_member(team, login) for team in teams)
+
+    @lru_cache
+    def may(login: str) -> bool:
+        return is_named(login) if section.people else forge.may(login)
+
+    return Rules(me, section.on_approve, section.on_close, may, is_named)

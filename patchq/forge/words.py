@@ -1,0 +1,139 @@
+"""The texts of a pull request; what agents wrote stands in code, where it means nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from patchq.core.text.quote import clip, visible
+from patchq.forge.contract import Status, StatusState
+from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
+from patchq.gate.review.risk import risk
+
+FROM, TO = "<!-- patchq: from here -->", "<!-- patchq: to here -->"
+_LONGEST_TITLE, _LONGEST_BODY, _LONGEST_STATUS = 200, 20_000, 140
+_LONGEST_LINE = 300
+_MOST_REASONS = 20
+_MARK = re.compile(r"<!-- patchq: queue=(\S+) id=(\S+) state=(\S+) title=(\S+) -->")
+_OWN = "<!-- patchq:"
+
+
+class Mark(Struct, frozen=True):
+    """What patchq wrote into a request last: its queue, change, state, and title."""
+
+    queue: str
+    id: str
+    state: str
+    title: str
+
+    def __str__(self) -> str:
+        id = quote(self.id, safe="")
+        return f"<!-- patchq: queue={self.queue} id={id} state={self.state} title={self.title} -->"
+
+
+def mark_in(body: str) -> Mark | None:
+    """Return the mark of a request; None where patchq has not written it."""
+    found = _MARK.search(body)
+    return Mark(found[1], unquote(found[2]), found[3], found[4]) if found else None
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+def signed(text: str, key: str) -> str:
+    """Return a comment of patchq's own, which is written once for each key."""
+    return f"{text}\n\n{_OWN} {quote(key, safe=' ')} -->"
+
+
+def has_signed(text: str, key: str) -> bool:
+    """Return True if the comment is patchq's, for that key."""
+    return f"{_OWN} {quote(key, safe=' ')} -->" in text
+
+
+def is_own(text: str) -> bool:
+    return _OWN in text
+
+
+def within(body: str, block: str) -> str:
+    """Return the body with the block in place of patchq's own part, or behind all of it."""
+    before, found, rest = body.partition(FROM)
+    whole = f"{FROM}\n{block}\n{TO}"
+    if not found:
+        return f"{body.rstrip()}\n\n{whole}".lstrip()
+    return before + whole + rest.partition(TO)[2]
+
+
+def title(report: Report) -> str:
+    text = visible(" ".join((report.message or report.id).split()))
+    return clip(text, _LONGEST_TITLE)
+
+
+def code(text: str) -> str:
+    """Return a text in a line of code, whatever is in it."""
+    plain = clip(visible(" ".join(text.split())), _LONGEST_LINE)
+    ticks = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
+    blank = " " * (plain[:1] == "`" or plain[-1:] == "`")
+    return f"{ticks}{blank}{_harmless(plain)}{blank}{ticks}" if plain else "``"
+
+
+def fenced(text: str) -> str:
+    """Return a text as a block of code, whatever is in it."""
+    plain = _harmless(clip(visible(text.strip(), keep="\n\t"), _LONGEST_BODY))
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
+    return f"{ticks}text\n{plain}\n{ticks}"
+
+
+def _harmless(text: str) -> str:
+    """Return a text without the signs that begin patchq's marks, which hold in code as well."""
+    return text.replace("<!--", "<!\N{MIDDLE DOT}--")
+
+
+def block(
+    report: CommittedReport, mark: Mark, message: str, stack: Sequence[tuple[str, int | None]]
+) -> str:
+    """Return patchq's part of a request's body; `stack` has the changes of a stack, lowest first.
+
+    It says nothing that changes whenever the target moves.
+    """
+    found = risk(report)
+    by = " ".join(filter(None, (report.agent, report.model and f"({report.model})")))
+    lines = [str(mark), f"Change {code(report.id)}{f', by {code(by)}' if by else ''}", ""]
+    rest = message.partition("\n")[2]
+    lines += [fenced(rest), ""] if rest.strip() else []
+    lines.append(f"Risk: **{found.level}**")
+    lines += [f"- {code(reason.text)}" for reason in found.reasons[:_MOST_REASONS]]
+    named = (one.conflicts_with.batch for one in report.problems if one.conflicts_with)
+    if others := sorted(set(filter(None, named))):
+        lines += ["", f"Collides with {', '.join(map(code, others[:_MOST_REASONS]))}"]
+    if runs := {run.id: run.exit for run in report.hooks}:
+        results = (f"{code(id)} {'passed' if exit == 0 else 'failed'}" for id, exit in runs.items())
+        lines += ["", f"Checks: {', '.join(results)}"]
+    if len(stack) > 1:
+        lines += ["", "Stack, lowest first:"]
+        lines += [f"1. {code(id)}{f' #{number}' if number else ''}" for id, number in stack]
+    return "\n".join(lines)
+
+
+def status(report: Report) -> Status:
+    """Return the status of the head of a proposal."""
+    refusal = next((one for one in report.problems if one.code.startswith("hook.")), None)
+    if report.boarded:
+        return _status("pending", f"accepted by {report.boarded.by}, about to land")
+    if waits_for_its_agent(report) and report.review:
+        return _status("failure", f"{report.review.by} asks for changes")
+    if refusal:
+        return _status("failure", refusal.message.split("\n")[0])
+    return _status("pending", "waits for review")
+
+
+def landed(by: str) -> Status:
+    return _status("success", f"accepted{by and f' by {by}'}")
+
+
+def _status(state: StatusState, text: str) -> Status:
+    return Status(state, clip(visible(text), _LONGEST_STATUS))

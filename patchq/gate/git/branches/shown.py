@@ -1,0 +1,159 @@
+"""Targets on the remote of a forge, and proposals here, of which the forge shows copies.
+
+A proposal's branch follows its target all the time.  Its copy moves only where its content
+changed, as each push dismisses approvals and starts checks.  `refs/patchq/published/<remote>/` has
+what was pushed of each copy, in its reflog: whatever else the remote has is a person's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+from patchq.gate.errors import Fault
+from patchq.gate.git import records, refs
+from patchq.gate.git.branches import BranchMove, Moved
+from patchq.gate.git.branches.local import LocalBranches
+from patchq.gate.git.branches.pushing import Remote
+from patchq.gate.git.branches.remote import RemoteBranches
+from patchq.gate.git.checkout import Checkout
+from patchq.gate.git.objects import Identity
+from patchq.gate.git.repository import Repository
+from patchq.gate.report.message import trailers
+
+_LOG = logging.getLogger("patchq")
+
+
+class Copies:
+    """The copies of proposals on the remote, by the first id of each line of answers."""
+
+    def __init__(self, repo: Repository, remote: str, seconds: float) -> None:
+        self._repo, self._remote = repo, Remote(repo, remote, seconds)
+        self._place = f"{records.PUBLISHED}{remote}/"
+        self._tracking = f"{records.REMOTES}{remote}/"
+
+    def there(self, root: str) -> str | None:
+        """Return the commit that the remote had at the last fetch."""
+        return self._repo.ref_target(self._tracking + records.branch(root))
+
+    def published(self) -> dict[str, str]:
+        """Return the commit that was pushed last of each copy."""
+        found = self._repo.refs(self._place)
+        return {name.removeprefix(self._place): commit for name, commit in found.items()}
+
+    def pushed(self, root: str) -> set[str]:
+        """Return all commits that were pushed of a copy, or were about to be."""
+        name = self._place + root
+        log = self._repo.commondir / "logs" / name
+        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+        last = self._repo.ref_target(name)
+        return {line.split(" ", 2)[1] for line in lines} | ({last} if last else set())
+
+    def push(self, commits: Mapping[str, str | None], who: Identity) -> str | None:
+        """Move all of these copies, or none; None takes one away.  Return what is wrong."""
+        moves = dict[str, tuple[str | None, str | None]]()
+        for root, commit in commits.items():
+            moves[records.BRANCHES + root] = self.there(root), commit
+            if commit:  # before the push, so that a crash between the two is none
+                self._move(self._place + root, commit, who)
+        answer = self._remote.push(moves)
+        if answer.kind != "made":
+            return answer.words
+        for root, commit in commits.items():
+            tracking = self._tracking + records.branch(root)
+            if commit:
+                self._move(tracking, commit, who)
+            else:
+                self.forget(root)
+                self._drop(tracking)
+        return None
+
+    def forget(self, root: str) -> None:
+        """Drop the record of a copy that is not there any more."""
+        self._drop(self._place + root)
+
+    def _move(self, name: str, commit: str, who: Identity) -> None:
+        now = self._repo.ref_target(name)
+        if now != commit:
+            refs.move(self._repo, name, now, commit, "patchq: publish", who)
+
+    def _drop(self, name: str) -> None:
+        if now := self._repo.ref_target(name):
+            refs.delete(self._repo, name, now)
+
+
+class ShownBranches:
+    """`Branches` with targets on a remote, and proposals in this repository."""
+
+    def __init__(self, repo: Repository, targets: RemoteBranches, copies: Copies) -> None:
+        self._repo, self._targets, self._own = repo, targets, LocalBranches(repo)
+        self._copies = copies
+        self.remote = targets.remote
+
+    @property
+    def seconds(self) -> float:
+        return self._targets.seconds
+
+    @property
+    def away(self) -> Fault | None:
+        return self._targets.away
+
+    def _of(self, branch: str) -> RemoteBranches | LocalBranches:
+        return self._own if records.is_branch(branch) else self._targets
+
+    def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
+        self._targets.refresh(lanes, within)
+
+    def tip(self, branch: str) -> str | None:
+        return self._of(branch).tip(branch)
+
+    def tips(self, prefix: str) -> dict[str, str]:
+        if records.is_branch(prefix):
+            return self._own.tips(prefix)
+        there = self._targets.tips(prefix)
+        return {name: tip for name, tip in there.items() if not records.is_branch(name)}
+
+    def name(self, branch: str) -> str:
+        return self._of(branch).name(branch)
+
+    def checkouts(self, branch: str) -> list[Checkout]:
+        return self._of(branch).checkouts(branch)
+
+    def rest(self) -> float:
+        return 0.0
+
+    def busy(self, branch: str) -> str | None:
+        return self._of(branch).busy(branch)
+
+    def try_out(self, branch: str) -> None:
+        self._of(branch).try_out(branch)
+
+    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
+        """Move targets, behind the copies of what lands; then move proposals."""
+        shared = [move for move in moves if not records.is_branch(move.branch)]
+        self._lead(shared)
+        outcome = dict(zip(map(id, shared), self._targets.land(shared), strict=True))
+        lost = {move.branch for move in shared if not outcome[id(move)].made}
+        for move in moves:
+            if id(move) not in outcome:
+                on_lost = move.behind in lost
+                outcome[id(move)] = Moved(False) if on_lost else self._own.land([move])[0]
+        return [outcome[id(move)] for move in moves]
+
+    def _lead(self, moves: Sequence[BranchMove]) -> None:
+        """Have copies end at the commits that land, so that the forge finds them merged."""
+        roots = {
+            batch: root
+            for root, commit in self._copies.published().items()
+            if self._repo.resolve_commit(commit)
+            for batch in trailers(self._repo.message(commit)).get("Patchq-Batch", [])
+        }
+        go = dict[str, str | None]()
+        for commit in (commit for move in moves for commit in move.commits):
+            for batch in trailers(self._repo.message(commit)).get("Patchq-Batch", []):
+                root = roots.get(batch)
+                if root and self._copies.there(root) in self._copies.pushed(root):
+                    go[root] = commit
+        go = {root: commit for root, commit in go.items() if self._copies.there(root) != commit}
+        if go and (why := self._copies.push(go, moves[0].who)):
+            _LOG.info("copies of proposals stay where they are: %s", why)
