@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
-from time import sleep
-from typing import TYPE_CHECKING
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
-from patchq.gate.errors import Fault, UsageError
+from patchq.gate.errors import UsageError
 
-if TYPE_CHECKING:  # the client is an extra
-    from patchq.forge.sync import Sync
-
-_LONGEST_REST = 300.0
-_TROUBLE = "forge"
 ARGUMENTS = (
     {
         "check": ("see if the token may do what is needed, and what protects the target", ()),
@@ -65,31 +58,11 @@ def run(args: Namespace) -> int:
     if args.once or args.dry_run:
         sync.rounds(gate)
         return 0
-    return _serve(args, sync)
-
-
-def _serve(args: Namespace, sync: Sync) -> int:
-    """Make rounds until the process ends; what keeps one from its end is noted."""
-    from patchq.forge.wire import Away
+    from patchq.forge.serve import serve
     from patchq.gate.api.shared import SharedGate
-    from patchq.gate.queue.troubles import Troubles
     from patchq.gate.service.trains import end_with_parent
 
     if args.child:
         end_with_parent()
-    shared, rest = SharedGate(opening.options(args)), 0.0
-    while True:
-        with shared.gate(writes=True) as gate:
-            context = gate.context()
-            if args.log:
-                gate.setup_log(context.config, args.log)
-            troubles, pause = Troubles(context.queue_root), context.config.forge.poll_seconds
-            try:
-                sync.rounds(gate)
-                troubles.over(_TROUBLE)
-                rest = 0.0
-            except Fault as fault:
-                troubles.note(_TROUBLE, fault.message, fault.hint or "")
-                asked = fault.seconds if isinstance(fault, Away) else 0.0
-                rest = max(min(max(2 * rest, pause), _LONGEST_REST), asked)
-        sleep(rest or pause)
+    serve(SharedGate(opening.options(args)), sync, args.log)
+    return 0

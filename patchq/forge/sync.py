@@ -134,6 +134,7 @@ class _Round:
             yield action
             if isinstance(action, _DECIDES):
                 return
+        request = self._reading.request_of(records.branch(proposal.copy.root))
         if request and request.is_open:
             yield from self._status(proposal)
             approved = step.approvals(proposal, request, talk, self._rules)

@@ -1,0 +1,75 @@
+"""A clone whose `origin` is a project on the fake, and rounds between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchq.forge.github import GitHub
+from patchq.forge.sync import Sync
+from patchq.forge.wire import Wire
+from patchq.gate.api import Gate
+from tests.forge.fake import PROJECT, TOKEN, Fake
+from tests.helpers.command import block, give, patchq, report
+from tests.helpers.gitrepo import commit_files, git, make_repo
+
+CONFIG = "version: 1\nforge:\n  kind: github\n  write_seconds: 0\n"
+FILES = {"a.py": "".join(f"a{n} = {n}\n" for n in range(1, 30)), "b.py": "x = 1\n"}
+
+
+class Scene:
+    """A clone with a queue, and the fake forge that has its `origin`."""
+
+    def __init__(self, place: Path, more: str = "", *, judged: bool = True) -> None:
+        bare = place / "acme/demo.git"
+        bare.parent.mkdir(parents=True)
+        self.clone = make_repo(place / "clone", {**FILES, ".patchq.yaml": CONFIG + more})
+        git("clone", "-q", "--bare", str(self.clone), str(bare), cwd=place)
+        git("remote", "add", "origin", str(bare), cwd=self.clone)
+        git("fetch", "-q", "origin", cwd=self.clone)
+        patchq("init", "--target", "main", cwd=self.clone)
+        self.fake, self.said = Fake(bare, judged=judged), list[str]()
+        self.gate = Gate.open(self.clone)
+        self.begin()
+
+    def begin(self, say: Callable[[str], None] | None = None, me: str = "patchq-bot") -> None:
+        """Start a process anew, as far as it remembers something."""
+        wire = Wire(
+            "https://api.github.com", lambda: TOKEN, 0, self.fake.transport, lambda seconds: None
+        )
+        self.sync = Sync(GitHub(wire, PROJECT), me, say or self.said.append)
+
+    def round(self) -> list[str]:
+        """Make rounds until nothing is decided; return what is said."""
+        before = len(self.said)
+        self.sync.rounds(self.gate)
+        return self.said[before:]
+
+    def propose(self, id: str, old: str, new: str, path: str = "a.py", head: str = "") -> Any:
+        """Return the report of a change of one line."""
+        return give(self.clone, id, head + block(path, f"{old}\n", f"{new}\n"))
+
+    def report(self, id: str) -> Any:
+        return report(self.clone / ".patchq", id)
+
+    def there(self, branch: str = "main") -> str:
+        return git("rev-parse", branch, cwd=self.fake.bare)
+
+    def push(self, path: str, text: str, message: str = "By hand") -> str:
+        """Push a commit to main by a clone of somebody else; return it."""
+        other = self.clone.parent / "other"
+        if not other.exists():
+            git("clone", "-q", str(self.fake.bare), str(other), cwd=self.clone)
+        git("pull", "-q", cwd=other)
+        commit = commit_files(other, {path: text}, message)
+        git("push", "-q", "origin", "main", cwd=other)
+        return commit
+
+
+@pytest.fixture
+def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
+    """A scene; a parameter is more of its `forge` section."""
+    return Scene(tmp_path, getattr(request, "param", ""))

@@ -1,0 +1,517 @@
+"""A fake of GitHub over a real bare repository; GitHub's descriptions judge what goes over it.
+
+What people do there are methods; `handle` answers requests.  Pushes are looked at in their order,
+as GitHub does: a request whose head gets into its base is merged, one without a head is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx2
+from graphql import build_schema, graphql_sync
+from openapi_core import OpenAPI
+from openapi_core.testing import MockRequest, MockResponse
+
+from tests.helpers.gitrepo import git
+
+HERE = Path(__file__).parent
+TOKEN = "ghp_fake0123456789secret"
+PROJECT = "acme/demo"
+_HOOK = '#!/bin/sh\nwhile read old new ref; do echo "$old $new $ref" >> "$GIT_DIR/moves"; done\n'
+_GONE = "0" * 40
+Answer = tuple[int, Any]
+
+
+@cache
+def _description() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HERE / "github.json").read_text())
+    return found
+
+
+@cache
+def _judge() -> OpenAPI:
+    return OpenAPI.from_dict(_description())
+
+
+def minimal(schema: dict[str, Any]) -> Any:
+    """Return the least answer that fits a schema: what GitHub does not promise is not in it."""
+    if reference := schema.get("$ref"):
+        part = _description()
+        for name in reference.removeprefix("#/").split("/"):
+            part = part[name]
+        return minimal(part)
+    if schema.get("nullable"):
+        return None
+    for several in ("oneOf", "anyOf"):
+        if several in schema:
+            return minimal(schema[several][0])
+    if "allOf" in schema:
+        made: dict[str, Any] = {}
+        for one in schema["allOf"]:
+            made |= minimal(one)
+        return made
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("type") == "object" or "properties" in schema:
+        known = schema.get("properties", {})
+        return {name: minimal(known[name]) for name in schema.get("required", ())}
+    texts = {"date-time": "2026-01-01T00:00:00Z", "uri": "https://example.org/"}
+    plain = {"array": [], "integer": 1, "number": 1, "boolean": False}
+    kind = schema.get("type", "string")
+    return plain.get(kind, texts.get(schema.get("format", ""), "x"))
+
+
+def _over(base: Any, values: Any) -> Any:
+    """Return the values on top of a least answer."""
+    if isinstance(base, dict) and isinstance(values, dict):
+        return {**base, **{key: _over(base.get(key), one) for key, one in values.items()}}
+    return values
+
+
+@dataclass
+class Pull:
+    """A pull request, as `values` of the API; the others are what people say of it."""
+
+    values: dict[str, Any]
+    reviews: list[dict[str, Any]] = field(default_factory=list)
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    resolved: set[int] = field(default_factory=set)
+    closed_by: str | None = None
+    conflicts: bool = False
+
+
+class Fake:
+    """A project with its pull requests; `me` owns the token."""
+
+    def __init__(self, bare: Path, prefix: str = "", *, judged: bool = True) -> None:
+        self.bare, self.prefix, self.judged = bare, prefix, judged
+        self.me, self.writers = "patchq-bot", {"ada", "grace"}
+        self.pulls: dict[int, Pull] = {}
+        self.statuses: dict[str, dict[str, Any]] = {}
+        self.runs: dict[str, list[dict[str, Any]]] = {}
+        self.asked: list[str] = []
+        self.moved: Counter[str] = Counter()
+        self.fault: Callable[[str], str | None] = lambda what: None
+        self._clock, self._number = 0, 0
+        self._seen = 0
+        hook = bare / "hooks/post-receive"
+        hook.write_text(_HOOK)
+        hook.chmod(0o755)
+
+    @property
+    def transport(self) -> httpx2.MockTransport:
+        return httpx2.MockTransport(self.handle)
+
+    # ------------------------------------------------------------ what people do there
+
+    def review(self, number: int, by: str, state: str, body: str = "", **more: Any) -> int:
+        """Add a review of the head, or of `commit_id`; return its number."""
+        pull = self.pulls[number]
+        known = {"commit_id": pull.values["head"]["sha"], "submitted_at": self._now()}
+        id = self._next()
+        values = {"id": id, "user": self._user(by), "state": state, "body": body}
+        url = f"{pull.values['html_url']}#pullrequestreview-{id}"
+        pull.reviews.append({**values, "html_url": url, **known, **more})
+        self._touch(pull)
+        return id
+
+    def comment(self, number: int, by: str, path: str, line: int, body: str, **more: Any) -> int:
+        """Comment on a line of the head; return the comment's number."""
+        pull, id = self.pulls[number], self._next()
+        values = {
+            "id": id,
+            "node_id": f"PRRC_{id}",
+            "html_url": f"{pull.values['html_url']}#discussion_r{id}",
+            "user": self._user(by),
+            "path": path,
+            "line": line,
+            "original_line": line,
+            "side": "RIGHT",
+            "body": body,
+            "original_commit_id": pull.values["head"]["sha"],
+            "pull_request_review_id": None,
+        }
+        pull.comments.append({**values, **more})
+        self._touch(pull)
+        return id
+
+    def say(self, number: int, by: str, body: str) -> None:
+        """Comment on a request, not on a line."""
+        pull, id = self.pulls[number], self._next()
+        url = f"{pull.values['html_url']}#issuecomment-{id}"
+        values = {"id": id, "user": self._user(by), "body": body, "html_url": url}
+        pull.notes.append({**values, "created_at": self._now()})
+        self._touch(pull)
+
+    def close(self, number: int, by: str) -> None:
+        self.pulls[number].values["state"], self.pulls[number].closed_by = "closed", by
+        self._touch(self.pulls[number])
+
+    def reopen(self, number: int) -> None:
+        self.pulls[number].values["state"] = "open"
+        self._touch(self.pulls[number])
+
+    def state(self, number: int) -> str:
+        self.look()
+        values = self.pulls[number].values
+        return "merged" if values["merged_at"] else str(values["state"])
+
+    def status_of(self, number: int) -> str:
+        return str(self.statuses[self.pulls[number].values["head"]["sha"]]["state"])
+
+    # ------------------------------------------------------------ its repository
+
+    def look(self) -> None:
+        """Take note of the pushes since the last look."""
+        file = self.bare / "moves"
+        lines = file.read_text().splitlines() if file.exists() else []
+        for line in lines[self._seen :]:
+            _, new, ref = line.split(" ", 2)
+            branch = ref.removeprefix("refs/heads/")
+            self.moved[branch] += 1
+            for pull in self.pulls.values():
+                self._follow(pull, branch, new)
+        self._seen = len(lines)
+
+    def _follow(self, pull: Pull, branch: str, new: str) -> None:
+        values = pull.values
+        if values["state"] != "open":
+            return
+        if branch == values["head"]["ref"]:
+            if new == _GONE:
+                values["state"], pull.closed_by = "closed", self.me
+            else:
+                values["head"]["sha"] = new
+            self._touch(pull)
+        elif branch == values["base"]["ref"] and self._holds(new, values["head"]["sha"]):
+            values["state"], values["merged_at"] = "closed", self._now()
+            self._touch(pull)
+
+    def _holds(self, tip: str, commit: str) -> bool:
+        return git("merge-base", commit, tip, cwd=self.bare) == commit
+
+    def merge(self, number: int, by: str, how: str = "squash", message: str = "") -> str:
+        """Merge by the button; return the commit."""
+        self.look()
+        values = self.pulls[number].values
+        base, head = values["base"]["ref"], values["head"]["sha"]
+        tip = git("rev-parse", base, cwd=self.bare)
+        tree = git("merge-tree", "--write-tree", tip, head, cwd=self.bare)
+        parents = ["-p", tip] if how == "squash" else ["-p", tip, "-p", head]
+        text = message or git("log", "-1", "--format=%B", head, cwd=self.bare)
+        who = ["-c", f"user.name={by}", "-c", f"user.email={by}@example.org"]
+        commit = git(*who, "commit-tree", tree, *parents, "-m", text, cwd=self.bare)
+        git("update-ref", f"refs/heads/{base}", commit, tip, cwd=self.bare)
+        values["state"], values["merged_at"] = "closed", self._now()
+        self._touch(self.pulls[number])
+        return commit
+
+    # ------------------------------------------------------------ the API
+
+    def handle(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request, unless a fault comes in between."""
+        what = f"{request.method} {request.url.path.removeprefix(self.prefix)}"
+        self.asked.append(what)
+        fault = self.fault(what)
+        if fault == "dropped":
+            raise httpx2.ConnectError("connection refused")
+        if fault in ("429", "502"):
+            headers = {"retry-after": "1"} if fault == "429" else {}
+            return httpx2.Response(int(fault), headers=headers, json={"message": "later"})
+        answer = self._answer(request)
+        if fault == "lost":
+            raise httpx2.ReadError("connection reset")
+        return answer
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+            return httpx2.Response(401, json={"message": f"Bad credentials {TOKEN}"})
+        self.look()
+        body = json.loads(request.content) if request.content else {}
+        if request.url.path.endswith("/graphql"):
+            return self._graphql(body)
+        path = unquote(request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix))
+        handlers = {**_ROUTES}
+        for (method, pattern), route in handlers.items():
+            match = re.fullmatch(pattern, path)
+            if match and method == request.method:
+                operation = _operation(route.__name__, method)
+                args = dict(request.url.params)
+                if self.judged:
+                    self._check(request, method, path, args, body)
+                code, values = route(self, *match.groups(), body if method != "GET" else args)
+                return self._response(request, operation, code, values, args)
+        return httpx2.Response(404, json={"message": "Not Found"})
+
+    def _check(self, request: httpx2.Request, method: str, path: str, args: Any, body: Any) -> None:
+        """Fail a request that GitHub's description does not allow."""
+        data = json.dumps(body).encode() if body else None
+        whole = MockRequest(
+            "https://api.github.com", method.lower(), _flat(path), args=args, data=data
+        )
+        _judge().validate_request(whole)
+
+    def _response(
+        self, request: httpx2.Request, operation: Any, code: int, values: Any, args: Any
+    ) -> httpx2.Response:
+        """Return the least answer with these values, a page of it where it is a list."""
+        if code >= 400:
+            return httpx2.Response(code, json={"message": values})
+        schema = operation["responses"][str(code)]["content"]["application/json"]["schema"]
+        headers = {}
+        if isinstance(values, list):
+            size, page = int(args.get("per_page", 30)), int(args.get("page", 1))
+            if len(values) > page * size:
+                following = request.url.copy_set_param("page", page + 1)
+                headers["link"] = f'<{following}>; rel="next"'
+            values = values[(page - 1) * size : page * size]
+            item = minimal(_resolved(schema)["items"])
+            found: Any = [_over(item, one) for one in values]
+        else:
+            found = _over(minimal(schema), values)
+        text = json.dumps(found)
+        tag = f'"{hash(text)}"'
+        if request.headers.get("if-none-match") == tag:
+            return httpx2.Response(304, headers=headers)
+        if self.judged:
+            path = _flat(unquote(request.url.path.removeprefix(self.prefix)))
+            data = request.content or None
+            asked = MockRequest(
+                "https://api.github.com", request.method.lower(), path, args=args, data=data
+            )
+            _judge().validate_response(asked, MockResponse(text.encode(), status_code=code))
+        return httpx2.Response(code, headers={**headers, "etag": tag}, json=found)
+
+    def _graphql(self, body: Any) -> httpx2.Response:
+        schema = build_schema((HERE / "github.graphql").read_text())
+
+        def request(_: Any, number: int) -> Any:
+            pull = self.pulls[number]
+            first = [one for one in pull.comments if not one.get("in_reply_to_id")]
+            nodes = [
+                {
+                    "id": f"PRRT_{one['id']}",
+                    "isResolved": one["id"] in pull.resolved,
+                    "comments": _nodes(one),
+                }
+                for one in first
+            ]
+            threads = {"nodes": nodes, "pageInfo": {"hasNextPage": False, "endCursor": None}}
+            state = "CONFLICTING" if pull.conflicts else "MERGEABLE"
+            return {"mergeable": state, "reviewThreads": lambda _, **args: threads}
+
+        def resolve(_: Any, input: Any) -> Any:
+            id = int(input["threadId"].removeprefix("PRRT_"))
+            pull = next(p for p in self.pulls.values() if any(c["id"] == id for c in p.comments))
+            pull.resolved.add(id)
+            return {"thread": {"id": input["threadId"], "isResolved": True}}
+
+        root = {
+            "repository": lambda _, **args: {"pullRequest": request},
+            "resolveReviewThread": resolve,
+        }
+        done = graphql_sync(schema, body["query"], root, variable_values=body["variables"])
+        errors = [{"message": str(one)} for one in done.errors or ()]
+        return httpx2.Response(
+            200, json={"data": done.data, **({"errors": errors} if errors else {})}
+        )
+
+    # ------------------------------------------------------------ routes
+
+    def get_user(self, args: Any) -> Answer:
+        return 200, self._user(self.me)
+
+    def get_project(self, args: Any) -> Answer:
+        return 200, {
+            "full_name": PROJECT,
+            "permissions": {"push": True, "pull": True, "admin": False},
+        }
+
+    def get_branch(self, branch: str, args: Any) -> Answer:
+        checks = {"contexts": ["patchq/reviewed"]}
+        return 200, {"name": branch, "protection": {"required_status_checks": checks}}
+
+    def list_pulls(self, args: Any) -> Answer:
+        found = [pull.values for pull in self.pulls.values()]
+        if (state := args.get("state", "open")) != "all":
+            found = [one for one in found if one["state"] == state]
+        if head := args.get("head"):
+            found = [one for one in found if f"acme:{one['head']['ref']}" == head]
+        key = "updated_at" if args.get("sort") == "updated" else "created_at"
+        return 200, sorted(found, key=lambda one: (one[key], one["number"]), reverse=True)
+
+    def open_pull(self, body: Any) -> Answer:
+        ref = body["head"]
+        here = [one.values for one in self.pulls.values() if one.values["head"]["ref"] == ref]
+        if any(one["state"] == "open" for one in here):
+            return 422, "Validation Failed: A pull request already exists for acme:x."
+        sha = git("for-each-ref", "--format=%(objectname)", f"refs/heads/{ref}", cwd=self.bare)
+        if not sha:
+            return 422, "Validation Failed: head is invalid"
+        self._number += 1
+        values = {
+            "number": self._number,
+            "state": "open",
+            "title": body["title"],
+            "body": body.get("body") or "",
+            "html_url": f"https://github.com/{PROJECT}/pull/{self._number}",
+            "user": self._user(self.me),
+            "merged_at": None,
+            "created_at": self._now(),
+            "updated_at": self._now(),
+            "head": {"ref": ref, "sha": sha, "repo": {"full_name": PROJECT}},
+            "base": {"ref": body["base"]},
+        }
+        self.pulls[self._number] = Pull(values)
+        return 201, values
+
+    def edit_pull(self, number: str, body: Any) -> Answer:
+        pull = self.pulls[int(number)]
+        if "base" in body:
+            pull.values["base"] = {"ref": body["base"]}
+        if body.get("state") == "closed":
+            pull.closed_by = self.me
+        pull.values |= {key: body[key] for key in ("title", "body", "state") if key in body}
+        self._touch(pull)
+        return 200, pull.values
+
+    def merge_pull(self, number: str, body: Any) -> Answer:
+        if self.pulls[int(number)].values["head"]["sha"] != body["sha"]:
+            return 409, "Head branch was modified"
+        commit = self.merge(int(number), self.me, body["merge_method"])
+        return 200, {"sha": commit, "merged": True}
+
+    def list_reviews(self, number: str, args: Any) -> Answer:
+        return 200, self.pulls[int(number)].reviews
+
+    def list_comments(self, number: str, args: Any) -> Answer:
+        return 200, self.pulls[int(number)].comments
+
+    def reply(self, number: str, comment: str, body: Any) -> Answer:
+        first = next(c for c in self.pulls[int(number)].comments if c["id"] == int(comment))
+        id = self.comment(int(number), self.me, first["path"], first["line"], body["body"])
+        self.pulls[int(number)].comments[-1]["in_reply_to_id"] = int(comment)
+        return 201, {"id": id}
+
+    def get_issue(self, number: str, args: Any) -> Answer:
+        by = self.pulls[int(number)].closed_by
+        return 200, {"closed_by": self._user(by) if by else None}
+
+    def list_notes(self, number: str, args: Any) -> Answer:
+        return 200, self.pulls[int(number)].notes
+
+    def add_note(self, number: str, body: Any) -> Answer:
+        self.say(int(number), self.me, body["body"])
+        return 201, self.pulls[int(number)].notes[-1]
+
+    def set_status(self, sha: str, body: Any) -> Answer:
+        self.statuses[sha] = {**body, "target_url": body.get("target_url")}
+        return 201, self.statuses[sha]
+
+    def get_status(self, sha: str, args: Any) -> Answer:
+        own = self.statuses.get(sha)
+        return 200, {"statuses": [_over(_status(), own)] if own else []}
+
+    def list_runs(self, sha: str, args: Any) -> Answer:
+        runs = self.runs.get(sha, [])
+        return 200, {"total_count": len(runs), "check_runs": [_over(_run(), one) for one in runs]}
+
+    def get_permission(self, login: str, args: Any) -> Answer:
+        return 200, {"permission": "write" if login in self.writers else "read"}
+
+    def get_membership(self, login: str, args: Any) -> Answer:
+        return (200, {"state": "active"}) if login == "grace" else (404, "Not Found")
+
+    # ------------------------------------------------------------ small things
+
+    def _next(self) -> int:
+        self._clock += 1
+        return 3_000_000_000 + self._clock
+
+    def _now(self) -> str:
+        """Return a time that no two things share."""
+        self._clock += 1
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self._clock))
+
+    def _touch(self, pull: Pull) -> None:
+        pull.values["updated_at"] = self._now()
+
+    def _user(self, login: str) -> dict[str, Any]:
+        base = minimal({"$ref": "#/components/schemas/simple-user"})
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        return {**base, "login": login, "type": kind}
+
+
+def _nodes(comment: Any) -> Any:
+    return lambda _, **args: {
+        "nodes": [{"id": comment["node_id"], "fullDatabaseId": comment["id"]}]
+    }
+
+
+def _status() -> Any:
+    return minimal({"$ref": "#/components/schemas/simple-commit-status"})
+
+
+def _run() -> Any:
+    return minimal({"$ref": "#/components/schemas/check-run"})
+
+
+def _resolved(schema: Any) -> Any:
+    return schema
+
+
+def _flat(path: str) -> str:
+    """Return a path with the name of a branch in one part, as it is sent."""
+    head, found, branch = path.partition("/branches/")
+    return head + found + branch.replace("/", "%2F")
+
+
+def _operation(name: str, method: str) -> Any:
+    return _description()["paths"][_TEMPLATES[name]][method.lower()]
+
+
+_AT = "/repos/{owner}/{repo}"
+_TEMPLATES = {
+    "get_user": "/user",
+    "get_project": _AT,
+    "get_branch": f"{_AT}/branches/{{branch}}",
+    "list_pulls": f"{_AT}/pulls",
+    "open_pull": f"{_AT}/pulls",
+    "edit_pull": f"{_AT}/pulls/{{pull_number}}",
+    "merge_pull": f"{_AT}/pulls/{{pull_number}}/merge",
+    "list_reviews": f"{_AT}/pulls/{{pull_number}}/reviews",
+    "list_comments": f"{_AT}/pulls/{{pull_number}}/comments",
+    "reply": f"{_AT}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
+    "get_issue": f"{_AT}/issues/{{issue_number}}",
+    "list_notes": f"{_AT}/issues/{{issue_number}}/comments",
+    "add_note": f"{_AT}/issues/{{issue_number}}/comments",
+    "set_status": f"{_AT}/statuses/{{sha}}",
+    "get_status": f"{_AT}/commits/{{ref}}/status",
+    "list_runs": f"{_AT}/commits/{{ref}}/check-runs",
+    "get_permission": f"{_AT}/collaborators/{{username}}/permission",
+    "get_membership": "/orgs/{org}/teams/{team_slug}/memberships/{username}",
+}
+_METHODS = {"open_pull": "POST", "edit_pull": "PATCH", "merge_pull": "PUT", "reply": "POST"}
+_METHODS |= {"add_note": "POST", "set_status": "POST"}
+
+
+def _routes() -> Iterator[tuple[tuple[str, str], Callable[..., Answer]]]:
+    for name, template in _TEMPLATES.items():
+        fixed = template.replace("{owner}/{repo}", PROJECT)
+        fixed = fixed.replace("{org}/teams/{team_slug}", "acme/teams/core")
+        pattern = re.sub(r"\{\w+\}", "(.+)" if "branch" in template else "([^/]+)", fixed)
+        yield (_METHODS.get(name, "GET"), pattern), getattr(Fake, name)
+
+
+_ROUTES = dict(_routes())
