@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from patchq.forge.contract import Forge
+from patchq.forge.contract import Project
 from patchq.forge.github import CONTEXT
 from patchq.gate.config.schema import Forge as Section
 
 
-def findings(forge: Forge, section: Section, target: str) -> list[tuple[str, str]]:
+def findings(forge: Project, section: Section, target: str) -> list[tuple[str, str]]:
     """Return levels (`ok`, `todo`) with what was found."""
     rights = forge.rights(target)
     found = [("ok", f"the token belongs to {rights.login or 'an app'}")]

@@ -7,11 +7,11 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-Said = Literal["approved", "changes", "comment", "dismissed"]
+Stance = Literal["approved", "changes", "comment", "dismissed"]
 StatusState = Literal["pending", "success", "failure"]
 
 
-class Request(Struct, frozen=True):
+class PullRequest(Struct, frozen=True):
     """A pull request of a branch of this project."""
 
     number: int
@@ -27,7 +27,7 @@ class Request(Struct, frozen=True):
     updated: str
 
 
-class Text(Struct, frozen=True):
+class Remark(Struct, frozen=True):
     """A comment; `id` is its address, `review` the decision that it belongs to."""
 
     id: str
@@ -48,16 +48,16 @@ class Thread(Struct, frozen=True):
     first: int | None
     side: Literal["base", "new"]
     commit: str
-    texts: tuple[Text, ...]
+    texts: tuple[Remark, ...]
 
 
-class Decision(Struct, frozen=True):
-    """What a person decided, of which commit, and when; `review` is that of its comments."""
+class Opinion(Struct, frozen=True):
+    """A decision of a person on a commit, and its time; `review` is that of its comments."""
 
     id: str
     review: str
     by: str
-    what: Said
+    what: Stance
     commit: str
     text: str
     at: str
@@ -67,15 +67,15 @@ class Decision(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """All that was said of a request; `notes` are its comments beside the lines."""
+    """Everything that people wrote of a request; `notes` are its comments beside the lines."""
 
     threads: tuple[Thread, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    notes: tuple[Text, ...] = ()
+    decisions: tuple[Opinion, ...] = ()
+    notes: tuple[Remark, ...] = ()
     conflicts: bool = False
 
 
-class Status(Struct, frozen=True):
+class CommitStatus(Struct, frozen=True):
     """The state of a commit for its reviewers, in few words."""
 
     state: StatusState
@@ -99,26 +99,26 @@ class Rights(Struct, frozen=True):
     expires: str | None = None
 
 
-class Forge(Protocol):
+class Project(Protocol):
     """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
 
     def rights(self, target: str) -> Rights:
         """Return what the token may do."""
 
-    def changed(self, since: str | None) -> Sequence[Request]:
+    def changed(self, since: str | None) -> Sequence[PullRequest]:
         """Return requests that changed since then, the newest first; None: all that are open."""
 
-    def of_branch(self, branch: str) -> Sequence[Request]:
+    def of_branch(self, branch: str) -> Sequence[PullRequest]:
         """Return the requests of a branch, open and closed."""
 
-    def open(self, branch: str, base: str, title: str, body: str) -> Request | None:
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
         """Open a request; None where the branch has one."""
 
     def edit(self, number: int, **what: str) -> None:
         """Set `title`, `body`, `base` or `state`."""
 
     def conversation(self, number: int) -> Conversation:
-        """Return all that was said."""
+        """Return everything that people wrote."""
 
     def closed_by(self, number: int) -> str:
         """Return the login of who closed a request; empty where that is not known."""
@@ -138,10 +138,10 @@ class Forge(Protocol):
     def note(self, number: int, text: str) -> None:
         """Comment on a request."""
 
-    def status(self, sha: str) -> Status | None:
+    def status(self, sha: str) -> CommitStatus | None:
         """Return patchq's status of a commit."""
 
-    def set_status(self, sha: str, status: Status) -> None:
+    def set_status(self, sha: str, status: CommitStatus) -> None:
         """Set it."""
 
     def checks(self, sha: str) -> Sequence[CheckRun]:

@@ -8,21 +8,21 @@ from urllib.parse import quote
 
 from patchq.forge.contract import (
     CheckRun,
+    CommitStatus,
     Conversation,
-    Decision,
-    Request,
+    Opinion,
+    PullRequest,
+    Remark,
     Rights,
-    Said,
-    Status,
+    Stance,
     StatusState,
-    Text,
     Thread,
 )
 from patchq.forge.wire import Absent, Denied, Rejected, Wire
 
 CONTEXT = "patchq/reviewed"
 COMMAND = "/patchq "
-_SAID: dict[str, Said] = {
+_OPINIONS: dict[str, Stance] = {
     "APPROVED": "approved",
     "CHANGES_REQUESTED": "changes",
     "COMMENTED": "comment",
@@ -45,7 +45,7 @@ mutation($thread: ID!) {
 
 
 class GitHub:
-    """`contract.Forge` for the project `owner/name`."""
+    """`contract.Project` for the project `owner/name`."""
 
     def __init__(self, wire: Wire, project: str) -> None:
         self._wire, self._project = wire, project
@@ -71,9 +71,9 @@ class GitHub:
         rights = project.get("permissions") or {}
         return Rights(login, bool(rights.get("push")), required, self._wire.expires)
 
-    def changed(self, since: str | None) -> Sequence[Request]:
+    def changed(self, since: str | None) -> Sequence[PullRequest]:
         state = "open" if since is None else "all"
-        found: list[Request] = []
+        found: list[PullRequest] = []
         order = {"sort": "updated", "direction": "desc"}
         for page in self._wire.pages(f"{self._at}/pulls", state=state, **order):
             found += filter(None, map(self._request, page))
@@ -81,18 +81,18 @@ class GitHub:
                 break
         return [one for one in found if since is None or one.updated >= since]
 
-    def of_branch(self, branch: str) -> Sequence[Request]:
+    def of_branch(self, branch: str) -> Sequence[PullRequest]:
         head = f"{self._owner}:{branch}"
         pages = self._wire.pages(f"{self._at}/pulls", state="all", head=head)
         found = [one for page in pages for one in map(self._request, page) if one]
         return [one for one in found if one.branch == branch]
 
-    def _request(self, pull: Any) -> Request | None:
+    def _request(self, pull: Any) -> PullRequest | None:
         """Return a request of a branch of the project itself; None for one of a fork."""
         head = pull["head"]
         if not head["repo"] or head["repo"]["full_name"].lower() != self._project.lower():
             return None
-        return Request(
+        return PullRequest(
             pull["number"],
             pull["html_url"],
             head["ref"],
@@ -106,7 +106,7 @@ class GitHub:
             pull["updated_at"],
         )
 
-    def open(self, branch: str, base: str, title: str, body: str) -> Request | None:
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
         what = {"title": title, "head": branch, "base": base, "body": body}
         try:
             return self._request(self._wire.write("POST", f"{self._at}/pulls", what))
@@ -187,12 +187,12 @@ class GitHub:
 
     # ------------------------------------------------------------ commits
 
-    def status(self, sha: str) -> Status | None:
+    def status(self, sha: str) -> CommitStatus | None:
         found = self._wire.get(f"{self._at}/commits/{sha}/status")["statuses"]
         own = next((one for one in found if one["context"] == CONTEXT), None)
-        return Status(_state(own["state"]), own["description"] or "") if own else None
+        return CommitStatus(_state(own["state"]), own["description"] or "") if own else None
 
-    def set_status(self, sha: str, status: Status) -> None:
+    def set_status(self, sha: str, status: CommitStatus) -> None:
         what = {"state": status.state, "description": status.text, "context": CONTEXT}
         self._wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
@@ -230,18 +230,18 @@ def _is_bot(thing: Any) -> bool:
     return bool(thing.get("user")) and thing["user"].get("type") == "Bot"
 
 
-def _text(comment: Any) -> Text:
+def _text(comment: Any) -> Remark:
     review = comment.get("pull_request_review_id")
     id, by, text = comment["html_url"], _login(comment), comment["body"] or ""
-    return Text(id, by, text, _is_bot(comment), None if review is None else str(review))
+    return Remark(id, by, text, _is_bot(comment), None if review is None else str(review))
 
 
-def _decision(review: Any) -> Decision:
-    return Decision(
+def _decision(review: Any) -> Opinion:
+    return Opinion(
         review["html_url"],
         str(review["id"]),
         _login(review),
-        _SAID.get(review["state"], "comment"),
+        _OPINIONS.get(review["state"], "comment"),
         review["commit_id"] or "",
         review["body"] or "",
         review.get("submitted_at") or "",
@@ -249,16 +249,16 @@ def _decision(review: Any) -> Decision:
     )
 
 
-def _command(note: Any) -> Decision | None:
+def _command(note: Any) -> Opinion | None:
     """Return the decision in a comment that begins with `/patchq`."""
     first, _, rest = (note["body"] or "").strip().partition("\n")
     verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
-    verbs: dict[str, Said] = {"accept": "approved", "send-back": "changes"}
+    verbs: dict[str, Stance] = {"accept": "approved", "send-back": "changes"}
     if not first.startswith(COMMAND) or verb not in verbs:
         return None
     by, at, what = _login(note), note["created_at"], verbs[verb]
     named, text = (commit.strip(), rest) if what == "approved" else ("", f"{commit}\n{rest}")
-    return Decision(note["html_url"], "", by, what, named, text.strip(), at, _is_bot(note), True)
+    return Opinion(note["html_url"], "", by, what, named, text.strip(), at, _is_bot(note), True)
 
 
 def _joined(groups: Sequence[Any], comments: Sequence[Any]) -> tuple[Thread, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from patchq.core.text import unified
 from patchq.forge import words
-from patchq.forge.contract import Text, Thread
+from patchq.forge.contract import Remark, Thread
 from patchq.forge.step import Copy, Proposal
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git import records
@@ -105,46 +105,48 @@ def _content(repo: Repository, commit: str, below: int) -> object:
 
 
 def drafts(
-    session: Session, commit: str, said: Sequence[tuple[Thread | None, Text]]
+    session: Session, commit: str, remarks: Sequence[tuple[Thread | None, Remark]]
 ) -> list[DraftComment]:
-    """Return what was said as comments on the commit, to which lines are carried."""
-    return [_draft(session.repo, commit, thread, text) for thread, text in said]
+    """Return remarks as comments on the commit, to which lines are carried."""
+    return [_draft(session.repo, commit, thread, text) for thread, text in remarks]
 
 
-def _draft(repo: Repository, commit: str, thread: Thread | None, said: Text) -> DraftComment:
-    draft = DraftComment(said.text, by=said.by, origin=said.id)
+def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark) -> DraftComment:
+    draft = DraftComment(remark.text, by=remark.by, origin=remark.id)
     if thread is None:
         return draft
-    now = _carried(repo, commit, thread, said)
+    now = _carried(repo, commit, thread, remark)
     parent = next(iter(repo.parents(commit)), commit)
     sides = (parent,) if now.line and now.side == "base" else (commit, parent)
     if not any(_is_file(repo, side, thread.path) for side in sides):
-        return DraftComment(f"{thread.path}: {said.text}", by=said.by, origin=said.id)
+        return DraftComment(f"{thread.path}: {remark.text}", by=remark.by, origin=remark.id)
     side = now.side if now.line else None
     return DraftComment(
-        said.text, now.path, now.line, side, lines=now.lines, by=said.by, origin=said.id
+        remark.text, now.path, now.line, side, lines=now.lines, by=remark.by, origin=remark.id
     )
 
 
-def _carried(repo: Repository, commit: str, thread: Thread, said: Text) -> CommentEntry:
+def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> CommentEntry:
     """Return the comment with its lines as they are in the commit, without them if unknown."""
     known = repo.resolve_commit(thread.commit)
     line = thread.line if known else None
+    at = document.moment(time.time())
+    assert at
     entry = CommentEntry(
+        id="c1",
+        at=at,
         path=thread.path,
         line=line,
         lines=(thread.first or line, line) if line else None,
         side=thread.side if line else None,
         edit=None,
-        text=said.text,
-        by=said.by,
+        text=remark.text,
+        by=remark.by,
         changed=None,
     )
     if not known or not line:
         return entry
-    at = document.moment(time.time())
-    assert at
-    review = ReviewEntry(state="changes_requested", by=said.by, at=at, comments=[entry])
+    review = ReviewEntry(state="changes_requested", by=remark.by, at=at, comments=[entry])
     return comments.carried(repo, review, known, commit).comments[0]
 
 

@@ -1,4 +1,4 @@
-"""What a process has read of a forge: it saves requests, and may be lost at any time."""
+"""A process's memory of a forge: it saves requests, and may be lost at any time."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 
-from patchq.forge.contract import Conversation, Forge, Request, Status
-from patchq.forge.step import Rules
+from patchq.forge.contract import CommitStatus, Conversation, Project, PullRequest
+from patchq.forge.step import Deciders
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.git import records
 
 _PATIENCE = 3  # rounds
 
 
-class Reading:
+class ForgeReading:
     """Requests, conversations and statuses of one project."""
 
-    def __init__(self, forge: Forge) -> None:
+    def __init__(self, forge: Project) -> None:
         self._forge = forge
-        self.requests: dict[int, Request] = {}
+        self.requests: dict[int, PullRequest] = {}
         self._since: str | None = None
         self._asked: set[str] = set()
         self._talks: dict[int, tuple[str, Conversation]] = {}
-        self._statuses: dict[str, Status | None] = {}
+        self._statuses: dict[str, CommitStatus | None] = {}
         self._waits = Counter[int]()
 
     def refresh(self) -> bool:
@@ -35,7 +35,7 @@ class Reading:
         self._since = max((one.updated for one in changed), default=self._since)
         return moved
 
-    def request_of(self, branch: str) -> Request | None:
+    def request_of(self, branch: str) -> PullRequest | None:
         """Return the request of a branch: the open one, else the newest."""
         found = [one for one in self.requests.values() if one.branch == branch]
         if not found and branch not in self._asked:
@@ -44,8 +44,8 @@ class Reading:
             self.requests |= {one.number: one for one in found}
         return max(found, key=lambda one: (one.is_open, one.number), default=None)
 
-    def talk(self, request: Request | None) -> Conversation:
-        """Return all that was said, read again where the request changed."""
+    def talk(self, request: PullRequest | None) -> Conversation:
+        """Return the conversation, read again where the request changed."""
         if request is None or not request.is_open:
             return Conversation()
         updated, talk = self._talks.get(request.number, ("", Conversation()))
@@ -54,7 +54,7 @@ class Reading:
             self._talks[request.number] = request.updated, talk
         return talk
 
-    def status(self, sha: str) -> Status | None:
+    def status(self, sha: str) -> CommitStatus | None:
         if sha not in self._statuses:
             self._statuses[sha] = self._forge.status(sha)
         return self._statuses[sha]
@@ -78,7 +78,7 @@ class Reading:
             self._statuses.pop(sha, None)
 
 
-def rules_of(forge: Forge, section: Section, me: str) -> Rules:
+def rules_of(forge: Project, section: Section, me: str) -> Deciders:
     """Return whose word counts, as the forge knows these accounts now."""
     logins: Collection[str] = {one.casefold() for one in section.people if "/" not in one}
     teams = [one for one in section.people if "/" in one]
@@ -91,4 +91,4 @@ def rules_of(forge: Forge, section: Section, me: str) -> Rules:
     def may(login: str) -> bool:
         return is_named(login) if section.people else forge.may(login)
 
-    return Rules(me, section.on_approve, section.on_close, may, is_named)
+    return Deciders(me, section.on_approve, section.on_close, may, is_named)

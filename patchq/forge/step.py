@@ -11,7 +11,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from patchq.forge import words
-from patchq.forge.contract import Conversation, Decision, Request, Status, Text, Thread
+from patchq.forge.contract import CommitStatus, Conversation, Opinion, PullRequest, Remark, Thread
 from patchq.gate.git import records
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 
@@ -21,7 +21,7 @@ _LONGEST_TEXT = 3500
 # ---------------------------------------------------------------- actions
 
 
-class Push(Struct, frozen=True):
+class PushCopy(Struct, frozen=True):
     """Have the copy of a proposal end at a commit."""
 
     root: str
@@ -31,7 +31,7 @@ class Push(Struct, frozen=True):
         return f"push {records.branch(self.root)} at {self.commit[:12]}"
 
 
-class Remove(Struct, frozen=True):
+class RemoveCopy(Struct, frozen=True):
     """Delete the copy of a proposal that is decided."""
 
     root: str
@@ -40,7 +40,7 @@ class Remove(Struct, frozen=True):
         return f"delete {records.branch(self.root)} there"
 
 
-class Adopt(Struct, frozen=True):
+class AdoptPush(Struct, frozen=True):
     """Take over what a person pushed."""
 
     id: str
@@ -50,7 +50,7 @@ class Adopt(Struct, frozen=True):
         return f"take over what was pushed to {records.branch(self.id)}: {self.commit[:12]}"
 
 
-class Open(Struct, frozen=True):
+class OpenRequest(Struct, frozen=True):
     """Open a request."""
 
     root: str
@@ -62,7 +62,7 @@ class Open(Struct, frozen=True):
         return f"open a pull request for {records.branch(self.root)} into {self.base}"
 
 
-class Edit(Struct, frozen=True):
+class EditRequest(Struct, frozen=True):
     """Set fields of a request."""
 
     number: int
@@ -73,7 +73,7 @@ class Edit(Struct, frozen=True):
         return f"close #{self.number}" if closes else f"edit #{self.number}: {', '.join(self.what)}"
 
 
-class Note(Struct, frozen=True):
+class AddNote(Struct, frozen=True):
     """Comment on a request, once for each `key`."""
 
     number: int
@@ -84,7 +84,7 @@ class Note(Struct, frozen=True):
         return f"comment on #{self.number}: {self.text}"
 
 
-class Reply(Struct, frozen=True):
+class AddReply(Struct, frozen=True):
     """Answer in a thread."""
 
     number: int
@@ -96,7 +96,7 @@ class Reply(Struct, frozen=True):
         return f"answer in {self.thread.path} of #{self.number}: {self.text}"
 
 
-class Resolve(Struct, frozen=True):
+class ResolveThread(Struct, frozen=True):
     """Resolve a thread."""
 
     number: int
@@ -110,13 +110,13 @@ class SetStatus(Struct, frozen=True):
     """Set patchq's status of a commit."""
 
     commit: str
-    status: Status
+    status: CommitStatus
 
     def __str__(self) -> str:
         return f"status of {self.commit[:12]}: {self.status.state}, {self.status.text}"
 
 
-class Accept(Struct, frozen=True):
+class AcceptApproved(Struct, frozen=True):
     """Accept a proposal as it was approved."""
 
     id: str
@@ -127,13 +127,13 @@ class Accept(Struct, frozen=True):
         return f"accept {self.id}, approved by {self.by} in #{self.number}"
 
 
-class SendBack(Struct, frozen=True):
-    """Send a proposal back with what was said; a text without a thread is on all of it."""
+class SendBackReviewed(Struct, frozen=True):
+    """Send a proposal back with remarks; one without a thread is on all of it."""
 
     id: str
     number: int
     by: str
-    comments: tuple[tuple[Thread | None, Text], ...]
+    comments: tuple[tuple[Thread | None, Remark], ...]
 
     def __str__(self) -> str:
         count = len(self.comments)
@@ -141,7 +141,7 @@ class SendBack(Struct, frozen=True):
         return f"send {self.id} back for {self.by} in #{self.number}: {count} comment{plural}"
 
 
-class Discard(Struct, frozen=True):
+class DiscardClosed(Struct, frozen=True):
     """Discard a proposal whose request was closed."""
 
     id: str
@@ -151,7 +151,7 @@ class Discard(Struct, frozen=True):
         return f"discard {self.id}, as #{self.number} was closed"
 
 
-class Retry(Struct, frozen=True):
+class ReopenDiscarded(Struct, frozen=True):
     """Propose again what was discarded, as its request was opened again."""
 
     id: str
@@ -162,8 +162,9 @@ class Retry(Struct, frozen=True):
 
 
 Action = (
-    Push | Remove | Adopt | Open | Edit | Note | Reply | Resolve | SetStatus | Accept | SendBack
-    | Discard | Retry
+    PushCopy | RemoveCopy | AdoptPush | OpenRequest | EditRequest | AddNote | AddReply
+    | ResolveThread | SetStatus | AcceptApproved | SendBackReviewed | DiscardClosed
+    | ReopenDiscarded
 )  # fmt: skip
 
 # ---------------------------------------------------------------- what is there
@@ -178,7 +179,7 @@ class Copy(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """A proposal, and how it is to look; `told` are origins and texts of all comments so far."""
+    """A proposal, and how it is to look; `known` are origins and texts of all comments so far."""
 
     report: CommittedReport
     commit: str
@@ -187,7 +188,7 @@ class Proposal(Struct, frozen=True):
     title: str
     block: str
     mark: words.Mark
-    told: frozenset[tuple[str, str]]
+    known: frozenset[tuple[str, str]]
     same: Callable[[str], bool]
     """True of a commit that makes the same change."""
 
@@ -196,8 +197,8 @@ class Proposal(Struct, frozen=True):
         return self.report.id
 
 
-class Rules(Struct, frozen=True):
-    """Whose word counts, and what it does; `named` are accounts of `forge.people`."""
+class Deciders(Struct, frozen=True):
+    """People who decide, and what their word does; `named` are accounts of `forge.people`."""
 
     me: str
     on_approve: str
@@ -216,15 +217,15 @@ def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
         return
     if copy.there is not None and copy.there not in copy.pushed:
         if commit == own:
-            yield Adopt(proposal.id, copy.there)
+            yield AdoptPush(proposal.id, copy.there)
         return
     same = copy.there is not None and proposal.same(copy.there)
     if not same or talk.conflicts:
-        yield Push(copy.root, commit)
+        yield PushCopy(copy.root, commit)
 
 
 def step(
-    proposal: Proposal, request: Request | None, talk: Conversation, rules: Rules
+    proposal: Proposal, request: PullRequest | None, talk: Conversation, rules: Deciders
 ) -> Iterator[Action]:
     """Yield what is to be done about a proposal that waits, and its request."""
     if request is not None and not request.is_open:
@@ -233,21 +234,21 @@ def step(
         if request.merged or (closed_there and rules.on_close == "keep"):
             return
         if closed_there:
-            yield Discard(proposal.id, request.number)
+            yield DiscardClosed(proposal.id, request.number)
             return
         request = None
     yield from head(proposal, talk)
     if request is None:
         body = words.within("", proposal.block)
-        yield Open(proposal.copy.root, proposal.base, proposal.title, body)
+        yield OpenRequest(proposal.copy.root, proposal.base, proposal.title, body)
         return
     if what := dict(_edits(proposal, request)):
-        yield Edit(request.number, what)
+        yield EditRequest(request.number, what)
     yield from _answers(proposal, request.number, talk)
     yield from _decided(proposal, request, talk, rules)
 
 
-def _edits(proposal: Proposal, request: Request) -> Iterator[tuple[str, str]]:
+def _edits(proposal: Proposal, request: PullRequest) -> Iterator[tuple[str, str]]:
     mark = words.mark_in(request.body)
     if mark and words.digest(request.title) == mark.title != proposal.mark.title:
         yield "title", proposal.title
@@ -261,23 +262,22 @@ def _edits(proposal: Proposal, request: Request) -> Iterator[tuple[str, str]]:
 def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Action]:
     """Yield a reply for each thread that the proposal answers."""
     review = proposal.report.review
-    if review is None or review.state != "answered":
-        return
-    comments = {one.origin: one for one in review.comments if one.origin}
+    comments = {one.origin: one for one in review.comments if one.origin} if review else {}
     for thread in talk.threads:
         found = [comments[text.id] for text in thread.texts if text.id in comments]
-        if not found:
+        if not review or not found:
             continue
-        changed, key = bool(found[-1].changed), f"answer {proposal.id}"
-        if not any(words.has_signed(text.text, key) for text in thread.texts):
-            text = f"changed in {proposal.commit[:12]}" if changed else "not changed"
-            yield Reply(number, thread, text, key)
-        if changed and not thread.resolved:
-            yield Resolve(number, thread)
+        comment, key = found[-1], f"answer {proposal.id}"
+        answered = review.state == "answered"
+        if answered and not any(words.has_signed(text.text, key) for text in thread.texts):
+            yield AddReply(number, thread, words.answer(comment, proposal.report.commit), key)
+        settled = (answered and comment.changed) or comment.state == "resolved"
+        if settled and not thread.resolved:
+            yield ResolveThread(number, thread)
 
 
 def _decided(
-    proposal: Proposal, request: Request, talk: Conversation, rules: Rules
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> Iterator[Action]:
     """Yield the decision that people came to and that is not carried out yet."""
     report = proposal.report
@@ -288,29 +288,31 @@ def _decided(
         for one in talk.decisions
         if one.what != "comment" and _counts(one, proposal, request, rules)
     }
-    origins = {origin for origin, _ in proposal.told}
+    origins = {origin for origin, _ in proposal.known}
     asked = [one for one in latest.values() if one.what == "changes"]
     if new := [one for one in asked if not _is_told(one, talk, origins)]:
         comments = tuple(_comments(new, proposal, talk, request, rules))
-        yield SendBack(proposal.id, request.number, new[-1].by, comments)
+        yield SendBackReviewed(proposal.id, request.number, new[-1].by, comments)
         return
     blocked = any(proposal.same(one.commit) for one in asked if one.commit)
     refused = any(problem.code.startswith("hook.") for problem in report.problems)
     for one in latest.values():
         wanted = one.command or rules.on_approve == "accept"
         if wanted and not blocked and not refused and is_approval(one, proposal):
-            yield Accept(proposal.id, request.number, one.by)
+            yield AcceptApproved(proposal.id, request.number, one.by)
             return
 
 
-def approvals(proposal: Proposal, request: Request, talk: Conversation, rules: Rules) -> list[str]:
+def approvals(
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+) -> list[str]:
     """Return who approves of the proposal as it is."""
-    said = [one for one in talk.decisions if one.what != "comment"]
-    latest = {one.by: one for one in said if _counts(one, proposal, request, rules)}
+    firm = [one for one in talk.decisions if one.what != "comment"]
+    latest = {one.by: one for one in firm if _counts(one, proposal, request, rules)}
     return [one.by for one in latest.values() if is_approval(one, proposal)]
 
 
-def is_approval(decision: Decision, proposal: Proposal) -> bool:
+def is_approval(decision: Opinion, proposal: Proposal) -> bool:
     """Return True if the decision approves of this content, later than it was sent back."""
     named = len(decision.commit) >= _SHORTEST_COMMIT
     if decision.what != "approved" or not named or not proposal.same(decision.commit):
@@ -328,7 +330,7 @@ def _seconds(moment: str) -> float:
         return 0.0
 
 
-def _counts(one: Decision, proposal: Proposal, request: Request, rules: Rules) -> bool:
+def _counts(one: Opinion, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
     """Return True if it is the decision of a person who may decide on this request."""
     if one.bot or not one.by:
         return False
@@ -339,7 +341,7 @@ def _counts(one: Decision, proposal: Proposal, request: Request, rules: Rules) -
     return others and rules.may(one.by)
 
 
-def _is_told(decision: Decision, talk: Conversation, origins: set[str]) -> bool:
+def _is_told(decision: Opinion, talk: Conversation, origins: set[str]) -> bool:
     if decision.id in origins:
         return True
     return any(
@@ -351,38 +353,40 @@ def _is_told(decision: Decision, talk: Conversation, origins: set[str]) -> bool:
 
 
 def _comments(
-    decisions: Sequence[Decision],
+    decisions: Sequence[Opinion],
     proposal: Proposal,
     talk: Conversation,
-    request: Request,
-    rules: Rules,
-) -> Iterator[tuple[Thread | None, Text]]:
-    """Yield what the agent is to be told: the decisions' words, and what is open on lines."""
+    request: PullRequest,
+    rules: Deciders,
+) -> Iterator[tuple[Thread | None, Remark]]:
+    """Yield what goes to the agent: the decisions' words, and what is open on lines."""
     lines = list(unsent(proposal, talk, request, rules))
     for one in decisions:
         if one.text.strip() or not any(text.review == one.review for _, text in lines):
             words_of = plain(one.text) or "asks for changes"
-            yield None, Text(one.id, one.by, words_of)
+            yield None, Remark(one.id, one.by, words_of)
     yield from lines
 
 
 def unsent(
-    proposal: Proposal, talk: Conversation, request: Request, rules: Rules
-) -> Iterator[tuple[Thread, Text]]:
-    """Yield the comments in open threads, by people who may decide, that were not told yet."""
+    proposal: Proposal, talk: Conversation, request: PullRequest, rules: Deciders
+) -> Iterator[tuple[Thread, Remark]]:
+    """Yield comments in open threads, by people who may decide, that the agent has not got."""
     for thread in talk.threads:
         for one in thread.texts if not thread.resolved else ():
             text = plain(one.text)
             if not text or words.is_own(one.text) or one.bot:
                 continue
-            known = any(one.id == origin and told.endswith(text) for origin, told in proposal.told)
+            sent = any(
+                one.id == origin and whole.endswith(text) for origin, whole in proposal.known
+            )
             by = one.by
-            if not known and (rules.is_named(by) or (by != request.author and rules.may(by))):
-                yield thread, Text(one.id, by, text, review=one.review)
+            if not sent and (rules.is_named(by) or (by != request.author and rules.may(by))):
+                yield thread, Remark(one.id, by, text, review=one.review)
 
 
 def plain(text: str) -> str:
-    """Return a comment as it is told."""
+    """Return a comment as the agent gets it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
 
@@ -391,7 +395,9 @@ def has_landed(report: Report) -> bool:
     return report.state in ("accepted", "applied", "reverted")
 
 
-def ended(request: Request, report: Report, mark: words.Mark, is_merged: bool) -> Iterator[Action]:
+def ended(
+    request: PullRequest, report: Report, mark: words.Mark, is_merged: bool
+) -> Iterator[Action]:
     """Yield what is to be done about the request of a change that is decided here.
 
     `is_merged`: the forge finds its head in the history, and will say so by itself.
@@ -401,7 +407,7 @@ def ended(request: Request, report: Report, mark: words.Mark, is_merged: bool) -
     current = words.mark_in(request.body)
     body = request.body.replace(str(current), str(mark)) if current else request.body
     if request.is_open and current and current.state == "discarded" == state:
-        yield Retry(report.id, request.number)
+        yield ReopenDiscarded(report.id, request.number)
         return
     landed = has_landed(report)
     if request.is_open and landed and is_merged:
@@ -413,7 +419,7 @@ def ended(request: Request, report: Report, mark: words.Mark, is_merged: bool) -
         why = where if landed else f"{state}{f' by {by}' if by else ''}"
         if report.reason and not landed:
             why += f": {words.code(report.reason)}"
-        yield Note(request.number, why, f"{state} {report.id}")
-        yield Edit(request.number, {"state": "closed", "body": body})
+        yield AddNote(request.number, why, f"{state} {report.id}")
+        yield EditRequest(request.number, {"state": "closed", "body": body})
     elif body != request.body:
-        yield Edit(request.number, {"body": body})
+        yield EditRequest(request.number, {"body": body})

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from time import sleep
 
 from patchq.forge import lines, step, words
-from patchq.forge.contract import Forge, Request
-from patchq.forge.reading import Reading, rules_of
+from patchq.forge.contract import Project, PullRequest
+from patchq.forge.reading import ForgeReading, rules_of
 from patchq.forge.step import Action, Proposal, has_landed
 from patchq.forge.wire import Absent, Rejected
 from patchq.gate.api import Gate, deciding
@@ -22,21 +22,27 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report.schema import CommittedReport, has_commit
-from patchq.gate.review import decide, errands, restack
+from patchq.gate.review import errands, restack
 
 SHOWN = "forge.requests"  # the key in the store: what lists show of requests, by change
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
-_DECIDES = (step.Accept, step.SendBack, step.Discard, step.Retry, step.Adopt)
+_DECIDES = (
+    step.AcceptApproved,
+    step.SendBackReviewed,
+    step.DiscardClosed,
+    step.ReopenDiscarded,
+    step.AdoptPush,
+)
 Say = Callable[[str], None]
 
 
 class Sync:
     """The rounds of one process with one forge; each action is given to `say`."""
 
-    def __init__(self, forge: Forge, me: str, say: Say, *, dry_run: bool = False) -> None:
+    def __init__(self, forge: Project, me: str, say: Say, *, dry_run: bool = False) -> None:
         self._forge, self._me, self._say, self._dry_run = forge, me, say, dry_run
-        self._reading = Reading(forge)
+        self._reading = ForgeReading(forge)
         self._said: set[str] = set()
 
     def rounds(self, gate: Gate) -> int:
@@ -74,8 +80,8 @@ class _Round:
     def __init__(
         self,
         session: Session,
-        forge: Forge,
-        reading: Reading,
+        forge: Project,
+        reading: ForgeReading,
         me: str,
         tell: Callable[[str, bool], None],
     ) -> None:
@@ -146,7 +152,7 @@ class _Round:
         if head and self._reading.status(head) != wanted:
             yield step.SetStatus(head, wanted)
 
-    def _of_decided(self, request: Request) -> Iterator[Action]:
+    def _of_decided(self, request: PullRequest) -> Iterator[Action]:
         """Yield what is to be done about a request without a proposal."""
         session, mark = self._session, words.mark_in(request.body)
         if mark is None or mark.queue != self._queue:
@@ -169,12 +175,12 @@ class _Round:
             if there is None:
                 self._copies.forget(root)
             elif there in self._copies.pushed(root):
-                yield step.Remove(root)
+                yield step.RemoveCopy(root)
 
     # ------------------------------------------------------------ doing it
 
     def _try(self, action: Action) -> None:
-        """Carry an action out; what is wrong with it alone is said, and tried again later."""
+        """Carry an action out; a failure of it alone is reported, and tried again later."""
         try:
             self._do(action)
         except Busy:
@@ -189,24 +195,24 @@ class _Round:
     def _do(self, action: Action) -> None:
         forge, reading = self._forge, self._reading
         match action:
-            case step.Push(root, commit):
+            case step.PushCopy(root, commit):
                 self._push(root, commit)
-            case step.Remove(root):
+            case step.RemoveCopy(root):
                 self._push(root, None)
-            case step.Open(root, base, title, body):
+            case step.OpenRequest(root, base, title, body):
                 if made := forge.open(records.branch(root), base, title, body):
                     reading.requests[made.number] = made
-            case step.Edit(number, what):
+            case step.EditRequest(number, what):
                 forge.edit(number, **what)
-            case step.Note(number, text, key):
+            case step.AddNote(number, text, key):
                 known = reading.talk(reading.requests.get(number)).notes
                 if not any(words.has_signed(one.text, key) for one in known):
                     reading.wrote(number)
                     forge.note(number, words.signed(text, key))
-            case step.Reply(number, thread, text, key):
+            case step.AddReply(number, thread, text, key):
                 reading.wrote(number)
                 forge.reply(number, thread, words.signed(text, key))
-            case step.Resolve(number, thread):
+            case step.ResolveThread(number, thread):
                 reading.wrote(number)
                 forge.resolve(thread)
             case step.SetStatus(commit, status):
@@ -223,25 +229,25 @@ class _Round:
         """Carry out here what people decided there."""
         session = self._session
         match action:
-            case step.Adopt(id, commit):
+            case step.AdoptPush(id, commit):
                 name = records.BRANCHES + id
                 now, who = session.repo.ref_target(name), session.identity()
                 refs.move(session.repo, name, now, commit, "patchq: pushed by a person", who)
                 reports.reconcile(session, [id])
-            case step.Accept(id, _, by):
+            case step.AcceptApproved(id, _, by):
                 alone = lock_owner(session.queue_root) is None
                 seen = {id: session.branches.tip(records.branch(id)) or ""}
                 self._errand(action, errands.Accept((id,), seen=seen, wait=alone, by=by))
-            case step.SendBack(id, _, by, said):
+            case step.SendBackReviewed(id, _, by, remarks):
                 commit = session.branches.tip(records.branch(id)) or ""
-                drafts = tuple(lines.drafts(session, commit, said))
+                drafts = tuple(lines.drafts(session, commit, remarks))
                 self._errand(action, errands.SendBack(id, drafts, by, commit))
-            case step.Discard(id, number):
+            case step.DiscardClosed(id, number):
                 by = self._forge.closed_by(number)
                 why = f"closed on the forge{f' by {by}' if by else ''}"
                 self._errand(action, errands.Discard(id, why))
-            case step.Retry(id):
-                decide.retry(session, id, frozenset(), lambda report: None)
+            case step.ReopenDiscarded(id):
+                self._errand(action, errands.TakeBack(id))
 
     def _errand(self, action: Action, errand: errands.Errand) -> None:
         decided = deciding.decide(self._session, errand)
@@ -251,11 +257,14 @@ class _Round:
     def _answer(self, action: Action, why: str) -> None:
         """Say on the request, once, why a decision was not carried out."""
         self._tell(f"cannot {action}: {why}", True)
-        if isinstance(action, step.Accept | step.SendBack | step.Discard | step.Retry):
+        if isinstance(
+            action,
+            step.AcceptApproved | step.SendBackReviewed | step.DiscardClosed | step.ReopenDiscarded,
+        ):
             key = f"refused {action.id} {words.digest(str(action) + why)}"
             text = f"patchq could not {words.code(str(action))}: {words.code(why)}"
-            self._try(step.Note(action.number, text, key))
+            self._try(step.AddNote(action.number, text, key))
 
 
-def _root(request: Request) -> str:
+def _root(request: PullRequest) -> str:
     return request.branch.removeprefix(records.branch(""))

@@ -1,4 +1,4 @@
-"""The texts of a pull request; what agents wrote stands in code, where it means nothing."""
+"""The texts of a pull request; what agents wrote is quoted as code, where it means nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 
 from patchq.core.text.quote import clip, visible
-from patchq.forge.contract import Status, StatusState
-from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
+from patchq.forge.contract import CommitStatus, StatusState
+from patchq.gate.report.schema import CommentEntry, CommittedReport, Report, waits_for_its_agent
 from patchq.gate.review.risk import risk
 
 FROM, TO = "<!-- patchq: from here -->", "<!-- patchq: to here -->"
@@ -23,7 +23,7 @@ _OWN = "<!-- patchq:"
 
 
 class Mark(Struct, frozen=True):
-    """What patchq wrote into a request last: its queue, change, state, and title."""
+    """The mark in a request as patchq wrote it last: its queue, change, state, and title."""
 
     queue: str
     id: str
@@ -119,7 +119,7 @@ def block(
     return "\n".join(lines)
 
 
-def status(report: Report) -> Status:
+def status(report: Report) -> CommitStatus:
     """Return the status of the head of a proposal."""
     refusal = next((one for one in report.problems if one.code.startswith("hook.")), None)
     if report.boarded:
@@ -131,9 +131,16 @@ def status(report: Report) -> Status:
     return _status("pending", "waits for review")
 
 
-def landed(by: str) -> Status:
+def answer(comment: CommentEntry, commit: str) -> str:
+    """Return the agent's answer to a comment: what it changed, and its words."""
+    own = [one.text for one in comment.replies if one.commit == commit]
+    reply = f": {code(own[-1])}" if own else ""
+    return f"changed in {commit[:12]}{reply}" if comment.changed else f"not changed{reply}"
+
+
+def landed(by: str) -> CommitStatus:
     return _status("success", f"accepted{by and f' by {by}'}")
 
 
-def _status(state: StatusState, text: str) -> Status:
-    return Status(state, clip(visible(text), _LONGEST_STATUS))
+def _status(state: StatusState, text: str) -> CommitStatus:
+    return CommitStatus(state, clip(visible(text), _LONGEST_STATUS))

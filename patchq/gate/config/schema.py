@@ -147,9 +147,7 @@ class Hook(Section):
     each: Annotated[
         Flag, about("judges every commit by itself, not the joined tree of a train")
     ] = False
-    network: Annotated[Flag | None, about("default: false before the commit, true after it")] = (
-        None
-    )
+    network: Annotated[Flag | None, about("default: false before the commit, true after it")] = None
     cache: Annotated[Flag, about("remember passes for the same tree")] = True
     visible: Annotated[
         tuple[Text, ...],
