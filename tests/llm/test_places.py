@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.llm.certainty import MissedQuote, likeliest, selected
+from patchq.llm.certainty import MissedQuote, selected
 
 FILE = """\
 import os
@@ -48,10 +48,6 @@ def test_the_snippet_that_is_meant() -> None:
     assert chosen(LOAD, near=5) == LOAD
 
 
-def test_line_ends_of_the_answer_do_not_count() -> None:
-    assert chosen(LOAD.removesuffix("\n").replace("\n", "\r\n")) == LOAD
-
-
 def test_part_of_a_line() -> None:
     quote = "root = '/var/store'"
     assert chosen('root = "/var/store"', quote, whole_lines=False) == 'root = "/var/store"'
@@ -60,15 +56,12 @@ def test_part_of_a_line() -> None:
 
 REFUSED = {
     "nothing": "",
-    "blanks": "   ",
     "not in the file": QUOTE,
-    "not to the letter": LOAD.replace("    ", "  "),
     "not whole lines": LOAD[4:],
     "several places": "    path = os.path.join(ROOT, name)\n",
     "another place": SAVE,
     "the whole file": FILE,
     "much more than the quote": FILE[FILE.index("def load") : FILE.index("\n\nclass")],
-    "much less than the quote": LOAD.split("\n")[0] + "\n",
     "prose": "I think that you mean the function load.",
 }
 
@@ -82,27 +75,11 @@ def test_place_other_than_the_one_that_the_refusal_names() -> None:
     assert chosen(LOAD, near=15) is None
 
 
-def test_quote_of_too_few_words() -> None:
-    assert chosen("LIMIT = 10\n", "LIMIT = 10;\n") is None
-
-
 def test_rival_that_is_nearly_as_near() -> None:
     text = "a one two three four five\nx\na one two three four six\n"
     quote = "a one two three four seven\n"
     for line in (text.split("\n")[0], text.split("\n")[2]):
         assert selected(text, MissedQuote(quote, None, True), line) is None
-
-
-def test_rival_on_the_same_line() -> None:
-    text = "f(a1, b1, c1, d1, e1); f(a1, b1, c1, d1, e2)\n"
-    wanted = MissedQuote("f(a1, b1, c1, d1, e3)", None, False)
-    assert selected(text, wanted, "f(a1, b1, c1, d1, e1)") is None
-
-
-def test_name_that_is_defined_elsewhere() -> None:
-    quote = LOAD.replace("def load", "def save")
-    assert chosen(LOAD, quote) is None
-    assert chosen(LOAD, QUOTE.replace("how", "kind", 1)) == LOAD
 
 
 @pytest.mark.parametrize(
@@ -125,15 +102,3 @@ def test_name_that_is_defined_elsewhere() -> None:
 def test_another_definition_is_not_the_one_that_was_quoted(there: str, quoted: str) -> None:
     file = f"import os\n\n\n{there}\n\nlast = 1\n"
     assert selected(file, MissedQuote(quoted, None, whole_lines=True), there) is None
-
-
-def test_missing_line_that_stands_elsewhere() -> None:
-    quote = LOAD + "        file.write(text)\n"
-    assert chosen(LOAD, quote) is None
-    assert chosen(LOAD, LOAD + "        # and closed\n") == LOAD
-
-
-def test_likeliest_place() -> None:
-    lines = FILE.split("\n")
-    assert likeliest(lines, QUOTE) == lines.index("def load(name, mode):")
-    assert likeliest([], QUOTE) == 0

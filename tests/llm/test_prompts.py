@@ -7,8 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from patchq.core.formats.registry import FORMATS
@@ -28,11 +26,9 @@ def task(*files: ShownFile, **more: object) -> Task:
 SIZES = {
     "500 lines": ("x\n" * 500, False),
     "501 lines": ("x\n" * 501, True),
-    "500 lines and a rest": ("x\n" * 500 + "x", True),
     "15000 bytes": ("x" * 15_000, False),
     "15001 bytes": ("x" * 15_001, True),
     "7501 letters of two bytes": ("é" * 7501, True),
-    "empty": ("", False),
 }
 
 
@@ -41,49 +37,26 @@ def test_large_files(text: str, large: bool) -> None:
     assert is_large_file(text) is large
 
 
-def test_thresholds_are_given() -> None:
-    assert is_large_file("x\n" * 11, lines=10)
-    assert is_large_file("x" * 11, bytes=10)
-
-
 NEW = ShownFile("new.py", None)
 FORMS = {
     "small": ((ShownFile("a.py", SMALL),), "auto", {"whole_file"}, "whole"),
     "large": ((ShownFile("a.py", LARGE),), "auto", {"find_replace"}, "diff"),
     "new": ((NEW,), "auto", {"whole_file"}, "whole"),
-    "new in diff mode": ((NEW,), "diff", {"whole_file"}, "whole"),
     "large and new": (
         (ShownFile("a.py", LARGE), NEW),
         "auto",
         {"find_replace", "whole_file"},
         "diff",
     ),
-    "small as diff": ((ShownFile("a.py", SMALL),), "diff", {"find_replace"}, "diff"),
-    "large as whole": ((ShownFile("a.py", LARGE),), "whole", {"whole_file"}, "whole"),
     "script": ((ShownFile("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
     "indexed": ((ShownFile("a.md", SMALL),), "indexed", {"indexed"}, "indexed"),
     "contextual": ((ShownFile("a.md", LARGE),), "contextual", {"contextual"}, "contextual"),
-    "indexed and new": (
-        (ShownFile("a.md", SMALL), NEW),
-        "indexed",
-        {"indexed", "whole_file"},
-        "indexed",
-    ),
     "indexed, of which a part is shown": (
         (ShownFile("a.md", LARGE, 9, 9),),
         "indexed",
         {"contextual"},
         "contextual",
     ),
-    "within reach": ((ShownFile("a.py", LARGE[:99], 1, 1),), "auto", {"find_replace"}, "diff"),
-    "all within reach": ((ShownFile("a.py", SMALL, 1, 1),), "auto", {"whole_file"}, "whole"),
-    "a line behind the end": (
-        (ShownFile("a.py", SMALL, 99, 1),),
-        "auto",
-        {"find_replace"},
-        "diff",
-    ),
-    "reach without a line": ((ShownFile("a.py", SMALL, None, 1),), "auto", {"whole_file"}, "whole"),
 }
 
 
@@ -98,12 +71,6 @@ def test_the_form_follows_the_file(
     assert f"---\nbase: {BASE}\n---\n" in prompt.text
 
 
-def test_each_of_several_forms_names_its_files() -> None:
-    text = build(task(ShownFile("a.py", LARGE), ShownFile("b.py", SMALL))).text
-    assert re.search("For `a.py`:\n\nAnswer with the file's path", text)
-    assert re.search("For `b.py`:\n\nAnswer with the whole text", text)
-
-
 def test_a_file_of_which_a_part_is_shown_is_never_asked_for_whole() -> None:
     prompt = build(task(ShownFile("a.py", "x = 1\n" * 400)), budget=600)
     assert prompt.form == "diff"
@@ -111,29 +78,10 @@ def test_a_file_of_which_a_part_is_shown_is_never_asked_for_whole() -> None:
     assert "Left out here, and to stay as they are: lines 101-400." in prompt.text
 
 
-def test_a_file_that_is_asked_for_whole_is_shown_whole() -> None:
-    assert LARGE in build(task(ShownFile("a.py", LARGE)), form="whole", budget=10).text
-
-
-def test_the_target_line_is_shown() -> None:
-    text = build(task(ShownFile("a.py", LARGE, 401)), budget=400).text
-    assert "def f100():" in text
-    assert "def f0():" not in text
-    assert "def f199():" not in text
-    assert re.search(r"lines 1-\d+ and \d+-800\.", text)
-
-
 def test_a_definition_that_the_task_names_is_the_target() -> None:
     assert aimed(ShownFile("a.py", LARGE), "Rename f100 to g").line == 401
     assert aimed(ShownFile("a.py", LARGE, 7), "Rename f100 to g").line == 7
     assert aimed(ShownFile("a.py", LARGE), "Rename it").line is None
-
-
-def test_files_share_the_budget() -> None:
-    files = (ShownFile("big.py", LARGE), ShownFile("a.py", SMALL), ShownFile("other.py", LARGE))
-    text = build(task(*files), budget=2000).text
-    assert SMALL in text
-    assert len(text) < 2000 + 3000
 
 
 def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
@@ -163,10 +111,6 @@ def test_only_what_is_within_reach_is_shown() -> None:
     }
 
 
-def test_a_file_that_is_asked_for_whole_is_shown_beyond_the_reach() -> None:
-    assert LARGE in build(task(ShownFile("a.py", LARGE, 401, 2)), form="whole").text
-
-
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
 
 
@@ -175,27 +119,6 @@ def test_a_reference_patch_is_shown() -> None:
     assert "## A patch for reference\n\n" in text
     assert f"```\n{PATCH}```" in text
     assert "for reference" not in build(task(ShownFile("a.py", SMALL), reference="\n")).text
-
-
-def test_of_a_long_reference_the_beginning_is_shown() -> None:
-    text = build(task(ShownFile("a.py", SMALL), reference="+0123456\n" * 2000)).text
-    assert "## A patch for reference, the first 888 of its 2000 lines" in text
-    assert text.count("+0123456\n") == 888
-
-
-def test_what_was_wrong_is_said() -> None:
-    text = build(task(ShownFile("a.py", SMALL)), flaw="it was cut").text
-    assert "It could not be used: it was cut" in text
-
-
-@given(st.text(alphabet="`~\n #-=a", max_size=80), st.text(alphabet="`\n#a", max_size=40))
-def test_no_content_ends_its_quotation(content: str, said: str) -> None:
-    text = build(Task(said, (ShownFile("a.py", content),), BASE)).text
-    for quoted in (content, said):
-        fences = re.findall("`+", quoted)
-        fence = "`" * max(3, 1 + max(map(len, fences), default=0))
-        end = "" if quoted.endswith("\n") or not quoted else "\n"
-        assert f"\n{fence}\n{quoted}{end}{fence}\n" in text
 
 
 # ---------------------------------------------------------------- the command
@@ -215,20 +138,10 @@ def test_prompt_needs_no_queue_and_no_model(repo: Path) -> None:
     assert not (repo / ".patchq").exists()
 
 
-def test_paths_are_those_of_the_caller(repo: Path) -> None:
-    done = patchq("prompt", "a.py", "../big.py", "--task", "Do it", cwd=repo / "src")
-    assert "### `src/a.py`" in done.out
-    assert "### `big.py`" in done.out
-
-
 def test_the_thresholds_are_the_configuration_s(repo: Path) -> None:
     assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "whole"
     write_config(repo, "version: 1\nlarge_file: {lines: 1}\n")
     assert patchq("--json", "prompt", "src/a.py", "--task", "x", cwd=repo).json()["form"] == "diff"
-
-
-def test_line_ends_are_shown_plain(repo: Path) -> None:
-    assert "\n```\na\nb\n```\n" in patchq("prompt", "crlf.txt", "--task", "x", cwd=repo).out
 
 
 def test_an_earlier_base_is_shown(repo: Path) -> None:
@@ -243,20 +156,15 @@ def test_an_earlier_base_is_shown(repo: Path) -> None:
 WRONG = {
     "outside": (["../x.py"], "path.outside"),
     "denied": ([".env"], "path.denied"),
-    "directory": (["src"], "path.not_a_file"),
     "line of no file": (["src/a.py", "--line", "b.py:3"], "is not one of the files"),
     "line of two": (["src/a.py", "big.py", "--line", "3"], "which file?"),
-    "line zero": (["src/a.py", "--line", "0"], "expected FILE:N"),
     "base": (["src/a.py", "--base", "feed"], "frontmatter.base"),
     "target": (["src/a.py", "--target", "none"], "frontmatter.target"),
     "reach of no line": (["src/a.py", "--reach", "3"], "--reach: from which line?"),
-    "reach zero": (["src/a.py", "--line", "1", "--reach", "0"], "--reach"),
-    "reference that is not there": (["src/a.py", "--reference", "x.diff"], "cannot read x.diff"),
     "reference with a secret": (
         ["src/a.py", "--reference", "secret.diff"],
         "the reference holds a secret",
     ),
-    "reference that is no text": (["src/a.py", "--reference", "bin.diff"], "not UTF-8 text"),
 }
 
 

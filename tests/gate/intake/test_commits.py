@@ -49,15 +49,12 @@ CHANGES: dict[str, dict[str, bytes | str]] = {
     "lines": {"a.txt": LINES.replace("line 2\n", "LINE 2\n").replace("line 9\n", "")},
     "other bytes": {"x.bin": b"\0two" * 100},
     "a new binary file": {"new.bin": bytes(range(256))},
-    "an empty file": {"empty": ""},
     "not UTF-8": {"a.txt": b"caf\xe9\n"},
     "mixed line ends": {"mixed.txt": "one\r\nTWO\nthree\r\n"},
     "a last line without its end": {"none.txt": "one\ntwo\nthree"},
-    "a last newline": {"none.txt": "one\ntwo\n"},
     "edits shown in a file": {"shown.md": "<<<<<<< SEARCH\na\n=======\nc\n>>>>>>> REPLACE\n"},
     "a diff shown in a file": {"new.md": "diff --git a/a.txt b/a.txt\n@@ -1 +1 @@\n-x\n+y\n"},
     "front matter shown in a file": {"new.md": "---\nid: x\nbase: 1234\n---\n"},
-    "a name with blanks": {"a b \u00e9.txt": "x\n"},
 }
 
 
@@ -182,17 +179,12 @@ WRONG = {
     "no branch": (nothing, ("--branch", "nobody"), "there is no branch 'nobody'"),
     "nothing": (nothing, ("--branch", "work"), "nothing was changed"),
     "no commit": (nothing, ("--range", "main..nobody"), "there is no commit 'nobody'"),
-    "an option": (nothing, ("--range", "main..--all"), "there is no commit '--all'"),
-    "no range": (nothing, ("--range", "main"), "expected a range `A..B`"),
     "three dots": (nothing, ("--range", "main...work"), "expected a range `A..B`"),
     "a submodule": (submodule, ("--branch", "work"), "sub is a submodule, which no change may"),
     "not committed": (dirty, ("--branch", "work"), "changes of work that are not committed"),
     "a rebase": (rebase, ("--worktree",), "in the middle of a rebase"),
     "another directory": (nothing, ("--worktree", "/"), "is in no work tree"),
-    "a base": (dirty, ("--worktree", "--base", "main"), "has its base"),
     "a series of a work tree": (dirty, ("--worktree", "--series"), "--series hands in commits"),
-    "an unknown target": (dirty, ("--worktree", "--target", "x"), "there is no branch 'x'"),
-    "a message with signs": (dirty, ("--worktree", "--message", "a\ab"), "control characters"),
 }
 
 

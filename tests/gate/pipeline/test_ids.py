@@ -149,14 +149,6 @@ def test_same_bytes_after_a_discard(repo: Path) -> None:
     assert (second["state"], second["id"]) == ("proposed", "y")
 
 
-def test_same_bytes_after_a_reset(repo: Path) -> None:
-    run(repo, ("x.md", EDIT))
-    patchq("accept", "x", cwd=repo)
-    git("reset", "-q", "--hard", "HEAD~1", cwd=repo)
-    (second,) = run(repo, ("x.md", EDIT))
-    assert (second["state"], second["id"]) == ("proposed", "x-2")
-
-
 def test_same_bytes_after_the_first_was_rebased(repo: Path) -> None:
     run(repo, ("x.md", EDIT))
     patchq("accept", "x", cwd=repo)
@@ -221,29 +213,6 @@ def test_each_further_try_takes_the_place_of_the_last(repo: Path) -> None:
     ]  # fmt: skip
     assert [first["duplicate_of"], second["duplicate_of"]] == ["fix-2", "fix-3"]
     assert branches(repo) == ["fix-3"]
-
-
-@pytest.mark.parametrize("decide", ["accept", "discard"])
-def test_retry_of_a_decided_batch_leaves_it(repo: Path, decide: str) -> None:
-    run(repo, ("x.md", EDIT))
-    patchq(decide, "x", cwd=repo)
-    before = told(repo, "x")
-    (second,) = run(repo, ("y.md", matter(OTHER, retries="x")))
-    assert (second["state"], second["retry"]["of"]) == ("proposed", "x")
-    assert told(repo, "x") == before
-
-
-def test_two_agents_with_one_file_name(repo: Path) -> None:
-    for text in (matter(EDIT, agent="one"), matter(OTHER, agent="two")):
-        patchq("submit", "-", cwd=repo, stdin=text)
-    assert len([*(repo / ".patchq/inbox").iterdir()]) == 2
-    patchq("run", cwd=repo)
-    found = {told["agent"]: told for told in log(repo)}
-    assert {told["state"] for told in found.values()} == {"proposed"}
-    assert {told["id"] for told in found.values()} == {"response", "response-2"}
-    for agent, text in (("one", matter(EDIT, agent="one")), ("two", matter(OTHER, agent="two"))):
-        kept = repo / ".patchq/done" / f"{found[agent]['id']}.md"
-        assert kept.read_text() == text
 
 
 def test_branch_that_is_checked_out_outlives_its_batch(repo: Path) -> None:
@@ -321,14 +290,6 @@ def test_replacement_of_a_dependency_counts(repo: Path) -> None:
     assert told(repo, "y")["state"] == "applied"
 
 
-def test_replacement_of_a_dependency_that_is_discarded_fails_it(repo: Path) -> None:
-    configure(repo, HOLDS)
-    run(repo, ("x.md", EDIT), ("y.md", after(OTHER, "x")), ("z.md", matter(THIRD, retries="x")))
-    patchq("discard", "z", cwd=repo)
-    patchq("run", cwd=repo, code=1)
-    assert codes(told(repo, "y")) == [("depends.failed", "error")]
-
-
 def test_batch_that_depends_on_what_it_replaces_is_refused(repo: Path) -> None:
     run(repo, ("x.md", EDIT))
     drop(repo / ".patchq", {"y.md": f"---\nretries: x\ndepends_on: [x]\n---\n{OTHER}"})
@@ -356,11 +317,3 @@ def test_unknown_dependency_is_waited_for_so_long(repo: Path) -> None:
     time.sleep(0.25)
     assert patchq("run", cwd=repo, code=1).out.startswith("rejected   x")
     assert codes(told(repo, "x")) == [("depends.failed", "error")]
-
-
-def test_held_batch_can_be_discarded(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": after(EDIT, "nobody")})
-    patchq("run", cwd=repo)
-    patchq("discard", "x", cwd=repo)
-    assert told(repo, "x")["state"] == "discarded"
-    assert list((repo / ".patchq/active").iterdir()) == []

@@ -61,15 +61,6 @@ def test_a_base_is_inferred_from_lines_that_are_gone(repo: Path) -> None:
     assert f"Patchq-Base: {old}" in git("log", "-1", "--format=%B", "trunk", cwd=repo)
 
 
-def test_the_newest_fitting_commit_is_the_base(repo: Path) -> None:
-    for number in (1, 2, 3):
-        text = f"{number}\n" * 3 + LINES
-        last = commit_on_trunk(repo, {"a.txt": text}, f"Number {number}")
-    commit_on_trunk(repo, {"a.txt": "9\n" * 3 + LINES.replace("line 5\n", "")}, "Last")
-    told = give(repo, "r", block("a.txt", "line 5\nline 6\nline 7\n", "line 5\nline 6\nVII\n"))
-    assert (told["state"], told["base"]) == ("applied", {"commit": last, "how": "inferred"})
-
-
 WRAPPED = """--- a/a.txt
 +++ b/a.txt
 @@ -9,2 +9,3 @@
@@ -114,12 +105,6 @@ def test_the_same_change_by_a_person_is_named(repo: Path) -> None:
     assert (told["state"], told["duplicate_of"]) == ("duplicate", made)
 
 
-def test_an_ambiguous_quote_is_not_sought_in_the_past(repo: Path) -> None:
-    commit_on_trunk(repo, {"a.txt": f"{LINES}{LINES}"}, "Twice")
-    told = give(repo, "r", block("a.txt", "line 9\n", "line IX\n"), code=1)
-    assert [p["code"] for p in told["problems"]] == ["match.ambiguous"]
-
-
 def test_a_branch_that_is_merged_with_another_line_of_history(repo: Path) -> None:
     """The collision is found behind a merge commit, too."""
     base = git("rev-parse", "trunk", cwd=repo)
@@ -132,13 +117,6 @@ def test_a_branch_that_is_merged_with_another_line_of_history(repo: Path) -> Non
     text = f"---\nbase: {base}\n---\n{IX}"
     (problem,) = give(repo, "r", text, code=1)["problems"]
     assert (problem["code"], problem["conflicts_with"]["commit"]) == ("conflict.base", side)
-
-
-def test_edits_that_say_nothing_of_their_base_are_proposed(repo: Path) -> None:
-    insert = '{"command": "insert", "path": "b.txt", "insert_line": 0, "new_str": "a\\n"}'
-    told = give(repo, "blind", insert)
-    assert told["state"] == "proposed"
-    assert [p["code"] for p in told["problems"]] == ["base.unknown"]
 
 
 def test_a_whole_file_for_one_that_was_just_renamed_is_proposed(repo: Path) -> None:

@@ -28,23 +28,6 @@ def replaced(text: bytes, **lines: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "result"),
-    [
-        ({"_3": "x\n"}, {"_5": "y\n"}, {"_3": "x\n", "_5": "y\n"}),
-        ({"_5": "x\n"}, {"_3": "y\ny\n"}, {"_5": "x\n", "_3": "y\ny\n"}),
-        ({"_3": ""}, {"_8": ""}, {"_3": "", "_8": ""}),
-        ({"_3": "3\nnew\n"}, {"_5": "5\nnew\n"}, {"_3": "3\nnew\n", "_5": "5\nnew\n"}),
-        ({"_0": "x\n"}, {"_9": "9\nend\n"}, {"_0": "x\n", "_9": "9\nend\n"}),
-    ],
-)
-def test_changes_with_a_line_between_them_are_both_made(
-    ours: dict[str, str], theirs: dict[str, str], result: dict[str, str]
-) -> None:
-    made = carried(TEN, replaced(TEN, **ours), replaced(TEN, **theirs))
-    assert made == (replaced(TEN, **result), ())
-
-
-@pytest.mark.parametrize(
     ("ours", "theirs", "beside"),
     [
         ({"_3": "x\n"}, {"_3": "y\n"}, False),
@@ -63,12 +46,6 @@ def test_changes_that_meet_are_told(
 ) -> None:
     _, touches = carried(TEN, replaced(TEN, **ours), replaced(TEN, **theirs))
     assert [touch.beside for touch in touches] == [beside]
-
-
-@pytest.mark.parametrize("now", [{"_3": ""}, {"_3": "", "_8": "8\n3\n"}], ids=["gone", "moved"])
-def test_lines_that_are_gone_were_not_for_certain_deleted_before(now: dict[str, str]) -> None:
-    _, touches = carried(TEN, replaced(TEN, _3=""), replaced(TEN, **now))
-    assert [touch.same for touch in touches] == [False]
 
 
 LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"])

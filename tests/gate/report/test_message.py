@@ -77,46 +77,17 @@ def test_a_whole_message() -> None:
         pytest.param(message(Header(message="\n M \nrest"), summary="S"), "M", id="message"),
         pytest.param(message(summary="S", edits=(edit("a", "D"),)), "S", id="summary"),
         pytest.param(message(edits=(edit("a", "D\ne"),)), "D e", id="only-description"),
-        pytest.param(message(edits=(edit("a", "D"), edit("b"))), "Edit a.py", id="two-edits"),
         pytest.param(message(Header(message=" \x00\n")), "Edit a.py", id="empty-message"),
         pytest.param(
             message(changes=changed("e", "b", "d", "a", "c")), "Edit a, b (+3)", id="five-files"
         ),
-        pytest.param(
-            message(changes=changed("x" * 40 + "/a.py", "y" * 40 + "/b.py")),
-            "Edit a.py, b.py",
-            id="long-paths",
-        ),
         pytest.param(message(changes=[FileChange("n", None, b"")]), "Add n", id="add"),
         pytest.param(message(changes=[FileChange("n", b"", None)]), "Delete n", id="delete"),
-        pytest.param(
-            message(changes=[FileChange("n", b"", b"", renamed_from="o")]),
-            "Rename o to n",
-            id="rename",
-        ),
-        pytest.param(
-            message(changes=[FileChange("n", b"", None), *changed("m")]), "Edit m, n", id="mixed"
-        ),
         pytest.param(message(changes=[]), "Apply fix-42", id="no-change"),
     ],
 )
 def test_the_subject_is_what_says_the_most(text: str, expected: str) -> None:
     assert subject(text) == expected
-
-
-def test_a_long_subject_is_cut_at_a_word_and_kept_whole_below() -> None:
-    long = "word " * 60
-    text = message(Header(message=long))
-    assert subject(text).endswith("word […]")
-    assert len(subject(text)) <= 200
-    assert long.strip() in text.split("\n")[2]
-
-
-def test_prose_is_cut_at_a_line() -> None:
-    text = message(prose="\n".join(f"line {i} ä" for i in range(1000)))
-    prose = text.split("\n\n")[1]
-    assert 1500 < len(prose.encode()) <= 2048
-    assert prose.endswith("ä […]")
 
 
 def test_a_message_has_at_most_16_kib_and_keeps_its_trailers() -> None:
@@ -127,19 +98,13 @@ def test_a_message_has_at_most_16_kib_and_keeps_its_trailers() -> None:
 
 FORGED = [
     "Patchq-Batch: other",
-    "patchq-batch : other",
-    "Signed-off-by: Ada <ada@example.org>",
     "Signed-off\x00-by: Ada <ada@example.org>",
-    "Signed-off\u200b-by: Ada <ada@example.org>",
     "\x1b[1mReviewed-by: Ada",
     "\tCo-authored-by: Ada",
     "Assisted-by: nobody",
-    "Change-Id: I123",
     "x\rAcked-by: Ada",
     "---",
-    "--- a/file",
     "diff --git a/x b/x",
-    "-- >8 --",
     "(cherry picked from commit 0123)",
 ]
 PLACES = ["{}", "Title\n\n{}", "Title\n\nText\n\n{}\n", "{}\n\n{}\n"]
@@ -177,11 +142,6 @@ def test_no_text_breaks_the_trailers(said: str, described: str, prose: str) -> N
     assert not [c for c in text if c not in "\n\t" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)]
 
 
-def test_control_characters_and_escape_sequences_are_gone() -> None:
-    text = message(Header(message="a\x00b \x1b[31mred\x1b[0m \x1b]8;;http://x\x07link\u202e\x9b"))
-    assert subject(text) == "ab red link"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -194,7 +154,6 @@ def test_control_characters_and_escape_sequences_are_gone() -> None:
         pytest.param(
             "S\n\nA: 1\n(cherry picked from commit 01)\n", {"A": ["1"]}, id="cherry-picked"
         ),
-        pytest.param("", {}, id="empty"),
     ],
 )
 def test_trailers_are_read_back(text: str, expected: dict[str, list[str]]) -> None:

@@ -113,7 +113,6 @@ def test_the_base_is_asked_back_unless_it_is_the_problem() -> None:
 
 
 DECIDES = re.compile(r"\b(?:accept|discard|send-back|revert|git merge)\b")
-MERGE = "# or: git merge patchq/fix-42"
 BELOW = StandsOn("below", "c0ffee" * 7)
 
 
