@@ -28,8 +28,8 @@ class Database(ABC):
         """Return the rows of a statement."""
 
     @abstractmethod
-    def run(self, statement: str, **values: object) -> int:
-        """Change rows; return how many."""
+    def run(self, statement: str, **values: object) -> None:
+        """Change rows."""
 
     @abstractmethod
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:

@@ -92,7 +92,7 @@ def _said(report: Report) -> dict[str, Any]:
 
 def trim(database: Database, number: int) -> None:
     """Remove the events up to that number."""
-    if database.run("delete from events where number <= :number", number=number):
+    if database.all("delete from events where number <= :number returning number", number=number):
         database.remember(BEFORE, str(number))
 
 

@@ -276,9 +276,9 @@ class QueueEngine(KnownBatches, ABC):
 
     def _reserved(self, claim: Claim, wanted: str) -> str:
         id = wanted
-        if self._is_barred(wanted) or not self._store.run(
+        if self._is_barred(wanted) or not self._store.one(
             f"update responses set id = :id where token = :token and id is null and {MINE_TO_END}"
-            " and not exists (select 1 from responses r where r.id = :id)",
+            " and not exists (select 1 from responses r where r.id = :id) returning number",
             id=id,
             token=claim.token,
             me=self._me(),

@@ -67,9 +67,9 @@ class Store(Database):
         with self._guarded() as database:
             return database.execute(statement, values).fetchall()
 
-    def run(self, statement: str, **values: object) -> int:
+    def run(self, statement: str, **values: object) -> None:
         with self.transaction(), self._guarded() as database:
-            return database.execute(statement, values).rowcount
+            database.execute(statement, values)
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
         with self.transaction(), self._guarded() as database:

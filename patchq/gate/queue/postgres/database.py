@@ -166,9 +166,9 @@ class DatabaseServer(Database):
         with self._lock, self.faults():
             return self._execute(statement, values).fetchall()
 
-    def run(self, statement: str, **values: object) -> int:
+    def run(self, statement: str, **values: object) -> None:
         with self._lock, self.faults():
-            return self._execute(statement, values).rowcount
+            self._execute(statement, values)
 
     def each(self, statement: str, rows: Iterable[Mapping[str, object]]) -> None:
         with self.transaction(), self.faults():
@@ -176,6 +176,7 @@ class DatabaseServer(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """See `Database`; what returns no rows is not waited for before the end."""
         with self._lock:
             if self._depth:
                 yield
@@ -183,7 +184,7 @@ class DatabaseServer(Database):
             self._depth = 1
             lost: Fault | None = None
             try:
-                with self.faults(), self.connection.transaction():
+                with self.faults(), self.connection.pipeline(), self.connection.transaction():
                     try:
                         yield
                     except (Busy, LaneLost) as fault:
