@@ -55,6 +55,7 @@ class StoreQueue(StoreArchive):
         self._incoming = Folder(root / "inbox", lasting=False)
         self._inbox = Inbox(self._incoming, settle_seconds)
         self._lock = Lock(root / "lock")
+        self._scanned = False  # true if every file in active/ has its row
 
     # Who works.
 
@@ -104,7 +105,7 @@ class StoreQueue(StoreArchive):
                 "the queue's lock file was removed, so another instance may be at work",
                 "make sure that only one runs, then start again",
             )
-        claims: list[Claim] = []
+        claims, scanned, self._scanned = list[Claim](), self._scanned, False
         for name in self._inbox.complete() if limit > 0 else ():
             token = self._tokens.next()
             if self._move_in(name, token):
@@ -117,6 +118,7 @@ class StoreQueue(StoreArchive):
                     self._enter(claim)
         else:
             self._store.checkpoint(idle=True)
+        self._scanned = scanned
         return claims
 
     def _move_in(self, name: str, token: str) -> bool:
@@ -207,7 +209,8 @@ class StoreQueue(StoreArchive):
     @disk_faults
     def recover(self) -> list[Claim]:
         self._show_again()
-        self._enter_lost()
+        if not self._scanned:
+            self._enter_lost()
         return super().recover()
 
     def _enter_lost(self) -> None:
@@ -228,6 +231,7 @@ class StoreQueue(StoreArchive):
             elif whole != name or (over if known and known == token else id != whole):
                 with suppress(IsADirectoryError):  # `patchq fsck` says so
                     self._outbox.active.remove(name)
+        self._scanned = True
 
     def _enter_again(self, token: str, name: str) -> None:
         with self._writing():

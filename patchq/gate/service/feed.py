@@ -173,41 +173,36 @@ class Feeder:
             self._entered.update(claim.token for claim in new)
         changes = self.entries.changes()
         if changes:
-            self._publish(changes)
+            marks.follow(self.session, [change.report for change in changes])
+            with queue.together():
+                done = [change for change in changes if self._publish(change)]
+            queue.sync()
             self.entries.seen(changes)
+            for change in done:
+                if change.report.state != "held":
+                    self.open.pop(change.token, None)
+                    self._entered.discard(change.token)
+                self.tell(change.report)
         if self._away is not False:
             Troubles(self.session.queue_root).over(_TROUBLE)
             self._away = False
         return bool(new or changes)
 
-    def _publish(self, changes: Sequence[RowChange]) -> None:
-        """In the order in which the worker did it; the verdicts share their flushes."""
-        queue = self.session.queue
-        verdicts: list[tuple[Claim, RowChange]] = []
-        marks.follow(self.session, [change.report for change in changes])
-        for change in changes:
-            report, claim = change.report, self._claim_of(change)
-            if claim is None:
-                self._follow(change)
-            elif (given := queue.reserve(claim, report.id)) != report.id:
-                message = f"change {report.id} has its verdict, and {given} is what it is here"
-                _LOG.error("%s", message)
-                Troubles(self.session.queue_root).note(
-                    f"claim.{report.id}", message, "patchq fsck says which change has the id"
-                )
-            elif report.state == "held":
-                queue.hold(claim, report, change.page)
-                self.tell(report)
-            else:
-                queue.intend(claim, report, change.page)
-                verdicts.append((claim, change))
-        if verdicts:
-            queue.sync()
-        for claim, change in verdicts:
-            queue.publish(claim, change.report, change.page)
-            del self.open[claim.token]
-            self._entered.discard(claim.token)
-            self.tell(change.report)
+    def _publish(self, change: RowChange) -> bool:
+        """Do here what a worker did; return true if that is to be reported."""
+        queue, report, claim = self.session.queue, change.report, self._claim_of(change)
+        if claim is None:
+            return self._follow(change)
+        if (given := queue.reserve(claim, report.id)) != report.id:
+            message = f"change {report.id} has its verdict, and {given} is what it is here"
+            _LOG.error("%s", message)
+            Troubles(self.session.queue_root).note(
+                f"claim.{report.id}", message, "patchq fsck says which change has the id"
+            )
+            return False
+        end = queue.hold if report.state == "held" else queue.publish
+        end(claim, report, change.page)
+        return True
 
     def _claim_of(self, change: RowChange) -> Claim | None:
         """The claim here, which is made where a worker made the batch for a caller here; None for a
@@ -225,14 +220,14 @@ class Feeder:
             self.open[claim.token] = claim
         return claim
 
-    def _follow(self, change: RowChange) -> None:
-        """A later state of a batch that has its verdict here, or the same again after a crash."""
+    def _follow(self, change: RowChange) -> bool:
+        """Keep a later state; return false for the same one again, as after a crash."""
         queue, report = self.session.queue, change.report
         before = queue.load(report.id)
-        if before is not None and before != report:
-            queue.rewrite(report, change.page)
-            if before.state != report.state:
-                self.tell(report)
+        if before is None or before == report:
+            return False
+        queue.rewrite(report, change.page)
+        return before.state != report.state
 
 
 def _stopped(control: Control) -> bool:
