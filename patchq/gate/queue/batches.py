@@ -101,11 +101,15 @@ class KnownBatches:
         return dict(rows)
 
     def _put(self, number: int, **papers: bytes) -> None:
-        self._store.each(
-            "insert into papers (number, kind, data) values (:number, :kind, :data)"
-            " on conflict (number, kind) do update set data = excluded.data",
-            [{"number": number, "kind": kind, "data": data} for kind, data in papers.items()],
-        )
+        """Keep papers of these kinds, in place of those before them."""
+        if papers:
+            rows = ", ".join(f"(:number, '{kind}', :{kind})" for kind in papers)
+            self._store.run(
+                f"insert into papers (number, kind, data) values {rows}"
+                " on conflict (number, kind) do update set data = excluded.data",
+                number=number,
+                **papers,
+            )
 
     def by_source(self, sha256: str) -> Sequence[str]:
         """Return held and decided batches that were made from these bytes, oldest first."""

@@ -33,7 +33,7 @@ from patchq.gate.queue.batches import (
 from patchq.gate.queue.ids import Numbers
 from patchq.gate.queue.inbox import Snapshot, claim_of
 from patchq.gate.queue.outbox import BatchFiles
-from patchq.gate.queue.schema import COLUMNS, EVENT, MINE_TO_END, NOT_MINE
+from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID, MINE_TO_END, NOT_MINE
 from patchq.gate.queue.spool import Tokens, valid
 from patchq.gate.report.schema import Report
 
@@ -271,25 +271,24 @@ class QueueEngine(KnownBatches, ABC):
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
         while True:
-            with suppress(Taken), self._writing():  # another process took it meanwhile
-                return self._reserved(claim, wanted)
+            with suppress(Taken):  # another process took it meanwhile
+                if not self._is_barred(wanted) and self._give(claim, wanted):
+                    return wanted
+                given = "select id from responses where token = :token and id is not null"
+                if own := self._store.one(given, token=claim.token):
+                    return str(own[0])
+                id = self.next_id(wanted)
+                if self._give(claim, id):
+                    return id
+                self._change(claim, "id = id")
 
-    def _reserved(self, claim: Claim, wanted: str) -> str:
-        id = wanted
-        if self._is_barred(wanted) or not self._store.one(
-            f"update responses set id = :id where token = :token and id is null and {MINE_TO_END}"
-            " and not exists (select 1 from responses r where r.id = :id) returning number",
-            id=id,
-            token=claim.token,
-            me=self._me(),
-        ):
-            given = "select id from responses where token = :token and id is not null"
-            if own := self._store.one(given, token=claim.token):
-                return str(own[0])
-            id = self.next_id(wanted)
-            self._change(claim, "id = :id", id=id)
-        events.add(self._store, id, "claimed")
-        return id
+    def _give(self, claim: Claim, id: str) -> bool:
+        """Give a claim its id, unless it has one, another has that, or it is not in hand."""
+        with self._writing():
+            given = self._store.one(GIVE_ID, id=id, token=claim.token, me=self._me())
+            if given:
+                events.add(self._store, id, "claimed")
+        return given is not None
 
     def _is_barred(self, id: str) -> bool:
         # `x.report` with the suffix `.json` would be the name of the report of `x`.

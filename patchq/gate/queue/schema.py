@@ -23,6 +23,10 @@ MINE_TO_END = """(
     state in ('claimed', 'ending') and session = :me
     or state = 'held' and (session is null or session = :me or not alive(session))
 )"""
+GIVE_ID = (
+    f"update responses set id = :id where token = :token and id is null and {MINE_TO_END}"
+    " and not exists (select 1 from responses r where r.id = :id) returning id"
+)
 _TABLES = """
 create table meta (key text primary key, value text not null);
 create table sessions (

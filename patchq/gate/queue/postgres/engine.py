@@ -30,7 +30,7 @@ from patchq.gate.queue.postgres import errands
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
-from patchq.gate.queue.schema import COLUMNS
+from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID
 
 _COMES = ("came", "asked")  # the words of notices that there is work in a lane
 
@@ -212,6 +212,16 @@ class PostgresQueue(QueueEngine):
 
     def _token(self) -> str:
         return f"{self._tokens.next()}.{self._feeder or self.name}"
+
+    def _give(self, claim: Claim, id: str) -> bool:
+        row = self._store.one(
+            f"with given as ({GIVE_ID}) insert into events (number, batch, kind, said)"
+            f" select {EVENT}, id, 'claimed', '{{}}' from given returning batch",
+            id=id,
+            token=claim.token,
+            me=self._me(),
+        )
+        return row is not None
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         size = len(data)
