@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from patchq.gate.queue import store
 from patchq.gate.queue.batches import Database, Row
+from patchq.gate.queue.schema import EVENT
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import EventKind, Moment, Report, kind_of, waits_for_its_agent
 
@@ -22,7 +23,7 @@ SCHEMA = "patchq.event/1"
 BEFORE = "events.before"  # the key of the number up to which events were removed
 _MOST_CODES = 10
 _FIRST = "0" * 16
-_COLUMNS = "number, batch, kind, said"
+_COLUMNS = "number, batch, kind, facts"
 
 
 class Event(TypedDict):
@@ -59,8 +60,7 @@ def _sign(report: Report | None) -> tuple[EventKind | None, Moment | None]:
 def add(database: Database, batch: str, kind: str) -> None:
     """Add an event of a batch that has no report yet."""
     database.run(
-        "insert into events (number, batch, kind, said) values"
-        " (event_number((select coalesce(max(number), 0) from events)), :batch, :kind, '{}')",
+        f"insert into events (number, batch, kind) values ({EVENT}, :batch, :kind)",
         batch=batch,
         kind=kind,
     )
@@ -71,15 +71,15 @@ def add_verdict(
 ) -> None:
     """Add the event that a report tells of, under a number from `event_number`."""
     database.run(
-        "insert into events (number, batch, kind, said) values (:number, :batch, :kind, :said)",
+        "insert into events (number, batch, kind, facts) values (:number, :batch, :kind, :facts)",
         number=number,
         batch=report.id,
         kind=str(kind_of(report, before)),
-        said=json.dumps(_said(report), separators=(",", ":")),
+        facts=json.dumps(_facts(report), separators=(",", ":")),
     )
 
 
-def _said(report: Report) -> dict[str, Any]:
+def _facts(report: Report) -> dict[str, Any]:
     codes = dict.fromkeys(problem.code for problem in report.problems)
     facts = {
         "source": report.source.name,

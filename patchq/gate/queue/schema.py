@@ -11,7 +11,7 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
 NOT_MINE = (
     "(session is null or"
@@ -71,7 +71,7 @@ create table papers (
     number bigint not null, kind text not null, data bytea not null, primary key (number, kind)
 );
 create table events (
-    number {number}, batch text not null, kind text not null, said text not null
+    number {number}, batch text not null, kind text not null, facts text not null default '{{}}'
 );
 create table counts (
     what text, agent text, model text, form text, value text, many double precision not null,

@@ -29,7 +29,7 @@ def check(database: DatabaseServer, repo: Repository, tip: str | None) -> None:
         )
         root = noted(database)
     if root is not None and not repo.exists(root):
-        raise UsageError(*said(root))
+        raise UsageError(*foreign(root))
 
 
 def noted(database: DatabaseServer) -> str | None:
@@ -37,7 +37,7 @@ def noted(database: DatabaseServer) -> str | None:
     return database.recall(_ROOT)
 
 
-def said(root: str) -> tuple[str, str]:
+def foreign(root: str) -> tuple[str, str]:
     """Return the message and the cure for a clone without that commit."""
     return (
         "the database carries the queue of another repository, whose history begins with "

@@ -215,8 +215,8 @@ class PostgresQueue(QueueEngine):
 
     def _give(self, claim: Claim, id: str) -> bool:
         row = self._store.one(
-            f"with given as ({GIVE_ID}) insert into events (number, batch, kind, said)"
-            f" select {EVENT}, id, 'claimed', '{{}}' from given returning batch",
+            f"with given as ({GIVE_ID}) insert into events (number, batch, kind)"
+            f" select {EVENT}, id, 'claimed' from given returning batch",
             id=id,
             token=claim.token,
             me=self._me(),

@@ -136,7 +136,7 @@ def _cluster(place: Place) -> Iterator[Finding]:
     check_rights(place.database)
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
     if state.repository and not repo.shallow and not repo.exists(state.repository):
-        yield Finding("cluster.repository", "fatal", *belonging.said(state.repository))
+        yield Finding("cluster.repository", "fatal", *belonging.foreign(state.repository))
     if abs(state.ahead) > _APART_SECONDS:
         way = "ahead of" if state.ahead > 0 else "behind"
         yield Finding(
