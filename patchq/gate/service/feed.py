@@ -177,12 +177,12 @@ class Feeder:
             with queue.together():
                 done = [change for change in changes if self._publish(change)]
             queue.sync()
-            self.entries.seen(changes)
             for change in done:
-                if change.report.state != "held":
-                    self.open.pop(change.token, None)
-                    self._entered.discard(change.token)
                 self.tell(change.report)
+            self.entries.seen(changes)
+            for token in [change.token for change in done if change.report.state != "held"]:
+                self.open.pop(token, None)
+                self._entered.discard(token)
         if self._away is not False:
             Troubles(self.session.queue_root).over(_TROUBLE)
             self._away = False
@@ -208,6 +208,9 @@ class Feeder:
         """The claim here, which is made where a worker made the batch for a caller here; None for a
         batch that has its verdict here.  A request's is with the answer that it got."""
         claim, queue, id = self.open.get(change.token), self.session.queue, change.report.id
+        if claim and queue.token(id) == claim.token and queue.ended(id) is not None:
+            del self.open[claim.token]  # a fault came between its verdict here and the word of that
+            claim = None
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
             claim = store_queue(queue).take_in(change.token, row.data, row.name)

@@ -7,9 +7,18 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
+from patchq.core.model.values import Outcome
+from patchq.gate.api import Gate
+from patchq.gate.errors import DatabaseFault
+from patchq.gate.queue.postgres.engine import PostgresQueue
+from patchq.gate.queue.postgres.entries import Entries
+from patchq.gate.report.document import to_json
+from patchq.gate.report.schema import Report
+from patchq.gate.service.feed import Feeder
 from tests.gate.service.test_cluster import (
     landed,
     machines,
@@ -68,6 +77,37 @@ def test_a_revert_whose_worker_ends_is_done_once(
     assert git("show", "main:a.txt", cwd=machines.hub) == "one\ntwo\nthree"
     machines.soon(lambda: states(machines, "x") == ["reverted"])
     assert "reverted already" in patchq("revert", "x", cwd=feeder, code=2).err
+
+
+def _away(changes: object) -> None:
+    raise DatabaseFault("the database is away")
+
+
+def test_verdict_of_which_the_database_was_not_told_is_published_once(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[Report] = []
+    with (
+        Gate.open(machines.clone("feeder")) as gate,
+        closing(Entries(machines.database, "feeder")) as entries,
+        closing(PostgresQueue(machines.database)) as worker,
+    ):
+        feeder = Feeder(gate.session(), entries, reports.append)
+        feeder.session.queue.acquire()
+        drop(feeder.session.queue_root, {"x.md": block("a.txt", "two\n", "2\n")})
+        feeder.turn()
+        (claim,) = worker.claim(1)
+        id = worker.reserve(claim, "x")
+        worker.publish(claim, to_json(Outcome(id, "rejected", claim.source, "review")), "")
+        with monkeypatch.context() as broken:
+            broken.setattr(entries, "seen", _away)
+            with pytest.raises(DatabaseFault) as fault:
+                feeder.turn()
+        feeder.lost(fault.value)
+        feeder.turn()
+        assert feeder.waits() == set()
+        assert [report.id for report in reports] == ["x"]
+        assert entries.changes() == []
 
 
 @pytest.mark.parametrize("landing", [pytest.param("response", marks=pytest.mark.slow), "revert"])
