@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from patchq.gate.api import syntax
 
@@ -25,23 +25,25 @@ def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
 
 def marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Markup:
     """The text as HTML, with its marks, and in colours if the runs are of this very text."""
-    if "".join(part for _, part in runs) != text or len(text) > _MOST_LINE:
+    if "".join([part for _, part in runs]) != text or len(text) > _MOST_LINE:
         runs = (("", text),)
-    return Markup("").join(_pieces(runs, marks))
+    if not marks:
+        return Markup("".join([_piece(part, name) for name, part in runs]))
+    return Markup("".join(_pieces(runs, marks)))
 
 
-def _pieces(runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Iterator[Markup]:
+def _pieces(runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Iterator[str]:
     ends = {edge for mark in marks for edge in mark}
     starts = accumulate((len(part) for _, part in runs), initial=0)
     for start, (name, part) in zip(starts, runs, strict=False):
-        edges = sorted(
-            {start, start + len(part), *(e for e in ends if start < e < start + len(part))}
-        )
+        stop = start + len(part)
+        edges = sorted({start, stop, *(edge for edge in ends if start < edge < stop)})
         for first, end in pairwise(edges):
+            piece = _piece(part[first - start : end - start], name)
             is_marked = any(a <= first and end <= b for a, b in marks)
-            yield _piece(part[first - start : end - start], name, is_marked)
+            yield f"<mark>{piece}</mark>" if is_marked else piece
 
 
-def _piece(text: str, name: str, is_marked: bool) -> Markup:
-    piece = Markup('<span class="{}">{}</span>').format(name, text) if name else Markup.escape(text)
-    return Markup("<mark>{}</mark>").format(piece) if is_marked else piece
+def _piece(text: str, name: str) -> str:
+    # Formatting each piece as Markup takes five times as long.
+    return f'<span class="{name}">{escape(text)}</span>' if name else str(escape(text))

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from urllib.parse import urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.core.text.quote import decode
@@ -165,13 +165,9 @@ class FileDiff:
             text = text[:_LONGEST]
         if not cell.ended:
             rest += Markup(" <small>no line end</small>")
-        return Markup("<code data-side={} data-line={}{}>{}{}</code>").format(
-            side,
-            cell.line,
-            "" if row.kind == "same" else Markup(" data-changed"),
-            colours.marked(text, colour, cell.marks) if colour or cell.marks else escape(text),
-            rest,
-        )
+        shown = colours.marked(text, colour, cell.marks)
+        changed = "" if row.kind == "same" else " data-changed"
+        return Markup(f"<code data-side={side} data-line={cell.line}{changed}>{shown}{rest}</code>")
 
     def _fold(self, part: Sequence[Row]) -> Markup:
         first, last = (row.new.line if row.new else 0 for row in (part[0], part[-1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from patchq.page.shown import Shown
 MOST = 500  # proposals that one page shows
 FILTERS = ("agent", "path", "level", "q")
 _LEVELS = ("high", "medium", "low")
-_DAY_SECONDS = 86_400
+_DAY_NANOSECONDS = 86_400 * 10**9
 _MOST_REFUSED = 20
 
 
@@ -36,7 +36,6 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
     status = gate.status(where, MOST)
     waiting = [row for row in status.rows if row.block != "held" and _fits(row, wanted)]
     for_you = [row for row in waiting if row.waits_for == "person"]
-    refused = Filter(state="rejected", since=time.time() - _DAY_SECONDS)
     values = {
         "status": status,
         "trains": list(map(words.train, status.trains)),
@@ -47,7 +46,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "sent_back": [row for row in waiting if row.waits_for == "agent"],
         "accepted": [row for row in waiting if row.block == "accepted"],
         "held": status.block("held"),
-        "refused": [r for r in gate.batches(refused, _MOST_REFUSED).rows if _fits(r, wanted)],
+        "refused": [row for row in _refused(gate) if _fits(row, wanted)],
         "last": _last(gate) if not for_you else None,
         "asked": {**wanted, "by": by, "group": group},
         "agents": sorted(status.agents),
@@ -158,6 +157,16 @@ def _total(gate: Gate, wanted: Mapping[str, str]) -> int:
     if not any(wanted.values()):
         return 0
     return sum(row.waits_for == "person" for row in gate.status(limit=MOST).rows)
+
+
+def _refused(gate: Gate) -> Iterator[ChangeRow]:
+    """Yield the responses that were refused in the last 24 hours, the newest first."""
+    since = f"{time.time_ns() - _DAY_NANOSECONDS:016x}"
+    ids = dict.fromkeys(one["batch"] for one in gate.events(since) if one["kind"] == "refused")
+    for id in list(ids)[: -_MOST_REFUSED - 1 : -1]:
+        row = gate.find(id)
+        if isinstance(row, ChangeRow) and row.report.state == "rejected":
+            yield row
 
 
 def _last(gate: Gate) -> ChangeRow | None:

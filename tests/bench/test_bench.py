@@ -187,7 +187,7 @@ def test_speed_runs_the_command(tmp_path: Path, part: str, figures: set[str]) ->
 @pytest.mark.parametrize(
     "name",
     ["crash.__main__", "crash.agents", "crash.full", "crash.kills", "crash.soak", "speed.daemon",
-     "speed.memory", "speed.review", "storm.__main__"],
+     "speed.memory", "page", "storm.__main__"],
 )  # fmt: skip
 def test_a_place_to_work_in_is_made(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]

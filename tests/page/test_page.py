@@ -219,9 +219,9 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
     ids = [f"{name}-more" for name in ("one", "two", "three", "four")]
     drop(repo / ".patchq", {f"{id}.md": made.format(id) for id in ids})
     patchq("run", cwd=repo)
-    chosen = dict(
-        re.findall(r'name="chosen" value="([a-z]+-more) ([0-9a-f]{40})"', person.look("/"))
-    )
+    asked = urlencode([("deed", "accept"), *(("chosen", id) for id in ids)])
+    confirmed = person.look(f"/several?{asked}")
+    chosen = dict(re.findall(r'name="chosen" value="([a-z]+-more) ([0-9a-f]{40})"', confirmed))
     assert sorted(chosen) == sorted(ids)
 
     def form(deed: str, *ids: str, **more: str) -> list[tuple[str, str]]:

@@ -190,8 +190,10 @@ def _op(before: Leaf | None, after: Leaf | None) -> str:
 def _targets(context: RepoContext, commits: set[str]) -> dict[str, str]:
     """The branch that each commit is on: the configured target, or another one that may be."""
     found: dict[str, str] = {}
+    if not commits:
+        return found
     names = sorted(history.targets(context), key=lambda name: name != context.target)
-    for name, commit in history.commits(context, names) if commits else ():
+    for name, commit in history.commits(context, names):
         if commit.oid in commits:
             found.setdefault(commit.oid, name)
             if len(found) == len(commits):

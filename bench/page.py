@@ -1,10 +1,10 @@
-"""How fast is the review page?
+"""How fast is the review page, and how much does it send?
 
-    python -m bench.speed.review [--command CMD] [--work DIR] [--rounds N]
+    python -m bench.page [--command CMD] [--work DIR] [--rounds N]
 
-Serves the page of a repository in which 200 proposals wait, one of them a change of 10,000 lines,
-and asks it by HTTP as a browser does.  Milliseconds, each with its goal; exit 1 when the median of
-one misses, 3 when it cannot measure.
+Serves the page of a repository in which 50 proposals wait, then 500: one changes 139 files, one
+10,000 lines.  It is asked by HTTP as a browser does.  Milliseconds and kilobytes, each with its
+goal; exit 1 when the median of one misses, 3 when it cannot measure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,40 +24,61 @@ from bench.console import command_line, work_option
 from bench.git import CONFIG, BenchError, environment, find_command, git
 from bench.speed.goal import Goal
 
-PROPOSALS = 200
-LINES = 10_000
-INBOX_MS, DIFF_MS, CHANGE_MS = 60.0, 1000.0, 300.0
+FEW, MANY, FILES, LINES = 50, 500, 139, 10_000
+# Milliseconds and kilobytes of each page at most.
+GOALS = {
+    f"the inbox of {FEW}": ("/", 60.0, 250.0),
+    f"a change of {FILES} files": ("/batch/wide", 300.0, 400.0),
+    f"a change of {LINES} lines": ("/batch/long", 500.0, 400.0),
+    f"the file of {LINES} lines": ("/batch/long/file?path=long.py", 500.0, None),
+}
+GOALS_MANY = {f"the inbox of {MANY}": ("/", 150.0, 250.0)}
+_CHANGE_MS = 300.0
 _SECONDS = 30.0
 _HOST = "127.0.0.1"
 
 
-def _response(path: str, old: str, new: str) -> str:
+def _block(path: str, old: str, new: str) -> str:
     return f"{path}\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
 
 
 def repository(room: Path, home: Path, command: Sequence[str]) -> Path:
-    """What the page is of."""
+    """Return a repository in which the first proposals wait."""
     repo = room / "repo"
     git(room, "init", "-q", "-b", "main", "repo", home=home)
     (repo / ".git/config").write_text(CONFIG.format(bare="false"))
-    for n in range(PROPOSALS):
+    for n in range(MANY + 20):
         (repo / f"f{n}.py").write_text(f"def f{n}(x):\n    return x + {n}\n")
     lines = [f"    total += items[{n}]  # the item of row {n}" for n in range(LINES)]
-    (repo / "large.py").write_text("\n".join(["def total(items):", *lines, ""]))
+    (repo / "long.py").write_text("\n".join(["def total(items):", *lines, ""]))
+    for n in range(FILES):
+        (repo / f"w{n}.py").write_text("\n".join([*lines[:80], ""]))
     for words in (("add", "."), ("commit", "-q", "-m", "Start")):
         git(repo, *words, home=home)
-    env = environment(home)
-    subprocess.run([*command, "init"], cwd=repo, env=env, check=True, capture_output=True)
-    inbox = repo / ".patchq/inbox"
-    for n in range(PROPOSALS - 1):
-        old = f"    return x + {n}"
-        (inbox / f"b{n}.md").write_text(_response(f"f{n}.py", old, f"{old} + 1"))
+    subprocess.run(
+        [*command, "init"], cwd=repo, env=environment(home), check=True, capture_output=True
+    )
     changed = [line.replace("total +=", "total -=") for line in lines]
-    whole = "\n".join(["def total(items):", *changed])
-    whole_old = "\n".join(["def total(items):", *lines])
-    (inbox / "large.md").write_text(_response("large.py", whole_old, whole))
-    subprocess.run([*command, "run"], cwd=repo, env=env, check=True, capture_output=True)
+    wide = (
+        _block(f"w{n}.py", "\n".join(lines[30:45]), "\n".join(changed[30:45])) for n in range(FILES)
+    )
+    whole = _block("long.py", "\n".join(lines), "\n".join(changed))
+    propose(repo, home, command, {"wide": "\n".join(wide), "long": whole})
+    propose(repo, home, command, small(0, FEW - 2))
     return repo
+
+
+def small(first: int, end: int) -> dict[str, str]:
+    """Return responses that change a line each."""
+    lines = {n: f"    return x + {n}" for n in range(first, end)}
+    return {f"b{n}": _block(f"f{n}.py", line, f"{line} + 1") for n, line in lines.items()}
+
+
+def propose(repo: Path, home: Path, command: Sequence[str], responses: Mapping[str, str]) -> None:
+    for name, text in responses.items():
+        (repo / f".patchq/inbox/{name}.md").write_text(text)
+    env = environment(home)
+    subprocess.run([*command, "run"], cwd=repo, env=env, check=True, capture_output=True)
 
 
 class Browser:
@@ -93,7 +114,8 @@ class Browser:
         connection = http.client.HTTPConnection(_HOST, self._port, timeout=_SECONDS)
         connection.request("GET", f"/changes?since={version}", headers=self._headers)
         stream = connection.getresponse()
-        stream.readline()
+        while not stream.readline().startswith(b"data:"):  # how many wait
+            pass
         with subprocess.Popen(deed, cwd=report.parents[2], env=environment(home)) as command:
             while not stream.readline().startswith(b"data:"):
                 pass
@@ -118,32 +140,34 @@ def served(repo: Path, home: Path, command: Sequence[str]) -> Iterator[Browser]:
             process.terminate()
 
 
+def _asked(
+    browser: Browser, pages: Mapping[str, tuple[str, float, float | None]], rounds: int
+) -> Iterator[Goal]:
+    for name, (path, most, kilobytes) in pages.items():
+        browser.page(path)  # what is made once
+        found = [browser.page(path) for _ in range(rounds)]
+        yield Goal(f"{name}, ms", [spent for spent, _ in found], most)
+        if kilobytes:
+            yield Goal(f"{name}, KB", [len(found[0][1].encode()) / 1000], kilobytes)
+
+
 def measure(room: Path, home: Path, command: Sequence[str], rounds: int) -> list[Goal]:
     repo = repository(room, home, command)
-    inbox, diff, change = list[float](), list[float](), list[float]()
+    change = list[float]()
     with served(repo, home, command) as browser:
-        browser.page("/")  # what is made once
+        goals = [*_asked(browser, GOALS, rounds)]
         for n in range(rounds):
-            spent, text = browser.page("/")
-            inbox.append(spent)
-            spent, large = browser.page("/batch/large")
-            diff.append(spent)
-            if f"{PROPOSALS - n} for you" not in text or "lines are not shown" not in large:
-                raise BenchError("the pages do not show what is there")
             report = repo / f".patchq/done/b{n}.report.json"
             version = browser.page("/")[1].split('data-version="')[1].split('"')[0]
-            change.append(
-                browser.change(version, [*command, "-q", "discard", f"b{n}"], report, home)
-            )
-    return [
-        Goal(f"the inbox with {PROPOSALS} proposals, ms", inbox, INBOX_MS),
-        Goal(f"a change of {LINES} lines, folded, ms", diff, DIFF_MS),
-        Goal("a change told, and read again, ms", change, CHANGE_MS),
-    ]
+            deed = [*command, "-q", "discard", f"b{n}"]
+            change.append(browser.change(version, deed, report, home))
+        goals.append(Goal("a change told, and read again, ms", change, _CHANGE_MS))
+        propose(repo, home, command, small(FEW - 2, MANY + rounds - 2))
+        return [*goals, *_asked(browser, GOALS_MANY, rounds)]
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = command_line("bench.speed.review", __doc__)
+    parser = command_line("bench.page", __doc__)
     parser.add_argument("--command", default="patchq", metavar="CMD")
     work_option(parser, "where the repository is made")
     parser.add_argument("--rounds", type=int, default=7, metavar="N")
@@ -153,12 +177,12 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
     try:
-        with tempfile.TemporaryDirectory(prefix="patchq-review-", dir=args.work) as place:
+        with tempfile.TemporaryDirectory(prefix="patchq-page-", dir=args.work) as place:
             home = Path(place, "home")
             home.mkdir()
             goals = measure(Path(place), home, find_command(args.command), args.rounds)
     except (BenchError, OSError, subprocess.SubprocessError) as error:
-        print(f"review: {error}", file=sys.stderr)
+        print(f"page: {error}", file=sys.stderr)
         return 3
     print(*(goal.line() for goal in goals), sep="\n")
     return 0 if all(goal.met for goal in goals) else 1
