@@ -84,11 +84,6 @@ def test_a_definition_that_the_task_names_is_the_target() -> None:
     assert aimed(ShownFile("a.py", LARGE), "Rename it").line is None
 
 
-def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
-    text = build(task(ShownFile("a.py", SMALL), tests=(ShownFile("test_a.py", "import a\n"),))).text
-    assert "do not change them\n\n### `test_a.py`, all of its 1 lines\n\n```\nimport a\n```" in text
-
-
 def test_a_script_selects_from_the_ranked_candidates() -> None:
     prompt = build(task(ShownFile("big.py", LARGE, 401)), form="edit-script")
     (offered,) = prompt.candidates.values()
@@ -158,8 +153,6 @@ WRONG = {
     "denied": ([".env"], "path.denied"),
     "line of no file": (["src/a.py", "--line", "b.py:3"], "is not one of the files"),
     "line of two": (["src/a.py", "big.py", "--line", "3"], "which file?"),
-    "base": (["src/a.py", "--base", "feed"], "frontmatter.base"),
-    "target": (["src/a.py", "--target", "none"], "frontmatter.target"),
     "reach of no line": (["src/a.py", "--reach", "3"], "--reach: from which line?"),
     "reference with a secret": (
         ["src/a.py", "--reference", "secret.diff"],

@@ -124,12 +124,6 @@ SHOWN = [
         f"docs/how.md\n`````md\n{page(EDIT)}`````\n\n{EDIT}",
         codes=UNREADABLE,
     ),
-    Row(
-        "a document by its name beside edits",
-        BASE,
-        f"`````md:docs/how.md\n{page(EDIT)}`````\n\n{EDIT}",
-        {**DONE, "docs/how.md": page(EDIT)},
-    ),
 ]
 
 
@@ -143,18 +137,9 @@ FILES = [
     Row("colon, new", BASE, f"```python:src/new.py\n{PY}```\n", {"src/new.py": PY}),
     Row("colon, replaced", BASE, WHOLE, DONE),
     Row("FILE, replaced", BASE, f"FILE: src/app.py\n```python\n{NEW_APP}```\n", DONE),
-    Row("FILE, unfenced", BASE, f"FILE: src/app.py\n{NEW_APP}END FILE\n", DONE),
     Row("path line, replaced", BASE, f"src/app.py\n```python\n{NEW_APP}```\n", DONE),
-    Row(
-        "two files", BASE, f"src/new.py\n```py\n{PY}```\n\nsrc/app.py\n```py\n{NEW_APP}```\n",
-        {"src/new.py": PY, **DONE},
-    ),
-    Row("no ending", BASE, "bin/go\n```sh\nset -e\n```\n", {"bin/go": "set -e\n"}),
-    Row("markdown", BASE, f"````markdown:README.md\n{README}More.\n````\n", {"README.md": README + "More.\n"}),
     Row("json", BASE, '```json:conf/a.json\n{"edits": 3}\n```\n', {"conf/a.json": '{"edits": 3}\n'}),
-    Row("a diff as a file", BASE, f"```text:fix/a.patch\n{DIFF}```\n", {"fix/a.patch": DIFF}),
     Row("empty", BASE, "```python:src/__init__.py\n```\n", {"src/__init__.py": ""}),
-    Row("crlf", BASE, f"src/new.py\n```py\n{PY}```\n".replace("\n", "\r\n"), {"src/new.py": PY}),
     Row("whole_files", BASE, "---\nwhole_files: true\n---\nsrc/util.js\n```js\nlet b\n```\n", {"src/util.js": "let b\n"}),
     *(Row(f"no form: {name}", BASE, f"{above}\n```python{info}\n{PY}```\n", codes=("response.no_edits",)) for name, above, info in (
         ("a heading", "### src/new.py", ""), ("bold", "**src/new.py**", ""), ("a list", "1. src/new.py", ""),
@@ -184,7 +169,6 @@ CLOSED = [
         for how, tie in {"colon": "```md:docs/how.md\n{}```\n", "FILE": "FILE: docs/how.md\n```md\n{}```\n"}.items()
     ),
     Row("a block right under the end", BASE, f"```md:docs/how.md\n{PAGE}```\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
-    Row("END FILE behind it", BASE, f"FILE: docs/how.md\n```md\n{PAGE}```\nEND FILE\n{EDIT}", {"docs/how.md": PAGE, **DONE}),
     *(
         Row(f"{path} stands for another", BASE, f"```py:{path}\nx = 1\n```\n", codes=("path.invalid",))
         for path in ("your/module.py", "path_to_your/app.py", "path-to/app.py", "pfad/zur/app.py", "путь/к/app.py")

@@ -71,13 +71,6 @@ def _alike(form: Form, change: Change, files: Mapping[str, str]) -> Change:
     return Change(change.path, files[change.path], applied(files, [change])[change.path])
 
 
-@pytest.mark.parametrize("prefix", ["a/", "b/", "./a/", "b\\"])
-@pytest.mark.parametrize("form", PLAIN, ids=lambda form: form.name)
-def test_a_prefix_before_a_file_of_the_base(bench: Bench, form: Form, prefix: str) -> None:
-    text = form.write([_alike(form, EDITED, SRC)], _prefixed(prefix))
-    check(bench, Row("edit", SRC, text, {"src/x.py": "two\n"}))
-
-
 CREATING = [form for form in PLAIN if form.creates]
 
 
@@ -105,18 +98,11 @@ A_DIR = SRC | {"a/y.py": "y\n", "b/src/x.py": "one\n"}
 DIFFS = [
     Row("new", SRC, f"--- /dev/null\n+++ b/src/new.py\n{NEW_HUNK}", MADE),
     Row(
-        "beside a directory",
-        A_DIR,
-        f"--- a/src/x.py\n+++ b/src/x.py\n{HUNK}",
-        DONE,
-    ),
-    Row(
         "no prefix",
         A_DIR,
         f"diff --git b/src/x.py b/src/x.py\n--- b/src/x.py\n+++ b/src/x.py\n{HUNK}",
         {"b/src/x.py": "two\n"},
     ),
-    Row("only once", SRC, f"--- a/a/src/x.py\n+++ b/a/src/x.py\n{HUNK}", None, ("path.not_found",)),
     Row("absolute", SRC, f"--- {ROOT}/src/x.py\n+++ {ROOT}/src/x.py\n{HUNK}", DONE),
 ]
 
@@ -136,16 +122,7 @@ A = {"src/a.py": "1\ntwo\n"}
 UNREADABLE = ("response.unreadable_edit",)
 
 ABOVE = [
-    Row("heading and info", AB, f"### src/b.py\n```python:src/a.py\n{BLOCK}```\n", A),
     Row("both hold it", AB, f"### src/c.py\n\nIn `src/a.py`:\n\n{BLOCK}", None, UNREADABLE),
-    Row(
-        "an edit before may have moved the lines",
-        AB,
-        "src/b.py\n<<<<<<< SEARCH\nthree\n=======\none\n>>>>>>> REPLACE\n\n"
-        f"### src/b.py\n\nThey come from `src/a.py`:\n{BLOCK}",
-        None,
-        UNREADABLE,
-    ),
     Row("new file", AB, f"### src/b.py\n\nIn `src/n.py`:\n\n{CREATION}", None, UNREADABLE),
 ]
 
@@ -172,23 +149,13 @@ SEVERAL = [
         _block("./src/n.py", "", "x\n") + _block("src\\n.py", "x\n", "y\n"),
         {"src/n.py": "y\n"},
     ),
-    Row("front matter", AB, f"---\nfile: {ROOT}/src/a.py\n---\n{_block('')[1:]}", A),
-    Row(
-        "renamed, absolute",
-        AB,
-        MOVE.format(f"{ROOT}/src/b.py", f"{ROOT}/d/d.py"),
-        {"src/b.py": None, "d/d.py": "three\n"},
-    ),
     Row(
         "a name with a backslash",
         AB | {"src\\a.py": "one\n"},
         _block("src\\a.py"),
         {"src\\a.py": "1\n"},
     ),
-    Row("an escaped _", AB, _block("my\\_n.py", "", "x\n"), None, ("path.invalid",)),
-    Row("denied, absolute", AB, _block(f"{ROOT}/.patchq.yaml", "", "x\n"), None, ("path.denied",)),
     Row("git's own", AB, _block(f"{ROOT}/.git/config", "", "x\n"), None, ("path.invalid",)),
-    Row("a URL", AB, _block(f"file://{ROOT}/src/n.py", "", "x\n"), None, ("path.invalid",)),
 ]
 
 
@@ -203,15 +170,12 @@ MADE_A = {"a.py": "new\n"}
 TWINS = [
     Row("root", AB, f"a.py\n{CREATION}", None, ("path.not_found",), says=("src/a.py",)),
     Row("another case", AB, f"`A.py`\n{CREATION}", None, ("path.not_found",)),
-    Row("case of a directory", AB, f"SRC/n.py\n{CREATION}", None, ("path.exists",)),
-    Row("two others", AB | {"lib/a.py": "x\n"}, f"a.py\n{CREATION}", MADE_A),
     Row(
         "the other goes",
         AB,
         f"src/a.py\n<<<<<<< DELETE\n>>>>>>> DELETE\n\na.py\n{CREATION}",
         MADE_A | {"src/a.py": None},
     ),
-    Row("front matter", AB, f"---\nfile: a.py\n---\n{CREATION}", MADE_A),
 ]
 
 
@@ -225,7 +189,6 @@ def test_a_new_file_that_is_called_like_another(bench: Bench, row: Row) -> None:
 ELSEWHERE: Mapping[str, Callable[[str], str]] = {
     "absolute elsewhere": lambda p: f"/home/ada/shop/{p}",
     "up": lambda p: f"../{p}",
-    "drive": lambda p: "C:\\work\\" + p.replace("/", "\\"),
 }
 
 

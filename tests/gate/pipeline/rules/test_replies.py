@@ -45,9 +45,7 @@ def test_a_missed_quote_is_shown_and_asked_for_in_its_own_form(bench: Bench, for
 
 UNREADABLE = {
     "search_replace": "src/a.txt\n<<<<<<< SEARCH\nline 1 of the text\n>>>>>>> REPLACE\n",
-    "find_replace": "FILE: src/a.txt\n\nFIND:\n```\nline 1 of the text\n```\n\nAnd so on.\n",
     "indexed": '{"edits": [{"type": "modification", "file": "src/a.txt", "target": 5}]}',
-    "edit_calls": '[{"file_path": "src/a.txt", "old_string": 5, "new_string": "x"}]',
     "unified_diff": "```diff\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\nnothing\n```\n",
 }
 

@@ -42,10 +42,6 @@ ROWS = [
         A,
         lines(INIT, *call(1, "Edit", EDIT), *call(2, "Edit", THEN), *call(3, "Write", NEW), END),
         {"src/a.py": "x = 4\ny = 2\n", "src/c.py": "c = 1\n"}),
-    Row("tried again",
-        A,
-        lines(INIT, *call(1, "Edit", THEN, True), *call(2, "Edit", EDIT), END),
-        X3),
     Row("deleted",
         A,
         f"---\nbase: {BASE}\n---\n" + lines(INIT, *call(1, "delete_file", DELETE), END),
@@ -79,10 +75,6 @@ ROWS = [
         A,
         lines({**INIT, "cwd": f"{ROOT}/src"}, *call(1, "Edit", {**EDIT, "file_path": "a.py"}), END),
         X3),
-    Row("a directory elsewhere",
-        A,
-        lines({**INIT, "cwd": "/elsewhere"}, *call(1, "Edit", {**EDIT, "file_path": "a.py"}), END),
-        codes=("path.outside",)),
     Row("a hook's object", A, json.dumps(hook("Edit", EDIT), indent=1), X3),
 ]  # fmt: skip
 

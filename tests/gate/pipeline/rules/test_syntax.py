@@ -55,7 +55,6 @@ def rows(
 RULES = [
     *rows("broken Python with braces in strings", "a.py", "x = '{{a}} {% b %} <%'\ny = 1\n",
           "y = 1\n", "def broken(:\n", codes=BROKEN),
-    *rows("a broken workflow", "a.yml", "a: ${{ b }}\nc: 1\n", "c: 1\n", "c: [\n", codes=BROKEN),
     *rows("later Python and broken", "a.py", "x = 1\n", "x = 1\n", TYPES + "def broken(:\n",
           codes=BROKEN),
 ]  # fmt: skip
@@ -63,8 +62,6 @@ if grammars.knows("a.c"):
     RULES += [
         *rows("C with macros", "a.c", MACROS, "  return 1;\n", "  return 2;\n"),
         *rows("new C with macros", "b.c", None, "", MACROS + "TEST(a) b c END\n", state="proposed"),
-        *rows("C that gets macros", "a.c", "int a;\n", "int a;\n", "TEST(a) b c END\n",
-              state="proposed"),
         *rows("C without a bracket", "a.c", "int f() {\n  return 1;\n}\n", "}\n", "// end\n",
               codes=BROKEN),
     ]  # fmt: skip

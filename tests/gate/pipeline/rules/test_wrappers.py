@@ -13,8 +13,6 @@ DONE = {"src/a.py": "x = 3\ny = 2\n"}
 NEIGHBOURS = [
     Row("a fence opened twice", A, f"src/a.py\n```python\n```python\n{BLOCK}```\n", DONE),
     Row("fence of four under its path", A, f"src/a.py\n````python\n{BLOCK}````\n", DONE),
-    Row("info with the path over a block", A, f"```python:src/a.py\n{BLOCK}```\n", DONE),
-    Row("a rule of dashes round prose", A, f"---\nSome words.\n---\n\nsrc/a.py\n{BLOCK}", DONE),
 ]
 
 SEARCH = f"src/a.py\n{BLOCK}"
@@ -86,8 +84,6 @@ THOUGHTS = in_every_form(
     ("prefix with a colon", "<seed:think>\n{draft}\n</seed:think>\n\n{}"),
     ("brackets", "[THINK]\n{draft}\n[/THINK]\n\n{}"),
     ("triangles", "◁think▷\n{draft}\n◁/think▷\n\n{}"),
-    ("nested", "<think>\n<think>\n{draft}\n</think>\n{draft}\n</think>\n\n{}"),
-    ("twice", "<think>\n{draft}\n</think>\nSo:\n<think>\n{draft}\n</think>\n\n{}"),
     (
         "channels",
         "<|channel|>analysis<|message|>Hm.\n{draft}<|end|><|start|>assistant<|channel|>final"
@@ -138,7 +134,6 @@ PREFIXED = [
         for name, above, prefix, first in (
             ("quotation", "So:\n\n", "> ", None),
             ("list", "1. I change it:\n\n", "   ", None),
-            ("quotation in a list", "- So:\n\n", "  > ", None),
         )
     ),
     *(
@@ -154,31 +149,10 @@ PREFIXED = [
         )
     ),
     Row(
-        "two blocks of a list",
-        {**A, "src/b.py": "b\n"},
-        "- src/a.py\n"
-        + behind("  ", BLOCK)
-        + "\n- src/b.py\n"
-        + behind("  ", BLOCK.replace("x = 1", "b").replace("x = 3", "c")),
-        {**DONE, "src/b.py": "c\n"},
-    ),
-    Row(
         "inner indentation and blank lines",
         PYTHON,
         behind("  ", INNER),
         {"src/a.py": PYTHON["src/a.py"].replace("if a:\n", "if b:\n\n")},
-    ),
-    Row(
-        "a new file in a quotation",
-        A,
-        behind("> ", "src/n.txt\n<<<<<<< SEARCH\n=======\n> a\n\nb\n>>>>>>> REPLACE\n"),
-        {"src/n.txt": "> a\n\nb\n"},
-    ),
-    Row(
-        "a file whose text is indented with its fence",
-        A,
-        "```yaml:src/n.yml\n  a: 1\n```\n",
-        {"src/n.yml": "  a: 1\n"},
     ),
     Row(
         "a line that lacks the prefix",
@@ -201,14 +175,6 @@ SPARE = BLOCK.replace(">>>>>>>", "=======\n>>>>>>>")
 DIVIDED = [
     Row("right before the end, in C", {"a.c": "x = 1\n"}, f"a.c\n{SPARE}", {"a.c": "x = 3\n"}),
     Row("in Markdown", {"a.md": "x = 1\n"}, f"a.md\n{SPARE}", None, UNREADABLE),
-    Row("above a blank line", A, f"src/a.py\n{SPARE[:-16]}\n{SPARE[-16:]}", None, UNREADABLE),
-    Row("twice", A, f"src/a.py\n{SPARE[:-16]}=======\n{SPARE[-16:]}", None, UNREADABLE),
-    Row(
-        "of another length, as a heading",
-        {"a.rst": "One\n=====\n"},
-        "a.rst\n<<<<<<< SEARCH\nOne\n=====\n=======\nTwo\n=====\n>>>>>>> REPLACE\n",
-        {"a.rst": "Two\n=====\n"},
-    ),
 ]
 
 
@@ -223,8 +189,6 @@ ENDS = [
     *in_every_form(
         ("a numbered list", "{}\nPlease add these files:\n\n1. `src/b.py`\n2. `src/c.py`\n"),
         ("a list of one", "{}\nPlease add:\n\n* `src/b.py`\n"),
-        ("paths line by line", "{}\nPlease add these files to the chat:\n\nsrc/b.py\nsrc/c.py\n"),
-        ("a sentence", "{}\nThe tests are in `tests/test_a.py`.\n"),
         ("a closed fence", "{}\nRun:\n\n```bash\npytest\n```"),
     ),
     *in_every_form(
