@@ -34,8 +34,7 @@ _TREE = "export GIT_INDEX_FILE=.git/by-hand; git read-tree {0}; echo mine > mine
 _TREE += "git add mine.txt; rm mine.txt; git write-tree"
 DEEDS = {
     "kill": "",
-    "push": "git update-ref refs/heads/main $(" + _COMMIT.format("main", _TREE.format("main"))
-    + "); git reset -q --hard",
+    "push": "echo mine > mine.txt; git add mine.txt; git commit -qm 'By hand'",
     "discard": f"{PATCHQ} discard p3",
     "answer": f"mv answer .patchq/inbox/again.md; {PATCHQ} -q run",
     "change": "git update-ref refs/heads/patchq/p3 $("
@@ -99,7 +98,7 @@ def case(origin: Path, step: int, deed: str, *, beside: bool) -> Iterator[str]:
         if not began:
             yield "over"
         if "Traceback" in done.stderr:
-            yield done.stderr
+            yield done.stderr.split("Traceback")[1]
         yield from wrong(repo, deed)
 
 

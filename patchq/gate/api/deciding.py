@@ -37,7 +37,7 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
         if lock_owner(session.queue_root) is not None:
             # Else what is looked at next is shown as it was before this.
             far.follow(server, feeder, _FOLLOWS_SECONDS)
-    decided, verdicts = errands.answered(answer)
-    for verdict in verdicts:
+    done = errands.answered(answer)
+    for verdict in done.verdicts:
         tell(verdict)
-    return decided
+    return done.decided

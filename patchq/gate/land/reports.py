@@ -17,7 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from patchq.core.model.values import Header, HookRun, Problem, State
 from patchq.core.text.quote import clip
@@ -101,7 +102,7 @@ def keep_hook_outputs(session: Session, limit: int) -> bool:
     for id, run in outputs:
         runs.setdefault(id, []).append(run)
     for id, of_batch in list(runs.items()):
-        words = {"verb": "keep-outputs", "id": id, "runs": list(map(asdict, of_batch))}
+        words = {"verb": "keep-outputs", "id": id, "runs": to_builtins(of_batch)}
         if session.queue.pass_on(id, words):
             del runs[id]
     with suppress(Busy):  # they are in the log

@@ -8,30 +8,28 @@ worker died before it answered, finds that it is done, and answers with the repo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 
-from patchq.core.model.values import HookRun, Problem
+from patchq.core.model.values import HookRun
 from patchq.gate.errors import Fault, InDoubt, UsageError
 from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
-from patchq.gate.report.document import plain, problem_entry
 from patchq.gate.report.schema import Report
 from patchq.gate.review import accept, decide, revert, send_back, threads
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
 
-class Accept(Struct, frozen=True):
+class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
     """Land proposals of one target as one train; of a single one perhaps chosen edits alone.
 
     `stack` takes what it is on top of along.  `seen` has the commits of their branches that
     the person has looked at; `by` is who accepts, by default the repository's identity.
     """
 
-    verb: ClassVar = "accept"
     ends: ClassVar = "accepted"
     ids: tuple[str, ...]
     only: tuple[str, ...] | None = None
@@ -67,10 +65,9 @@ class Accept(Struct, frozen=True):
         )
 
 
-class TakeBack(Struct, frozen=True):
+class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):
     """Take the last decision on a change back: see `threads.take_back`."""
 
-    verb: ClassVar = "take-back"
     ends: ClassVar = None
     id: str
 
@@ -78,10 +75,9 @@ class TakeBack(Struct, frozen=True):
         return threads.take_back(session, self.id)
 
 
-class Discuss(Struct, frozen=True):
+class Discuss(Struct, frozen=True, tag_field="verb", tag="discuss"):
     """Resolve the thread of a comment, or reply to it; `by` is who does."""
 
-    verb: ClassVar = "discuss"
     ends: ClassVar = None
     id: str
     comment: str
@@ -95,10 +91,9 @@ class Discuss(Struct, frozen=True):
         )
 
 
-class Discard(Struct, frozen=True):
+class Discard(Struct, frozen=True, tag_field="verb", tag="discard"):
     """Take a proposal or a held batch away, and say `why`."""
 
-    verb: ClassVar = "discard"
     ends: ClassVar = "discarded"
     id: str
     why: str | None = None
@@ -108,10 +103,9 @@ class Discard(Struct, frozen=True):
         return decide.discard(session, self.id, self.seen, self.why)
 
 
-class SendBack(Struct, frozen=True):
+class SendBack(Struct, frozen=True, tag_field="verb", tag="send-back"):
     """Ask for changes of a proposal; `by` is who asks."""
 
-    verb: ClassVar = "send-back"
     ends: ClassVar = None
     id: str
     comments: tuple[DraftComment, ...]
@@ -122,10 +116,9 @@ class SendBack(Struct, frozen=True):
         return send_back.send_back(session, self.id, self.comments, self.seen, self.by)
 
 
-class Revert(Struct, frozen=True):
+class Revert(Struct, frozen=True, tag_field="verb", tag="revert"):
     """Take a batch that landed back; `tell` gets the verdict on the batch that does it."""
 
-    verb: ClassVar = "revert"
     ends: ClassVar = "reverted"
     id: str
 
@@ -133,10 +126,9 @@ class Revert(Struct, frozen=True):
         return revert.revert(session, self.id, tell)
 
 
-class Supersede(Struct, frozen=True):
+class Supersede(Struct, frozen=True, tag_field="verb", tag="supersede"):
     """Have the batch `by`, of another branch, take its place: see `reports.supersede`."""
 
-    verb: ClassVar = "supersede"
     ends: ClassVar = "superseded"
     id: str
     by: str
@@ -146,10 +138,9 @@ class Supersede(Struct, frozen=True):
         return Decided(_known(session, self.id))
 
 
-class KeepTold(Struct, frozen=True):
+class KeepTold(Struct, frozen=True, tag_field="verb", tag="keep-outputs"):
     """Keep in its report the outputs of hooks that another worker notified."""
 
-    verb: ClassVar = "keep-outputs"
     ends: ClassVar = None
     id: str
     runs: tuple[HookRun, ...]
@@ -167,23 +158,13 @@ def _known(session: Session, id: str) -> Report:
 
 
 Errand = Accept | TakeBack | Discuss | Discard | SendBack | Revert | Supersede | KeepTold
-_ERRANDS: tuple[type[Errand], ...] = (
-    Accept,
-    TakeBack,
-    Discuss,
-    Discard,
-    SendBack,
-    Revert,
-    Supersede,
-    KeepTold,
-)
 
 
-class ErrandDone(NamedTuple):
+class ErrandDone(Struct, frozen=True):
     """The result of a command, with the verdicts on batches that it made."""
 
     decided: Decided
-    verdicts: tuple[Report, ...] = ()
+    verdicts: Sequence[Report] = ()
 
 
 class FarFault(Fault):
@@ -198,65 +179,40 @@ class FarFault(Fault):
 _FAULT = ("code", "message", "hint", "exit_status", "retryable")
 
 
-def words_of(errand: Errand) -> Mapping[str, Any]:
+def words_of(errand: Errand) -> dict[str, Any]:
     """The errand as JSON."""
-    return {"verb": errand.verb, **to_builtins(errand)}
-
-
-def _errand(words: Mapping[str, Any]) -> Errand:
-    """Return the command in the words; `UsageError` where another patchq wrote them."""
-    given = {key: value for key, value in words.items() if key != "verb"}
-    try:
-        kind = next(kind for kind in _ERRANDS if kind.verb == words["verb"])
-        for name in ("ids", "only", "without", "comments"):
-            if given.get(name) is not None:
-                given[name] = tuple(given[name])
-        if "runs" in given:
-            given["runs"] = tuple(HookRun(**one) for one in given["runs"])
-        if "comments" in given:
-            given["comments"] = tuple(DraftComment(**one) for one in given["comments"])
-        return kind(**given)
-    except (KeyError, TypeError, StopIteration):
-        raise UsageError(
-            "the worker that serves the branch does not know what is asked of it",
-            "install the same patchq on all machines, then say it again",
-        ) from None
+    words: dict[str, Any] = to_builtins(errand)
+    return words
 
 
 def carry_out(session: Session, words: Mapping[str, Any], *, again: bool) -> Mapping[str, Any]:
     """Do what the words say, perhaps once more; the answer, which may be a fault that concerns this
     alone.  `errors.InDoubt` goes up: what was pushed is to be recovered first."""
     try:
-        errand = _errand(words)
-    except UsageError as fault:
-        return _refused(fault)
+        errand = convert(words, Errand)
+    except ValidationError:
+        return _refused(
+            UsageError(
+                "the worker that serves the branch does not know what is asked of it",
+                "install the same patchq on all machines, then say it again",
+            )
+        )
     verdicts: list[Report] = []
     try:
-        return _answer(errand.carry_out(session, verdicts.append), verdicts)
+        decided = errand.carry_out(session, verdicts.append)
     except InDoubt:
         raise
     except Fault as fault:
         report = session.queue.load(errand.id)
-        if report and report.state == errand.ends and again:
-            return _answer(Decided(report), ())
-        return _refused(fault)
+        if not (report and report.state == errand.ends and again):
+            return _refused(fault)
+        decided = Decided(report)
+    done: Mapping[str, Any] = to_builtins(ErrandDone(decided, verdicts))
+    return done
 
 
 def _refused(fault: Fault) -> Mapping[str, Any]:
     return {"fault": {name: getattr(fault, name) for name in _FAULT}}
-
-
-def _answer(decided: Decided, verdicts: Sequence[Report]) -> Mapping[str, Any]:
-    return {
-        "verdicts": plain(verdicts),
-        **_words(decided),
-    }
-
-
-def _words(decided: Decided) -> dict[str, Any]:
-    problems = [plain(problem_entry(problem)) for problem in decided.problems]
-    others = [_words(other) for other in decided.others]
-    return {**to_builtins(decided), "problems": problems, "others": others}
 
 
 def answered(answer: Mapping[str, Any]) -> ErrandDone:
@@ -265,18 +221,4 @@ def answered(answer: Mapping[str, Any]) -> ErrandDone:
         if fault["code"] == UsageError.code:
             raise UsageError(fault["message"], fault["hint"])
         raise FarFault(fault)
-    return ErrandDone(_decided(answer), convert(answer["verdicts"], tuple[Report, ...]))
-
-
-def _decided(words: Mapping[str, Any]) -> Decided:
-    return Decided(
-        convert(words["report"], Report),
-        tuple(
-            Problem(one["code"], one["message"], one["hint"], severity=one["severity"])
-            for one in words["problems"]
-        ),
-        tuple(words["back"]),
-        tuple((edit, need) for edit, need in words["along"]),
-        words["landed"],
-        tuple(map(_decided, words["others"])),
-    )
+    return convert(answer, ErrandDone)
