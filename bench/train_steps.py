@@ -34,7 +34,7 @@ _TREE = "export GIT_INDEX_FILE=.git/by-hand; git read-tree {0}; echo mine > mine
 _TREE += "git add mine.txt; rm mine.txt; git write-tree"
 DEEDS = {
     "kill": "",
-    "push": "echo mine > mine.txt; git add mine.txt; git commit -qm 'By hand'",
+    "push": "echo > mine.txt; git add mine.txt; git commit -qm 'By hand' || git reset -q --hard",
     "discard": f"{PATCHQ} discard p3",
     "answer": f"mv answer .patchq/inbox/again.md; {PATCHQ} -q run",
     "change": "git update-ref refs/heads/patchq/p3 $("
@@ -135,9 +135,8 @@ def wrong(repo: Path, deed: str) -> Iterator[str]:
     if texts["p3"] == "other\n" or (deed == "change" and "mine.txt" in git(
         "ls-tree", "--name-only", "main", cwd=repo)):  # fmt: skip
         yield "something landed unseen"
-    if deed == "push" and (repo / "ended").exists() and "By hand" not in git(
-        "log", "--format=%s", "main", cwd=repo
-    ):  # fmt: skip
+    pushed = "commit: By hand" in git("reflog", "--format=%gs", "HEAD", cwd=repo)
+    if pushed and "By hand" not in git("log", "--format=%s", "main", cwd=repo):
         yield "the push is lost"
     if git("status", "--porcelain", cwd=repo):
         yield "the work tree has changes"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from patchq.gate.config import config_file
-from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
-from patchq.gate.land import landing, worker
+from patchq.gate.land import worker
 from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.process import process
-from patchq.gate.pipeline.session import Session, Tips, compose
+from patchq.gate.pipeline.session import Session, compose
 from patchq.gate.queue import layout
 from patchq.gate.queue.engine import StoreQueue
 from tests.helpers.command import block, drop, report
@@ -92,58 +88,3 @@ def test_each_lands_once_and_as_its_report_says(session: Session, at: int) -> No
         assert branch == told[name]["commit"]
         git("merge-base", "--is-ancestor", f"{branch}^", "main", cwd=repo)
         assert git("diff", "--name-only", f"{branch}^", branch, cwd=repo) == f"{name}.txt"
-
-
-class Restless:
-    """The branches, beside somebody who commits the first `times` right before anything moves."""
-
-    def __init__(self, session: Session, times: float = inf) -> None:
-        self._branches, self._session, self._times = session.branches, session, times
-        self.count = 0
-
-    def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
-        self.count += 1
-        if self.count <= self._times:
-            commit_beside(self._session, self.count)
-        return self._branches.land(moves)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._branches, name)
-
-
-def test_a_small_group_is_decided_again_whole(session: Session) -> None:
-    restless = Restless(session, 3)
-    worker.turn(replace(session, branches=cast(Branches, restless)), lambda told: None)
-    assert restless.count == 4, "what is left of it would land only after a rest"
-    states = {name: report(session.queue_root, name)["state"] for name in NAMES}
-    assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
-
-
-def test_what_never_finds_the_branch_quiet_lands_once_it_is(session: Session) -> None:
-    root = session.queue_root
-    beside = replace(session, branches=cast(Branches, Restless(session)))
-    while worker.turn(beside, lambda told: None):
-        pass
-    for name in NAMES:
-        told = report(root, name)
-        assert told["state"] == ("proposed" if name in PROPOSED else "held")
-        problem = told["problems"][-1]
-        assert problem["code"] == ("path.review" if name in PROPOSED else "target.busy")
-    while worker.look_at_held(session, lambda told: None):
-        pass
-    states = {name: report(root, name)["state"] for name in NAMES}
-    assert states == {name: "proposed" if name in PROPOSED else "applied" for name in NAMES}
-
-
-def test_what_landed_and_is_not_told_of_yet_has_its_duplicates(session: Session) -> None:
-    """Another process landed it, by a push that came late, perhaps, or died before it said so."""
-    text = "---\nmessage: Add it\n---\n" + block("new.txt", "", "new\n")
-    drop(session.queue_root, {"first.md": text, "again.md": text})
-    session.branches.refresh()
-    claims = {claim.source.name: claim for claim in session.queue.claim(9)}
-    decision = process(claims["first.md"], session, Tips(session))
-    assert decision.state == "applied"
-    landing.land([decision], session)
-    assert session.queue.load("first") is None
-    again = process(claims["again.md"], session, Tips(session))
-    assert (again.state, again.duplicate_of) == ("duplicate", "first")

@@ -153,27 +153,6 @@ def each(**paths: str) -> dict[str, str]:
     return {name: block(path, path + "\n", f"{name}\n") for name, path in paths.items()}
 
 
-@pytest.mark.parametrize(
-    "hook", ["", "hooks: [{id: t, stage: pre-commit, run: 'true', unconfined: true}]\n"]
-)
-def test_a_group_follows_in_one_step(repo: Path, steps: Steps, hook: str) -> None:
-    commit_files(repo, MANY)
-    start = tip(repo)
-    moved = "a.txt\n<<<<<<< RENAME\nlib/a.txt\n>>>>>>> RENAME\n"
-    onto = block("lib/a.txt", "two\n", "2\n")
-    texts = each(v="c.txt", w="d.txt", x="e.txt") | {"y": moved, "z": onto}
-    told = run(repo, f"auto\n{hook}", **texts)
-    assert [report["state"] for report in told] == ["applied"] * 5
-    if not hook:
-        assert steps() == [["a.txt", "c.txt", "d.txt", "e.txt", "lib/a.txt"]]
-    commits = [report["commit"] for report in told]
-    assert git("rev-list", "--reverse", f"{start}..main", cwd=repo).split() == commits
-    assert status(repo) == ""
-    assert (repo / "lib/a.txt").read_text() == "one\n2\nthree\n"
-    lines = git("log", "-g", "-5", "--format=%H %gs", "HEAD", cwd=repo).splitlines()
-    assert [line.split(":")[1] for line in lines] == [" z", " y", " x", " w", " v"]
-
-
 STAYS = {
     "changed": "d.txt",
     "untracked": "g.txt",
@@ -194,53 +173,6 @@ def test_only_the_batch_that_is_in_the_way_is_proposed(repo: Path, steps: Steps,
     assert (repo / way).read_text() == "mine\n"
     assert git("diff", "--name-only", "HEAD", cwd=repo).split() == [way][: way == "d.txt"]
     assert git("rev-list", "--count", "main", cwd=repo) == "5"
-
-
-def test_a_proposal_in_between_makes_no_second_step(repo: Path, steps: Steps) -> None:
-    commit_files(repo, MANY)
-    between = block("Makefile", "", "all:\n")
-    told = run(repo, "auto", **each(v="c.txt"), w=between, **each(x="d.txt"))
-    assert [report["state"] for report in told] == ["applied", "proposed", "applied"]
-    assert steps() == [["c.txt", "d.txt"]]
-    assert git("rev-parse", "patchq/w^", cwd=repo) == told[2]["commit"]
-
-
-def test_what_only_passes_through_has_to_be_clean(repo: Path) -> None:
-    """A change and its way back, neither of which the two ends of the group show."""
-    write_files(repo, {"a.txt": "one\ntwo\nthree\nmine\n"})
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": block("a.txt", "2\n", "two\n")})
-    configure(repo, "auto")
-    patchq("run", cwd=repo, code=1)
-    there, back = (report(repo / ".patchq", name) for name in "xy")
-    assert (there["state"], codes(there)) == ("proposed", [("worktree.dirty", "warning")])
-    assert back["state"] == "rejected"
-    assert (repo / "a.txt").read_text().endswith("mine\n")
-
-
-def test_only_the_batch_that_cannot_be_followed_is_held(repo: Path, steps: Steps) -> None:
-    commit_files(repo, MANY)
-    steps("*d.txt*")
-    drop(repo / ".patchq", {f"{n}.md": t for n, t in each(v="c.txt", w="d.txt", x="e.txt").items()})
-    configure(repo, "auto")
-    patchq("run", cwd=repo)
-    states = {name: report(repo / ".patchq", name)["state"] for name in "vx"}
-    assert states == {"v": "applied", "x": "applied"}
-    (held,) = patchq("--json", "status", cwd=repo).json()["held"]
-    assert (held["id"], status(repo), (repo / "d.txt").read_text()) == ("w", "", "d.txt\n")
-    steps()
-    patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "w")["state"] == "applied"
-    assert status(repo) == ""
-
-
-def test_what_was_in_the_way_once_is_looked_at_until_it_is_clean(repo: Path, steps: Steps) -> None:
-    write_files(repo, {"a.txt": "mine\n"})
-    (told,) = run(repo, "auto", x=EDIT)
-    assert told["state"] == "proposed"
-    git("checkout", "-q", "a.txt", cwd=repo)
-    (told,) = run(repo, "auto", y=f"{EDIT}\n")
-    assert told["state"] == "applied"
-    assert (repo / "a.txt").read_text() == "one\n2\nthree\n"
 
 
 # ---------------------------------------------------------------- it does not overwrite
@@ -349,17 +281,3 @@ def test_accept_on_a_busy_target_is_refused(repo: Path) -> None:
     git("rebase", "--abort", cwd=repo)
     patchq("accept", "x", cwd=repo)
     assert status(repo) == ""
-
-
-def test_what_is_only_proposed_does_not_wait(repo: Path) -> None:
-    fork(repo)
-    stops(repo, "merge", "side")
-    (told,) = run(repo, "auto", x=block("setup.py", "", "x = 1\n"))
-    assert (told["state"], codes(told)) == ("proposed", [("path.review", "warning")])
-
-
-def test_review_mode_proposes_for_a_busy_target(repo: Path) -> None:
-    fork(repo)
-    stops(repo, "merge", "side")
-    (told,) = run(repo, "review", x=EDIT)
-    assert told["state"] == "proposed"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers import forking
 from tests.helpers.command import block, drop, fresh, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stores import unpublish
@@ -102,35 +100,9 @@ def test_others_go_on(
     git("fsck", "--strict", "--no-dangling", cwd=repo)
 
 
-@pytest.mark.parametrize("name", ["main:lib/c.txt", "main:lib"])
-def test_who_only_looks_for_a_hint_needs_no_object(repo: Path, name: str) -> None:
-    """A quote that is nowhere is looked for in other files, a path among all of them."""
-    place(repo, name).unlink()
-    quote, path = run(repo, quote=block("a.txt", "x\n", "y\n"), path=block("n.txt", "x\n", "y\n"))
-    assert (quote["state"], codes(quote)) == ("rejected", [("match.none", "error")])
-    assert (path["state"], codes(path)) == ("rejected", [("path.not_found", "error")])
-
-
 def pack(repo: Path) -> Path:
     git("repack", "-adq", cwd=repo)
     return next((repo / ".git/objects/pack").glob("*.pack"))
-
-
-def flip_a_byte_of_the_blob(repo: Path) -> None:
-    file, oid = pack(repo), git("rev-parse", "main:lib/c.txt", cwd=repo)
-    listed = git("verify-pack", "-v", str(file.with_suffix(".idx")), cwd=repo).split("\n")
-    at = int(next(line.split()[4] for line in listed if line.startswith(oid))) + 3
-    data = bytearray(file.read_bytes())
-    data[at] ^= 0xFF
-    file.chmod(0o644)
-    file.write_bytes(data)
-
-
-def test_a_flipped_byte_in_a_pack_holds_one_batch(repo: Path) -> None:
-    flip_a_byte_of_the_blob(repo)
-    bad, good = run(repo, bad=BAD, good=GOOD)
-    assert (bad["state"], codes(bad)) == ("held", [("repository.damaged", "warning")])
-    assert good["state"] == "applied"
 
 
 PACKS: dict[str, tuple[str, Callable[[bytes], bytes] | None]] = {
@@ -192,22 +164,6 @@ def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     assert len(git("log", "--format=%h", "main", cwd=repo).split()) == 3
 
 
-def test_it_is_tried_again_at_each_start(repo: Path) -> None:
-    place(repo, "main:lib/c.txt").unlink()
-    run(repo, bad=BAD)
-    again, _ = run(repo, good=GOOD, other=block("a.txt", "a\n", "A\n"))
-    assert again["state"] == "applied"
-    assert report(repo / ".patchq", "bad")["state"] == "held"
-
-
-def test_discard_ends_it(repo: Path) -> None:
-    place(repo, "main:lib/c.txt").unlink()
-    run(repo, bad=BAD)
-    patchq("discard", "bad", cwd=repo)
-    assert report(repo / ".patchq", "bad")["state"] == "discarded"
-    assert patchq("--json", "status", cwd=repo).json()["held"] == []
-
-
 def test_retry_ends_it(repo: Path) -> None:
     file = place(repo, "main:lib/c.txt")
     before = file.read_bytes()
@@ -235,42 +191,6 @@ def test_accept_says_what_is_missing(repo: Path) -> None:
     assert tip(repo) == before
 
 
-def test_damage_beside_a_checked_out_target(repo: Path) -> None:
-    git("checkout", "-q", "main", cwd=repo)
-    (repo / ".git/index").unlink()
-    git("read-tree", "main", cwd=repo)
-    place(repo, "main:lib/c.txt").unlink()
-    good, bad = run(repo, good=GOOD, bad=BAD)
-    assert (good["state"], bad["state"]) == ("applied", "held")
-    assert (repo / "b.txt").read_text() == "B\n"
-
-
-def test_daemon_goes_on_by_itself(repo: Path, tmp_path: Path) -> None:
-    configure(repo, "queue: {hold_seconds: 1, settle_seconds: 0.2}\n")
-    file, log = place(repo, "main:lib/c.txt"), tmp_path / "log"
-    before = file.read_bytes()
-    file.unlink()
-    drop(repo / ".patchq", {"bad.md": BAD, "good.md": GOOD})
-    daemon = forking.start("watch", cwd=repo, log=log)
-
-    def wait_for(path: str) -> None:
-        until = time.monotonic() + 60
-        while not (repo / ".patchq" / path).exists():
-            assert time.monotonic() < until, log.read_text()
-            assert daemon.poll() is None, log.read_text()
-            time.sleep(0.05)
-
-    try:
-        wait_for("done/good.report.json")
-        wait_for("active/bad.report.json")
-        file.write_bytes(before)
-        wait_for("done/bad.report.json")
-    finally:
-        daemon.terminate()
-        assert daemon.wait(60) == 0, log.read_text()
-    assert report(repo / ".patchq", "bad")["state"] == "applied"
-
-
 @pytest.mark.parametrize("name", ["patchq/p", "patchq/p^{tree}", "patchq/p:lib"])
 def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     configure(repo, mode="review")
@@ -281,22 +201,6 @@ def test_damaged_proposal_is_in_nobodys_way(repo: Path, name: str) -> None:
     assert [one["state"] for one in told] == ["applied", "applied"]
     assert "  p  " in patchq("status", cwd=repo).out
     patchq("accept", "q", cwd=repo)
-
-
-def test_hook_that_needs_all_files_holds_the_batch(repo: Path) -> None:
-    configure(repo, "hooks: [{id: look, stage: pre-commit, unconfined: true, run: 'true'}]\n")
-    place(repo, "main:lib/c.txt").unlink()
-    (told,) = run(repo, good=GOOD)
-    assert (told["state"], codes(told)) == ("held", [("repository.damaged", "warning")])
-
-
-def test_doctor_bears_a_target_that_cannot_be_read(repo: Path) -> None:
-    git("checkout", "-q", "main", cwd=repo)
-    place(repo, "main").unlink()
-    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    (found,) = [found for found in findings if found["what"] == "repository.target"]
-    assert found["level"] == "todo", "others may be for other branches"
-    assert "git fsck" in found["cure"]
 
 
 # ---------------------------------------------------------------- partial clones
@@ -362,10 +266,3 @@ def test_a_clone_without_trees_is_refused_until_they_are_there(partial: Path, re
     assert cure in done.err
     git(*cure.split()[1:], "+refs/heads/*:refs/heads/*", cwd=bare)
     patchq("init", "--target", "main", cwd=bare)
-
-
-def test_full_clone_is_none(repo: Path, tmp_path: Path) -> None:
-    git("clone", "-q", f"file://{repo}", "full", cwd=tmp_path)
-    git("config", "remote.origin.promisor", "false", cwd=tmp_path / "full")
-    patchq("init", cwd=tmp_path / "full")
-    assert "partial clone" not in patchq("run", cwd=tmp_path / "full", code=0).err

@@ -168,13 +168,6 @@ def test_a_mail_names_its_author(repo: Path) -> None:
     assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
 
 
-def test_configured_author(repo: Path) -> None:
-    configure(repo, "mode: auto\ncommit: {author: Bot <bot@example.org>, prose: false}\n")
-    run(repo, RESPONSE)
-    assert git("log", "-1", "--format=%an <%ae>", cwd=repo) == "Bot <bot@example.org>"
-    assert "number" not in git("log", "-1", "--format=%B", cwd=repo)
-
-
 def test_what_is_to_be_confirmed_is_proposed(repo: Path) -> None:
     configure(repo, "mode: auto\nconfirm: true\n")
     assert run(repo, EDIT)["state"] == "proposed"
@@ -191,20 +184,6 @@ def test_refusal_leaves_nothing(repo: Path) -> None:
     page = (repo / ".patchq/rejected/x.report.md").read_text()
     assert "Nothing of it was applied" in page
     assert not [*(repo / ".git").rglob("*.lock")]
-
-
-def test_dependent_edits_say_so(repo: Path) -> None:
-    text = block("a.txt", "two\n", "2\n") + block("a.txt", "2\nthree\n", "2\n3\n")
-    told = run(repo, text)
-    assert [edit["needs"] for edit in told["edits"]] == [[], ["1"]]
-
-
-def test_declared_base_is_reported(repo: Path) -> None:
-    base = git("rev-parse", "main", cwd=repo)
-    commit_files(repo, {"b.txt": "B\n", "a.txt": FILES["a.txt"]})
-    told = run(repo, f"---\nbase: {base[:9]}\n---\n{EDIT}")
-    assert told["base"] == {"commit": base, "how": "declared"}
-    assert git("show", "patchq/x:b.txt", cwd=repo) == "B"
 
 
 def test_conflict_names_the_batch_that_came_between(repo: Path) -> None:

@@ -109,14 +109,6 @@ def test_ref_that_did_not_move_moves_once(repo: Path) -> None:
     assert batches(repo) == ["y", "x"]
 
 
-def test_objects_that_were_never_written_are_no_obstacle(repo: Path) -> None:
-    session = begin(repo)
-    decide(session, RESPONSES)  # the second one is based on the first one's commit
-    session.queue.close()
-    assert recover(repo)["state"] == "applied"
-    assert batches(repo) == ["y", "x"]
-
-
 def test_reflog_lines_of_a_move_that_did_not_happen_prove_nothing(repo: Path) -> None:
     first, second = die_before_the_move(repo)
     base = git("rev-parse", TARGET, cwd=repo)
@@ -220,24 +212,7 @@ def test_g02_what_a_person_took_away_is_not_applied_again(repo: Path, steps: lis
     assert batches(repo) == []
 
 
-def test_reset_after_a_group_landed_takes_all_of_it_away(repo: Path) -> None:
-    session = begin(repo)
-    landing.land(decide(session, RESPONSES), session)
-    session.queue.close()
-    reset(repo)
-    assert recover(repo)["state"] == "applied"
-    assert report(repo / ".patchq", "y")["state"] == "applied"
-    assert batches(repo) == []
-
-
 # ---------------------------------------------------------------- proposed
-
-
-def test_branch_that_was_not_made_is_made(repo: Path) -> None:
-    die_before_the_move(repo, "review")
-    told = recover(repo, "review")
-    assert told["state"] == "proposed"
-    assert git("rev-parse", "patchq/x", cwd=repo) == told["commit"]
 
 
 def delete(repo: Path) -> None:
@@ -298,22 +273,6 @@ def refs_below(repo: Path, prefix: str) -> str:
 # ---------------------------------------------------------------- what belongs to a landing
 
 
-def test_held_batch_that_landed_lands_once(repo: Path) -> None:
-    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
-    session = begin(repo)
-    drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
-    worker.turn(session, lambda told: None)
-    assert report(repo / ".patchq", "x")["state"] == "held"
-    (repo / ".git/BISECT_START").unlink()
-    (claim,) = session.queue.held()
-    decision = process(claim, session, Tips(session))
-    landing.land([decision], session)
-    session.queue.close()
-    told = recover(repo)
-    assert (told["state"], told["commit"]) == ("applied", decision.commit)
-    assert batches(repo) == ["x"]
-
-
 def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -> None:
     (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
     session = begin(repo)
@@ -333,30 +292,6 @@ def test_held_batch_that_a_person_discards_meanwhile_does_not_land(repo: Path) -
     assert report(repo / ".patchq", "y")["state"] == "applied"
     assert batches(repo) == ["y"]
     assert list((repo / ".patchq/active").iterdir()) == []
-
-
-def test_batch_that_lands_at_this_very_moment_is_not_discarded(repo: Path) -> None:
-    (repo / ".git/BISECT_START").write_text(f"{TARGET}\n")
-    session = begin(repo)
-    drop(repo / ".patchq", {"x.md": RESPONSES["x.md"]})
-    worker.turn(session, lambda told: None)
-    (repo / ".git/BISECT_START").unlink()
-    (claim,) = session.queue.held()
-    landing.land([process(claim, session, Tips(session))], session)
-    assert "gives x its verdict" in patchq("discard", "x", cwd=repo, code=3).err
-    session.queue.close()
-    assert recover(repo)["state"] == "applied"
-
-
-def test_what_a_landed_batch_replaces_does_not_go_on_waiting(repo: Path) -> None:
-    session = begin(repo, "review")
-    drop(repo / ".patchq", {"old.md": block("a.txt", "two\n", "zwei\n")})
-    worker.turn(session, lambda told: None)
-    session.queue.close()
-    die_after_the_move(repo, "review", f"---\nretries: old\n---\n{RESPONSES['x.md']}")
-    assert recover(repo, "review")["state"] == "proposed"
-    assert report(repo / ".patchq", "old")["state"] == "superseded"
-    assert refs_below(repo, "refs/heads/patchq").split()[::2] == ["refs/heads/patchq/x"]
 
 
 def test_recovery_can_die_and_be_repeated(repo: Path) -> None:

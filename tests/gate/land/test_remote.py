@@ -263,37 +263,3 @@ def test_config_check_names_what_cannot_be(gate: Path, remote: str, more: str, s
     text = f"version: 1\nlanding:\n  remote: {remote}\n{more}"
     write_config(gate, text)
     assert says in patchq("config", "check", cwd=gate, code=2).err
-
-
-def test_a_stale_clone_decides_on_the_remotes_tip(gate: Path) -> None:
-    push(gate, {"new.txt": "new\n"})
-    response = block("new.txt", "new\n", "newer\n")
-    assert "would be applied" in patchq("check", "-", cwd=gate, stdin=response).out
-    drop(gate / ".patchq", {"x.md": response})
-    patchq("run", cwd=gate)
-    assert there(gate, "new.txt") == "newer\n"
-
-
-def test_a_branch_that_is_handed_in_is_what_the_remotes_target_has_not(gate: Path) -> None:
-    push(gate, {"b.txt": "theirs\n"})
-    git("fetch", "-q", cwd=gate)
-    git("checkout", "-q", "-b", "own", "origin/main", cwd=gate)
-    (gate / "a.txt").write_text("one\nmine\nthree\n")
-    git("commit", "-q", "-a", "-m", "Mine", cwd=gate)
-    git("checkout", "-q", "main", cwd=gate)
-    patchq("submit", "--branch", "own", cwd=gate)
-    patchq("run", cwd=gate)
-    assert git("diff", "--name-only", "main~1", "main", cwd=hub(gate)) == "a.txt"
-
-
-def test_a_base_that_names_a_branch_is_the_remotes(gate: Path) -> None:
-    """What the clone has under the name is older: its second line is `two` still."""
-    push(gate, {"a.txt": "two\none\nthree\ntwo\n"})
-    response = "---\nbase: main\n---\n" + block("a.txt", "three\ntwo\n", "three\n2\n")
-    drop(gate / ".patchq", {"x.md": response})
-    patchq("run", cwd=gate)
-    assert states(gate, "x") == ["applied"]
-    assert told(gate, "x")["base"]["commit"] == git("rev-parse", "main~1", cwd=hub(gate))
-    drop(gate / ".patchq", {"y.md": "---\nbase: gone\n---\n" + block("a.txt", "one\n", "1\n")})
-    patchq("run", cwd=gate, code=1)
-    assert "no commit 'gone' on origin" in told(gate, "y")["problems"][0]["message"]

@@ -4,7 +4,6 @@ every response lands once, and its report says so."""
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.gate.land.test_remote import configure, gate, hub, push
-from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.command import block, drop, report
 from tests.helpers.gitrepo import git, tip
 
 __all__ = ["gate"]
+
+
 RESPONSES = {"x.md": block("a.txt", "two\n", "2\n"), "y.md": block("b.txt", "b\n", "B\n")}
 ONCE = '#!/bin/sh\n[ -e "{met}" ] && exit 0\n{when}\ntouch "{met}"\n{what}\n'
 PROGRAMS = {"git", "git-receive-pac", "pre-receive", "reference-trans", "sh", "sleep", "setsid"}
@@ -160,29 +161,6 @@ def test_a_push_that_arrives_late_has_landed(gate: Path) -> None:
     until(lambda: not outliving(gate))
     run(gate)
     judge(gate)
-
-
-def test_a_daemon_lives_through_a_remote_that_goes_and_comes(gate: Path) -> None:
-    configure(gate, "auto", "  poll_seconds: 0.2\n")
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "patchq", "watch"], cwd=gate, stderr=subprocess.PIPE
-    )
-    try:
-        drop(gate / ".patchq", {"x.md": RESPONSES["x.md"]})
-        patchq("wait", "x", cwd=gate)
-        hub(gate).rename(gate.parent / "away")
-        drop(gate / ".patchq", {"y.md": RESPONSES["y.md"]})
-        until(lambda: list((gate / ".patchq").glob("active/*.report.json")) != [])
-        assert "origin cannot be fetched" in patchq("doctor", cwd=gate, code=None).out
-        (gate.parent / "away").rename(hub(gate))
-        push(gate, {"c.txt": "c\n"})
-        patchq("wait", "y", "--timeout", "60", cwd=gate)
-    finally:
-        daemon.send_signal(signal.SIGTERM)
-        _, said = daemon.communicate()
-    assert daemon.returncode == 0, said.decode()
-    judge(gate)
-    assert tip(gate, "origin/main") == tip(hub(gate))
 
 
 def until(true: object, seconds: float = 60.0) -> None:

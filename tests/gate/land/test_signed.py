@@ -92,26 +92,6 @@ def test_it_is_the_header_that_git_makes(repo: Path, ssh: str) -> None:
     assert git("cat-file", "commit", made.stdout.decode().strip(), cwd=repo) == raw
 
 
-def test_a_group_keeps_its_order_and_each_has_one_signature(
-    repo: Path, ssh: str, home: Path, tmp_path: Path
-) -> None:
-    counter = tmp_path / "keygen"
-    counter.write_text(f'#!/bin/sh\necho x >> {tmp_path}/count\nexec ssh-keygen "$@"\n')
-    counter.chmod(0o755)
-    configure(home, "gpg.ssh.program", str(counter))
-    lines = TEXT.split("\n")
-    send(
-        repo,
-        0,
-        **{f"x{n}": block("a.txt", f"{line}\n", f"{line}!\n") for n, line in enumerate(lines[:-1])},
-    )
-    commits = git("log", "--reverse", "--format=%H", "main~10..main", cwd=repo).split()
-    assert [report(repo / ".patchq", f"x{n}")["commit"] for n in range(10)] == commits
-    assert (tmp_path / "count").read_text().count("x") == 10
-    for commit in commits:
-        verified(repo, commit)
-
-
 def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path, ssh: str) -> None:
     write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))
@@ -128,36 +108,6 @@ def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path,
     patchq("revert", "x", cwd=repo)
     assert 'Revert "' in git("log", "-1", "--format=%s", "main", cwd=repo)
     verified(repo, "main")
-
-
-def test_a_proposal_from_before_is_signed_when_it_is_accepted(repo: Path, home: Path) -> None:
-    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
-    send(repo, x=RESPONSE)
-    assert "gpgsig" not in header(repo, "patchq/x")
-    with signing("ssh", home):
-        patchq("accept", "x", cwd=repo)
-        verified(repo)
-        assert report(repo / ".patchq", "x")["commit"] == tip(repo)
-
-
-def test_what_a_hook_makes_of_a_batch_is_signed(repo: Path, ssh: str) -> None:
-    hook = "{id: fix, stage: pre-commit, unconfined: true, run: 'echo more >> a.txt', fixes: true}"
-    write_config(repo, f"{AUTO}target: main\nhooks: [{hook}]\n")
-    send(repo, x=RESPONSE)
-    assert git("show", "main:a.txt", cwd=repo).endswith("more")
-    verified(repo)
-
-
-def test_a_second_delivery_is_known_whatever_the_signature(repo: Path, key: str) -> None:
-    send(repo, x=RESPONSE)
-    before = tip(repo)
-    (repo / ".patchq/done/x.md").rename(repo / "again")
-    for place in (repo / ".patchq").rglob("x.report.*"):
-        place.unlink()
-    send(repo, z=(repo / "again").read_text())
-    assert tip(repo) == before
-    verified(repo)
-    assert state(repo, "z")[0] == "duplicate"
 
 
 # ---------------------------------------------------------------- what is configured
@@ -178,25 +128,6 @@ def test_git_says_it_unless_patchq_does(
     patchq("config", "check", cwd=repo)
     send(repo, x=RESPONSE)
     assert ("gpgsig" in header(repo, "main")) is signed
-
-
-@pytest.mark.parametrize("way", ["include", "includeIf", "variables"])
-def test_git_itself_is_asked(
-    repo: Path, ssh: str, home: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    git("config", "--global", "--unset", "commit.gpgSign", cwd=home)
-    (home / "more").write_text("[commit]\n\tgpgSign\n")
-    if way == "include":
-        configure(home, "include.path", str(home / "more"))
-    elif way == "includeIf":
-        git("remote", "add", "origin", "https://example.org/x", cwd=repo)
-        configure(home, "includeIf.hasconfig:remote.*.url:https://**.path", str(home / "more"))
-    else:
-        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-        monkeypatch.setenv("GIT_CONFIG_KEY_0", "commit.gpgSign")
-        monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
-    send(repo, x=RESPONSE)
-    verified(repo)
 
 
 def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) -> None:
@@ -220,13 +151,6 @@ def test_ssh_keys_are_named_as_git_knows_them(repo: Path, ssh: str, home: Path) 
     finally:
         os.environ.pop("SSH_AUTH_SOCK", None)
         os.kill(int(found["SSH_AGENT_PID"]), 15)
-
-
-def test_without_a_key_of_its_own_openpgp_takes_the_committers(repo: Path, home: Path) -> None:
-    with signing("openpgp", home):
-        git("config", "--global", "--unset", "user.signingKey", cwd=home)
-        send(repo, x=RESPONSE)
-        verified(repo)
 
 
 # ---------------------------------------------------------------- a key that cannot sign
@@ -295,35 +219,6 @@ def test_a_key_that_cannot_sign_holds_the_batch(
     verified(repo)
 
 
-def test_what_waits_for_a_key_is_named_and_can_be_ended(repo: Path, ssh: str, home: Path) -> None:
-    key = git("config", "--global", "user.signingKey", cwd=home)
-    configure(home, "user.signingKey", "/nowhere/key")
-    lines = {"a": "one", "b": "2", "c": "3", "d": "4"}
-    send(repo, **{id: block("a.txt", f"{at}\n", f"{at}!\n") for id, at in lines.items()})
-    assert [state(repo, id)[0] for id in lines] == ["held"] * 4
-    for held in patchq("--json", "status", cwd=repo).json()["held"]:
-        assert (held["code"], "/nowhere/key" in held["why"]) == ("fault.repository", True)
-        assert held["hint"] in patchq("status", cwd=repo).out
-    findings = patchq("--json", "doctor", cwd=repo, code=1).json()["findings"]
-    named = [f["message"] for f in findings if f["what"] == "fault.repository" and f["cure"]]
-    assert [f"change {id} is held" in said for id, said in zip(lines, named, strict=True)] == [
-        True
-    ] * 4
-    patchq("discard", "a", cwd=repo)
-    patchq("run", cwd=repo)
-    assert [state(repo, id)[0] for id in lines] == ["discarded", "held", "held", "held"]
-    configure(home, "user.signingKey", key)
-    patchq("retry", "b", cwd=repo)
-    patchq("run", cwd=repo)
-    assert [state(repo, id)[0] for id in lines] == ["discarded", "superseded", "applied", "applied"]
-    subjects = git(
-        "log", "--format=%(trailers:key=Patchq-Batch,valueonly)", "main~3..main", cwd=repo
-    )
-    assert subjects.split() == ["d", "c", "b-2"]
-    for commit in ("main", "main~1", "main~2"):
-        verified(repo, commit)
-
-
 @pytest.mark.parametrize("program", ["gpg", shutil.which("gpg") or "/usr/bin/gpg"])
 def test_a_passphrase_is_never_asked_for(
     repo: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
@@ -369,20 +264,6 @@ def _moved(repo: Path) -> str:
     return git("commit-tree", "-p", "main", "-m", "By hand", tree, cwd=repo)
 
 
-def test_a_proposal_follows_once_its_key_signs_again(repo: Path, ssh: str, home: Path) -> None:
-    write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
-    send(repo, x=RESPONSE)
-    first = tip(repo, "patchq/x")
-    configure(home, "user.signingKey", "/nowhere/key")
-    git("update-ref", "refs/heads/main", _moved(repo), cwd=repo)
-    patchq("run", cwd=repo)
-    assert tip(repo, "patchq/x") == first
-    configure(home, "user.signingKey", ssh)
-    patchq("run", cwd=repo)
-    assert git("rev-parse", "patchq/x~1", cwd=repo) == tip(repo)
-    verified(repo, "patchq/x")
-
-
 def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
     def found() -> dict[str, Any]:
         findings = json.loads(patchq("--json", "doctor", cwd=repo, code=None).out)["findings"]
@@ -393,10 +274,3 @@ def test_doctor_says_how_it_is_done(repo: Path, home: Path) -> None:
         assert found()["message"] == "commits are signed: ssh"
         write_config(repo, AUTO + "target: main\ncommit: {sign: false}\n")
         assert found()["message"] == "commits are not signed: `commit.sign` is false"
-
-
-@pytest.mark.parametrize("value", ["perhaps", "1", "[]"])
-def test_other_values_are_errors(repo: Path, value: str) -> None:
-    write_config(repo, f"version: 1\ncommit: {{sign: {value}}}\n")
-    said = patchq("config", "check", cwd=repo, code=2).err
-    assert "commit.sign: expected `auto`, true or false, got " in said

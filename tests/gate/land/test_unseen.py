@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patchq.gate.git.repository import Repository
-from patchq.gate.git.tidying import Tidying
-from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
+from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
 EDIT = block("a.txt", "two\n", "2\n")
@@ -100,19 +95,6 @@ def test_auto_mode_proposes(repo: Path, name: str, text: str) -> None:
     assert "worktree.unseen" in waiting["warnings"]
 
 
-def test_who_commits_there_takes_nothing_back(repo: Path) -> None:
-    linked = repo.parent / "linked"
-    hide(linked)
-    run(repo, "auto")
-    show(linked)
-    (linked / "b.txt").write_text("mine\n")
-    git("commit", "-qam", "Mine", cwd=linked)
-    patchq("accept", "x", cwd=repo)
-    assert git("show", "main:a.txt", cwd=repo) == "one\n2\nthree"
-    assert git("show", "main:b.txt", cwd=repo) == "mine"
-    assert git("status", "--porcelain", cwd=linked) == ""
-
-
 def test_accept_refuses_until_it_can_be_seen(repo: Path) -> None:
     before, linked = tip(repo), repo.parent / "linked"
     hide(linked)
@@ -127,29 +109,6 @@ def test_accept_refuses_until_it_can_be_seen(repo: Path) -> None:
     assert (linked / "a.txt").read_text() == "one\n2\nthree\n"
 
 
-def test_pruned_one_is_in_nobodys_way(repo: Path) -> None:
-    hide(repo.parent / "linked")
-    run(repo, "auto")
-    git("worktree", "prune", "--expire=now", cwd=repo)
-    patchq("accept", "x", cwd=repo)
-    assert run(repo, "auto", CREATE, "y")["state"] == "applied"
-
-
-def test_revert_refuses(repo: Path) -> None:
-    linked = repo.parent / "linked"
-    run(repo, "auto")
-    before = tip(repo)
-    hide(linked)
-    done = patchq("revert", "x", cwd=repo, code=1)
-    assert "then revert again" in done.out + done.err
-    assert "worktree.unseen" in done.out + done.err
-    assert "git worktree prune" in done.out + done.err
-    assert tip(repo) == before
-    show(linked)
-    patchq("revert", "x", cwd=repo)
-    assert (linked / "a.txt").read_text() == FILES["a.txt"]
-
-
 def test_proposal_that_is_checked_out_out_of_sight_keeps_its_branch(repo: Path) -> None:
     run(repo, "review")
     linked = repo.parent / "linked"
@@ -157,26 +116,6 @@ def test_proposal_that_is_checked_out_out_of_sight_keeps_its_branch(repo: Path) 
     hide(linked)
     assert "checked out" in patchq("discard", "x", cwd=repo, code=2).err
     assert tip(repo, "patchq/x")
-
-
-@pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
-@pytest.mark.parametrize("place", [".", "sub"])
-def test_read_only_mount(repo: Path, place: str) -> None:
-    linked, before = repo.parent / "linked", tip(repo)
-    (linked / "sub").mkdir()
-    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
-    drop(repo / ".patchq", {"x.md": block("sub/new.txt", "", "new\n")})
-    part = linked / place
-    mount = f"mount --bind '{part}' '{part}' && mount -o remount,bind,ro '{part}'"
-    alone = ("unshare", "-r", "-m", "sh", "-c")
-    if subprocess.run([*alone, mount], capture_output=True).returncode:
-        pytest.skip("no mount can be made here")
-    command = f"{mount} && exec '{sys.executable}' -m patchq -C '{repo}' run"
-    subprocess.run([*alone, command], check=True)
-    told = report(repo / ".patchq", "x")
-    assert (told["state"], codes(told)) == ("proposed", [("worktree.unseen", "warning")])
-    assert "cannot be written" in told["problems"][0]["message"]
-    assert tip(repo) == before
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs mount namespaces")
@@ -215,69 +154,6 @@ def test_a_file_that_cannot_be_replaced_holds_its_batch(repo: Path) -> None:
     assert (linked / "a.txt").read_text() == FILES["a.txt"]
 
 
-DIE = """
-import os, sys
-from pathlib import Path
-from patchq.gate.git.checkout import checkouts
-from patchq.gate.git.repository import Repository
-from patchq.gate.git.branches.worktree import Follow
-repo = Repository.open(Path(sys.argv[1]))
-(place,) = checkouts(repo, "main")
-follow = Follow(place, *sys.argv[2:4])
-assert follow.prepare() == []
-if sys.argv[4] == "moved":
-    follow.swap()
-    os.system(f"git -C {sys.argv[1]} update-ref refs/heads/main {sys.argv[3]}")
-os.kill(os.getpid(), 9)
-"""
-
-
-@pytest.mark.parametrize("when", ["moved", "not moved"])
-def test_what_a_crash_left_waits_until_the_work_tree_is_seen(repo: Path, when: str) -> None:
-    linked, old = repo.parent / "linked", tip(repo)
-    git("checkout", "-q", "-b", "next", old, cwd=repo)
-    new = commit_files(repo, {"a.txt": "new\n"})
-    git("checkout", "-q", "elsewhere", cwd=repo)
-    subprocess.run([sys.executable, "-c", DIE, str(repo), old, new, when], check=False)
-    lock = repo / ".git/worktrees/linked/index.lock"
-    assert lock.exists()
-    hide(linked)
-    told = run(repo, "auto", CREATE)
-    assert (told["state"], codes(told)) == ("proposed", [("worktree.unseen", "warning")])
-    assert lock.exists()
-    show(linked)
-    patchq("run", cwd=repo)
-    assert not lock.exists()
-    assert (linked / "a.txt").read_text() == ("new\n" if when == "moved" else FILES["a.txt"])
-    assert git("status", "--porcelain", cwd=linked) == ""
-    patchq("accept", "x", cwd=repo)
-    assert (linked / "new.txt").read_text() == "new\n"
-
-
-def test_housekeeping_prunes_none(repo: Path) -> None:
-    linked = repo.parent / "linked"
-    hide(linked)
-    (registration,) = (repo / ".git/worktrees").iterdir()
-    os.utime(registration / "gitdir", (1e9, 1e9))
-    for key, value in (
-        ("maintenance.auto", "true"),
-        ("gc.auto", "1"),
-        ("gc.autoDetach", "false"),
-        ("gc.worktreePruneExpire", "now"),
-        ("gc.autoPackLimit", "1"),
-    ):
-        git("config", key, value, cwd=repo)
-    for number in range(600):
-        git("hash-object", "-w", "--stdin", cwd=repo, stdin=f"{number}\n")
-    tidying = Tidying(Repository.open(repo))
-    tidying.due = True
-    tidying.ask()
-    assert tidying.process
-    tidying.process.wait(60)
-    assert [*(repo / ".git/objects/pack").glob("*.pack")], "git tidied up"
-    assert registration.is_dir()
-
-
 def look(repo: Path, *, code: int) -> dict[str, Any]:
     """What `doctor` says of the work trees."""
     findings = patchq("--json", "doctor", cwd=repo, code=code).json()["findings"]
@@ -294,34 +170,3 @@ def test_doctor_names_it(repo: Path) -> None:
     assert str(linked) in found["message"]
     assert "git worktree prune" in found["cure"]
     patchq("doctor", "--before-start", cwd=repo)
-
-
-def test_status_names_it(repo: Path) -> None:
-    assert patchq("--json", "status", cwd=repo).json()["troubles"] == []
-    linked = repo.parent / "linked"
-    hide(linked)
-    (found,) = patchq("--json", "status", cwd=repo).json()["troubles"]
-    assert found["what"] == "repository.worktrees"
-    assert str(linked) in found["why"]
-    said = patchq("status", cwd=repo).out
-    assert str(linked) in said
-    assert "git worktree prune" in said
-
-
-def test_daemon_says_so_at_its_start(repo: Path, tmp_path: Path) -> None:
-    linked, log = repo.parent / "linked", tmp_path / "log"
-    hide(linked)
-    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
-    daemon = forking.start("watch", cwd=repo, log=log)
-    try:
-        drop(repo / ".patchq", {"x.md": EDIT})
-        until = time.monotonic() + 60
-        while not (repo / ".patchq/done/x.report.json").exists():
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.05)
-    finally:
-        daemon.terminate()
-        assert daemon.wait(60) == 0, log.read_text()
-    said = log.read_text()
-    assert f"the work tree {linked} is out of reach" in said
-    assert said.index("out of reach") < said.index("proposed")

@@ -92,14 +92,6 @@ def test_log_is_rebuilt_from_git_alone(repo: Path) -> None:
     assert not (repo / ".patchq").exists()
 
 
-def test_it_says_where_that_comes_from(repo: Path) -> None:
-    history(repo)
-    lose_the_queue(repo)
-    lines = patchq("log", cwd=repo).out.splitlines()
-    assert len(lines) == len(STATES)
-    assert all(ALONE in line for line in lines)
-
-
 def test_decisions_say_who_when_and_why(repo: Path) -> None:
     history(repo)
     notes = {
@@ -150,13 +142,3 @@ def test_notes_of_people_and_of_git_are_kept(repo: Path) -> None:
     git("notes", "--ref=patchq", "append", "-m", "Ada: a pity", commit, cwd=repo)
     lose_the_queue(repo)
     assert log(repo)["x"]["state"] == "reverted"
-
-
-def test_a_clone_that_fetches_the_refs_knows_as_much(repo: Path, tmp_path: Path) -> None:
-    history(repo)
-    before = {id: facts(told) for id, told in log(repo).items()}
-    git("clone", "-q", str(repo), "clone", cwd=tmp_path)
-    clone = tmp_path / "clone"
-    refs = ("refs/patchq/*:refs/patchq/*", "refs/notes/patchq:refs/notes/patchq")
-    git("fetch", "-q", "origin", *refs, "refs/heads/patchq/*:refs/heads/patchq/*", cwd=clone)
-    assert {id: facts(told) for id, told in log(clone).items()} == before

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.gate.review.beside import CONFIG, tree, with_work_tree, work
+from tests.gate.review.beside import tree, with_work_tree, work
 from tests.helpers.command import patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 __all__ = ["work"]
+
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 FILES: dict[str, bytes | str] = {
@@ -157,25 +158,6 @@ def test_links_are_merged_as_git_does(repo: Path, work: Path, change: Change) ->
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
-def test_a_link_that_leads_out_may_go_and_does_not_come_back(repo: Path, work: Path) -> None:
-    (work / "away").unlink()
-    (work / "back").unlink()
-    commit_files(work, {})
-    assert handed_in(repo)["state"] == "applied"
-    assert tree(repo, "main") == tree(repo, "work")
-    assert "path.outside: away" in patchq("revert", "work", cwd=repo, code=1).err
-
-
-def test_a_push_brings_a_link(repo: Path, work: Path) -> None:
-    patchq("hooks", "install", "--git", cwd=repo)
-    made(work)
-    commit_files(work, {}, "Change links")
-    git("push", "-q", "-o", "id=x", ".", "HEAD:refs/for/main", cwd=work)
-    patchq("run", cwd=repo)
-    assert tree(repo, "main") == tree(repo, "work")
-    assert (repo / "new").is_symlink()
-
-
 # ---------------------------------------------------------------- where they may lead
 
 LEADING = {
@@ -229,15 +211,6 @@ def test_a_link_may_not_lead_everywhere(
     assert git("rev-parse", "main", cwd=repo) == before
 
 
-def test_links_that_lead_to_each_other_are_refused(repo: Path, work: Path) -> None:
-    make_link(work, "one", "two")
-    make_link(work, "two", "dir/three")
-    make_link(work, "dir/three", "../one")
-    commit_files(work, {})
-    told = handed_in(repo)
-    assert {problem["code"] for problem in told["problems"]} == {"path.invalid"}
-
-
 @pytest.mark.parametrize(("path", "to"), LOOKED_AT.values(), ids=LOOKED_AT)
 def test_a_person_looks_at_a_link(repo: Path, work: Path, path: str, to: str) -> None:
     write_config(repo, "version: 1\nmode: auto\ntarget: main\n")
@@ -269,16 +242,6 @@ def test_no_response_writes_through_a_link(repo: Path, text: str) -> None:
     told = report(repo / ".patchq", "x")
     assert {problem["code"] for problem in told["problems"]} == {"path.not_a_file"}
     assert git("status", "--porcelain", cwd=repo) == ""
-
-
-def test_a_text_says_nothing_of_links(repo: Path, work: Path) -> None:
-    made(work)
-    commit_files(work, {})
-    diff = git("diff", "--binary", "main", "work", cwd=repo)
-    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\n---\n{diff}\n", code=1)
-    (problem,) = report(repo / ".patchq", "x")["problems"]
-    assert problem["code"] == "response.unreadable_edit"
-    assert "patchq submit --branch" in problem["hint"]
 
 
 # ---------------------------------------------------------------- what stands in the way
@@ -341,17 +304,6 @@ def test_both_sides_changed_a_link(
     assert problem["conflicts_with"]["commit"] == tip == git("rev-parse", "main", cwd=repo)
 
 
-@pytest.mark.parametrize("change", [made, led_elsewhere, removed, from_a_file, renamed])
-def test_what_both_sides_did_is_there_already(repo: Path, work: Path, change: Change) -> None:
-    for each in (work, repo):
-        change(each)
-        commit_files(each, {}, f"In {each.name}")
-    told = handed_in(repo)
-    assert told["state"] in ("duplicate", "rejected")
-    assert told["state"] == "duplicate" or told["problems"][0]["code"] == "conflict.base"
-    assert git("log", "-1", "--format=%s", cwd=repo) == "In repo"
-
-
 def dirty_link(repo: Path) -> None:
     make_link(repo, "old", "dir/d.txt")
 
@@ -403,91 +355,4 @@ def test_a_link_that_somebody_changed_in_the_work_tree_stays(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("there", ["untracked link", "untracked file", "below a link"])
-def test_what_nobody_tracks_is_not_overwritten_or_followed(
-    repo: Path, work: Path, there: str
-) -> None:
-    make_link(work, "sub/new", "../a.txt")
-    commit_files(work, {})
-    (repo / "outside").mkdir()
-    if there == "below a link":
-        make_link(repo, "sub", "outside")
-    elif there == "untracked link":
-        make_link(repo, "sub/new", "../outside/x")
-    else:
-        write_files(repo, {"sub/new": "mine\n"})
-    assert [problem["code"] for problem in handed_in(repo)["problems"]] == ["worktree.dirty"]
-    assert "worktree.dirty" in patchq("accept", "work", cwd=repo, code=1).err
-    assert list((repo / "outside").iterdir()) == []
-
-
-def test_a_work_tree_that_has_the_result_is_not_in_the_way(repo: Path, work: Path) -> None:
-    for each in (work, repo):
-        made(each)
-        led_elsewhere(each)
-        from_a_file(each)
-    commit_files(work, {})
-    assert handed_in(repo)["state"] == "applied"
-    assert git("status", "--porcelain", cwd=repo) == ""
-
-
-def test_a_backup_of_a_link_is_a_link(repo: Path, work: Path) -> None:
-    write_config(repo, CONFIG + "worktree: {backup: true}\n")
-    led_elsewhere(work)
-    (work / "back").unlink()
-    commit_files(work, {})
-    assert handed_in(repo)["state"] == "applied"
-    assert (os.readlink(repo / "old.bak"), os.readlink(repo / "back.bak")) == ("a.txt", "away")
-
-
 # ---------------------------------------------------------------- review
-
-
-def test_a_proposal_with_links_follows_its_target_and_lands_in_part(repo: Path, work: Path) -> None:
-    write_config(repo, CONFIG.replace("auto", "review"))
-    made(work)
-    led_elsewhere(work)
-    from_a_program(work)
-    commit_files(work, {"a.txt": LINES.replace("line 3\n", "LINE 3\n")})
-    assert handed_in(repo)["state"] == "proposed"
-    commit_files(repo, {"a.txt": LINES + "more\n"})
-    patchq("run", cwd=repo)
-    wanted = git("merge-tree", "--write-tree", "main", "work", cwd=repo)
-    assert tree(repo, "patchq/work") == wanted
-    told = report(repo / ".patchq", "work")
-    by_path = {edit["path"]: edit["id"] for edit in told["edits"]}
-    assert set(by_path) == {"a.txt", "new", "old", "tool.sh"}
-    split = patchq("show", "work", "--split", cwd=repo).out
-    assert "symbolic link" in split
-    assert "dir/c.txt" in split
-    assert "symbolic links: new, old, tool.sh" in patchq("--json", "status", cwd=repo).out
-    patchq("accept", "work", "--without", by_path["old"], cwd=repo)
-    assert os.readlink(repo / "old") == "a.txt"
-    assert (os.readlink(repo / "new"), os.readlink(repo / "tool.sh")) == ("dir/c.txt", "a.txt")
-    assert "LINE 3" in (repo / "a.txt").read_text()
-
-
-HOOKS = {
-    "looks": ("test -L new && test $(readlink new) = dir/c.txt", "dir/c.txt"),
-    "follows": ("test $(cat new) = c", "dir/c.txt"),
-    "takes it away": ("rm new", None),
-    "puts a file there": ("rm new; cp dir/c.txt new", b"c\n"),
-}
-
-
-@pytest.mark.parametrize(("run", "result"), HOOKS.values(), ids=HOOKS)
-def test_hooks_see_a_link(repo: Path, work: Path, run: str, result: str | bytes | None) -> None:
-    fixes = str("rm" in run).lower()
-    hook = f"{{id: h, stage: pre-commit, unconfined: true, run: '{run}', fixes: {fixes}}}"
-    write_config(repo, CONFIG + f"hooks: [{hook}]\n")
-    made(work)
-    commit_files(work, {"a.txt": LINES + "more\n"})
-    told = handed_in(repo)
-    assert told["state"] == "applied", told["problems"]
-    if isinstance(result, str):
-        assert os.readlink(repo / "new") == result
-    elif result is None:
-        assert not os.path.lexists(repo / "new")
-    else:
-        assert at(repo / "new") == ("file", result)
-    assert git("status", "--porcelain", cwd=repo) == ""

@@ -13,6 +13,7 @@ from tests.helpers.gitrepo import commit_files, git, make_repo
 
 __all__ = ["work"]
 
+
 LINES = [f"line {number}\n" for number in range(1, 31)]
 
 
@@ -124,34 +125,6 @@ def test_it_lands_as_git_merges_it(repo: Path, work: Path, made: Made, moved: bo
     assert tree(repo, "main") == wanted
     assert git("status", "--porcelain", cwd=repo) == ""
     assert "Merge branch" not in git("log", "-1", "--format=%B", "main", cwd=repo)
-
-
-def test_what_landed_before_the_merge_is_not_applied_again(repo: Path, work: Path) -> None:
-    commit_files(work, {"a.txt": text(_3="ours") + "last\n"}, "Write three")
-    for _ in range(2):
-        patchq("submit", "--branch", "work", cwd=repo)
-        patchq("run", cwd=repo)
-        merge(work)
-        assert tree(repo, "main") == tree(repo, "work")
-        commit_files(work, {"a.txt": text(_3="ours", _9="ours") + "last\nlast\n"}, "Write nine")
-    assert git("show", "main:a.txt", cwd=repo).count("last") == 2
-
-
-def test_a_work_tree_with_more_that_is_not_committed(repo: Path, work: Path) -> None:
-    with_a_resolution(repo, work)
-    (work / "f.txt").write_text("not committed\n")
-    patchq("submit", "--worktree", cwd=work)
-    patchq("run", cwd=repo)
-    git("add", "-A", cwd=work)
-    assert git("write-tree", cwd=work) == tree(repo, "main")
-
-
-def test_a_push_hands_it_in(repo: Path, work: Path) -> None:
-    patchq("hooks", "install", "--git", cwd=repo)
-    with_a_resolution(repo, work)
-    git("push", "-q", ".", "HEAD:refs/for/main", cwd=work)
-    patchq("run", cwd=repo)
-    assert tree(repo, "main") == tree(repo, "work")
 
 
 def another_branch(repo: Path, work: Path) -> None:

@@ -158,12 +158,6 @@ def test_deletion_by_hand_is_noticed(repo: Path) -> None:
     assert tip(repo, "refs/patchq/discarded/x") == commit
 
 
-def test_deleted_branch_can_be_sent_again(repo: Path) -> None:
-    git("branch", "-q", "-D", "patchq/x", cwd=repo)
-    told = run(repo, y=EDIT)
-    assert (told["state"], told["id"]) == ("proposed", "y")
-
-
 def amend(repo: Path) -> str:
     git("checkout", "-q", "patchq/x", cwd=repo)
     (repo / "a.txt").write_text("one\nzwei\nthree\n")
@@ -205,23 +199,6 @@ def test_changed_branch_on_a_moved_target_asks_for_a_merge(repo: Path) -> None:
 
 
 # ---------------------------------------------------------------- the target goes on
-
-
-def test_accept_on_a_moved_target_makes_the_batch_again(repo: Path) -> None:
-    base, moved = tip(repo), commit_files(repo, {"b.txt": "B\n"})
-    proposed = report(repo / ".patchq", "x")
-    patchq("accept", "x", cwd=repo)
-    told = report(repo / ".patchq", "x")
-    assert told["state"] == "accepted"
-    assert told["commit"] == tip(repo) != proposed["commit"]
-    assert tip(repo, "main^") == moved
-    assert told["base"] == {"commit": base, "how": "tip"}
-    assert git("show", "main:a.txt", cwd=repo) == "one\n2\nthree"
-    assert git("show", "main:b.txt", cwd=repo) == "B"
-    assert git("status", "--porcelain", cwd=repo) == ""
-    trailers = git("log", "-1", "--format=%(trailers:only,unfold)", cwd=repo).splitlines()
-    assert f"Patchq-Base: {base}" in trailers
-    assert refs(repo) == []
 
 
 def test_accept_of_a_touched_file_names_the_commit(repo: Path) -> None:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from patchq.core.model.values import EditOutcome
-from patchq.gate.errors import UsageError
-from patchq.gate.report.document import to_json
-from patchq.gate.report.schema import has_commit
-from patchq.gate.review import restack
-from tests.helpers import forking
 from tests.helpers.command import block, drop, patchq, report
-from tests.helpers.forking import Fork
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
-from tests.helpers.outcomes import PROPOSED
 from tests.helpers.stepping import die
-from tests.helpers.stores import rewrite_report, sql
+from tests.helpers.stores import sql
 
 LINES = [f"line {number}\n" for number in range(1, 21)]
 TEXT = "".join(LINES)
@@ -166,11 +154,6 @@ def test_files_in_each_other_s_way_collide(
     assert pending(repo, "y") == [("1", path_y, None, "x", "of-x", "1", path_x, None)]
 
 
-def test_each_pair_of_edits_is_named(repo: Path) -> None:
-    run(repo, x=change(3, 3) + change(9, 9), y=change(10, 10) + change(2, 2))
-    assert [(row[0], row[5]) for row in pending(repo, "x")] == [("1", "2"), ("2", "1")]
-
-
 def test_lines_are_compared_across_a_moved_target(repo: Path) -> None:
     run(repo, x=change(10, 10))
     git("checkout", "-q", "patchq/x", cwd=repo)  # so that it stays where it is
@@ -190,16 +173,6 @@ def test_targets_do_not_collide(repo: Path) -> None:
     drop(repo / ".patchq", {"y.md": f"---\ntarget: other\n---\n{change(5, 5)}"})
     patchq("run", cwd=repo)
     assert pending(repo, "x") == pending(repo, "y") == []
-
-
-def test_many_collisions_are_named_up_to_a_number(repo: Path) -> None:
-    names = [f"n{number:02}" for number in range(20)]
-    drop(repo / ".patchq", {f"{name}.md": change(5, 5) + name for name in names})
-    patchq("run", cwd=repo)
-    before = [told(repo, name) for name in names]
-    assert {len(each["problems"]) for each in before} == {16}
-    run(repo)
-    assert [told(repo, name) for name in names] == before, "nothing is left to rewrite"
 
 
 def discard(repo: Path) -> None:
@@ -276,17 +249,6 @@ def test_who_cannot_follow_needs_a_retry(repo: Path) -> None:
     assert told(repo, "y") == now, "it is said once"
 
 
-def test_who_could_not_follow_does_so_when_it_can(repo: Path) -> None:
-    run(repo, x=change(5, 5), y=change(5, 6))
-    patchq("accept", "x", cwd=repo)
-    assert moved(repo, "y")
-    git("revert", "--no-edit", "HEAD", cwd=repo)
-    run(repo)
-    assert told(repo, "y")["problems"] == []
-    assert tip(repo, "patchq/y^") == tip(repo)
-    sound(repo, "y")
-
-
 def test_proposals_follow_a_person(repo: Path) -> None:
     run(repo, x=change(5, 5), y=change(15, 15))
     commit = commit_files(repo, {"a.txt": TEXT.replace("line 15\n", "mine\n")})
@@ -314,16 +276,6 @@ def test_what_was_taken_back_does_not_land_with_a_proposal(repo: Path, noticed: 
     assert tip(repo, "main^") == first
 
 
-def test_what_is_there_already_is_said(repo: Path) -> None:
-    run(repo, x=change(5, 5))
-    more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
-    commit_files(repo, {"a.txt": more})
-    run(repo)
-    (problem,) = moved(repo, "x")
-    assert "there already" in problem["message"] or "conflict.base" in problem["message"]
-    sound(repo, "x")
-
-
 def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
     run(repo, x=change(5, 5))
     more = TEXT.replace("line 5\n", "LINE 5\n").replace("line 15\n", "more\n")
@@ -331,18 +283,6 @@ def test_accept_of_what_is_there_already_says_so(repo: Path) -> None:
     done = patchq("accept", "x", cwd=repo, code=1)
     assert "all that x changes is on main already" in done.err
     assert "patchq discard x" in done.err
-
-
-def test_why_it_was_not_applied_stays_said(repo: Path) -> None:
-    configure(repo, "mode: auto\n")
-    (repo / "a.txt").write_text("mine\n")
-    run(repo, x=change(5, 5))
-    git("checkout", "-q", "a.txt", cwd=repo)
-    commit_files(repo, {"b.txt": "moved\n"})
-    run(repo)
-    sound(repo, "x")
-    assert tip(repo, "patchq/x^") == tip(repo)
-    assert [p["code"] for p in told(repo, "x")["problems"]] == ["worktree.dirty"]
 
 
 def test_branch_that_is_checked_out_stays(repo: Path) -> None:
@@ -388,19 +328,6 @@ def test_proposal_whose_response_is_lost_holds_up_nobody(repo: Path) -> None:
     sound(repo, "x")
 
 
-def test_a_storm_makes_what_waits_again_once(repo: Path) -> None:
-    configure(repo, "mode: auto\npaths: {review: [b.txt]}\n")
-    run(repo, x=change(5, 5, "b.txt"))
-    responses = {f"n{n}.md": block(f"n{n}.txt", "", "new\n") for n in range(12)}
-    drop(repo / ".patchq", responses)
-    patchq("run", cwd=repo)
-    assert len(git("reflog", "show", "patchq/x", cwd=repo).splitlines()) == 2
-    assert tip(repo, "patchq/x^") == tip(repo)
-    codes = [problem["code"] for problem in told(repo, "x")["problems"]]
-    assert codes == ["path.review"]
-    sound(repo, "x")
-
-
 def test_what_a_hook_fixes_is_fixed_as_it_lands(repo: Path) -> None:
     stamp = "fixes: true, run: 'echo stamped > stamp.txt'"
     hook = f"{{id: stamp, stage: pre-commit, unconfined: true, {stamp}}}"
@@ -424,23 +351,6 @@ def test_edits_that_were_left_out_stay_out(repo: Path) -> None:
     sound(repo, "x-2")
     assert tip(repo, "patchq/x-2^") == commit
     assert [edit["state"] for edit in told(repo, "x-2")["edits"]] == ["applied", "skipped"]
-
-
-def test_proposal_whose_dependency_was_reverted_needs_a_retry(repo: Path) -> None:
-    run(repo, x=change(5, 5))
-    drop(repo / ".patchq", {"y.md": "---\ndepends_on: [x]\n---\n" + change(15, 15)})
-    patchq("run", cwd=repo)
-    patchq("accept", "x", cwd=repo)
-    patchq("run", cwd=repo)
-    sound(repo, "y")
-    patchq("revert", "x", cwd=repo)
-    patchq("run", cwd=repo)
-    (problem,) = moved(repo, "y")
-    assert "depends.failed" in problem["message"]
-    sound(repo, "y")
-    drop(repo / ".patchq", {"z.md": "---\ndepends_on: [x]\n---\n" + change(12, 12)})
-    patchq("run", cwd=repo, code=1)
-    assert told(repo, "z")["problems"][0]["code"] == "depends.failed"
 
 
 # ---------------------------------------------------------------- crashes between the steps
@@ -470,28 +380,6 @@ def test_death_between_two_steps_is_put_right(repo: Path, step: int, settle: str
     assert git("fsck", "--strict", "--no-dangling", cwd=repo) == ""
 
 
-def has_open(process: Fork, place: Path) -> bool:
-    with suppress(FileNotFoundError):  # closed while it was looked at
-        return place in [fd.readlink() for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
-    return False
-
-
-def test_decision_waits_for_whoever_rewrites_reports(repo: Path) -> None:
-    run(repo, x=change(2, 2))
-    queue = os.open(repo / ".patchq", os.O_RDONLY)
-    fcntl.flock(queue, fcntl.LOCK_EX)
-    log = repo.parent / "log"
-    process = forking.start("discard", "x", cwd=repo, log=log)
-    while not has_open(process, repo / ".patchq"):  # which is what it locks
-        assert process.poll() is None, log.read_text()
-        time.sleep(0.01)
-    rewrite_report(repo / ".patchq", "x", '"state": "proposed"', '"state": "accepted"')
-    os.close(queue)
-    assert process.wait() == 2
-    assert "it is accepted" in log.read_text()
-    assert git("for-each-ref", "refs/patchq/discarded", cwd=repo) == ""
-
-
 def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Path) -> None:
     run(repo, x=change(2, 2))
     mark, before = repo / ".git/mark", tip(repo)
@@ -509,21 +397,6 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
         _, said = process.communicate()
     assert (process.returncode, "it is discarded" in said) == (2, True), said
     assert (tip(repo), told(repo, "x")["state"]) == (before, "discarded")
-
-
-def test_death_in_the_middle_of_an_accept_is_put_right(repo: Path) -> None:
-    run(repo, x=change(2, 2))
-    git("merge", "-q", "--ff-only", "patchq/x", cwd=repo)
-    git("update-ref", "-d", "refs/heads/patchq/x", cwd=repo)
-    run(repo)
-    assert told(repo, "x")["state"] == "accepted"
-    assert git("for-each-ref", "refs/patchq/waiting", cwd=repo) == ""
-    # And one step later: the report is there, the mark is not gone yet.
-    git("update-ref", "refs/patchq/waiting/x", "main", cwd=repo)
-    now = told(repo, "x")
-    run(repo)
-    assert told(repo, "x") == now
-    assert git("for-each-ref", "refs/patchq/waiting", cwd=repo) == ""
 
 
 # ---------------------------------------------------------------- what `status` shows
@@ -560,16 +433,3 @@ def test_status_shows_the_graph(repo: Path) -> None:
     ]  # fmt: skip
     assert after["waiting"][0]["collides"] == []
     assert "  needs a retry" in patchq("status", cwd=repo).out
-
-
-def test_edits_are_not_guessed_where_the_report_has_no_room_for_them() -> None:
-    cut = "… 9 more edits are left out here)"
-    edits = (
-        EditOutcome("1", "diff", (1, 2), "a.py", "replace", "skipped"),
-        EditOutcome("2", "diff", (3, 4), "a.py", "replace", "applied", description=f"({cut}"),
-    )
-    told = to_json(replace(PROPOSED, edits=edits))
-    assert has_commit(told)
-    with pytest.raises(UsageError, match="more edits than its report holds"):
-        restack.choice_of(told)
-    assert restack.choice_of(replace(told, edits=told.edits[1:])).edits is None

@@ -75,36 +75,6 @@ def test_the_good_edits_of_a_refused_response(repo: Path, mode: str) -> None:
     assert git("show", f"{where}:b.txt", cwd=repo) == "B"
 
 
-def test_what_needs_a_left_out_edit_is_left_out(repo: Path) -> None:
-    first, second = block("a.txt", "two\n", "2\n"), block("a.txt", "2\nthree\n", "2\n3\n")
-    run(repo, "x.md", first + second + LATER, 1)
-    told = patchq("--json", "retry", "x", "--without", "1,3", cwd=repo, code=2)
-    assert "no edit would be left" in told.err
-    run(repo, "y.md", first + second + LATER + block("b.txt", "b\n", "B\n"), 1)
-    told = patchq("--json", "retry", "y", "--without", "1,3", cwd=repo).json()
-    assert [(e["id"], e["state"], e["cancelled_by"]) for e in told["edits"]] == [
-        ("1", "skipped", None),
-        ("2", "cancelled", "1"),
-        ("3", "skipped", None),
-        ("4", "applied", None),
-    ]
-
-
-@pytest.mark.parametrize("mode", ["auto"], indirect=True)
-def test_a_part_that_was_held_stays_a_part(repo: Path) -> None:
-    run(repo, "x.md", MIXED, 1)
-    commit_files(repo, {"a.txt": "one\nlater\n"})
-    (repo / ".git/MERGE_HEAD").write_text(git("rev-parse", "HEAD", cwd=repo) + "\n")
-    assert "target.busy" in patchq("retry", "x", "--without", "2", cwd=repo).out
-    (repo / ".git/MERGE_HEAD").unlink()
-    patchq("run", cwd=repo)
-    told = report(repo / ".patchq", "x-2")
-    assert (told["state"], told["retry"]["of"]) == ("applied", "x")
-    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
-    assert git("show", "main:a.txt", cwd=repo) == "1\nlater"
-    assert not [*(repo / ".patchq/active").iterdir()]
-
-
 # Ends a command where its response is claimed, its verdict intended, or its ref moved.
 DIES = """
 import os, sys
@@ -138,32 +108,6 @@ def test_what_was_left_out_stays_out_when_the_command_is_killed(
     where = "main" if mode == "auto" else "patchq/x-2"
     assert git("show", f"{where}:a.txt", cwd=repo) == "1\nlater"
     assert not [*(repo / ".patchq/active").iterdir()]
-
-
-@pytest.mark.parametrize("mode", ["review"], indirect=True)
-@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
-def test_a_killed_retry_leaves_one_of_the_two_waiting(repo: Path, step: str) -> None:
-    run(repo, "x.md", GOOD)
-    die(repo, step, "retry", "x")
-    patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "x")["state"] == "superseded"
-    assert report(repo / ".patchq", "x-2")["state"] == "proposed"
-    assert (
-        git("branch", "--list", "patchq/*", "--format=%(refname:short)", cwd=repo) == "patchq/x-2"
-    )
-
-
-@pytest.mark.parametrize("mode", ["review"], indirect=True)
-@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
-def test_a_killed_revert_lands_all_the_same(repo: Path, step: str) -> None:
-    run(repo, "x.md", GOOD)
-    patchq("accept", "x", cwd=repo)
-    die(repo, step, "revert", "x")
-    patchq("run", cwd=repo)
-    assert report(repo / ".patchq", "revert-x")["state"] == "applied"
-    assert git("show", "main:a.txt", cwd=repo) == "one\ntwo\nthree"
-    assert "reverted already" in patchq("revert", "x", cwd=repo, code=2).err
-    assert report(repo / ".patchq", "x")["state"] == "reverted"
 
 
 def test_an_edit_that_is_not_there(repo: Path) -> None:
@@ -214,14 +158,6 @@ def test_what_stands_is_not_tried_again(repo: Path) -> None:
     assert "no change no" in said["no"]
     patchq("revert", "x", cwd=repo)
     assert patchq("retry", "x", cwd=repo).out.startswith("applied    x-2 ")
-
-
-def test_a_response_that_landed_meanwhile_is_a_duplicate(repo: Path, mode: str) -> None:
-    run(repo, "x.md", LATER, 1)
-    commit_files(repo, {"a.txt": "one\nlater\n"})
-    run(repo, "y.md", LATER)
-    told = patchq("--json", "retry", "x", cwd=repo).json()
-    assert (told["state"], told["duplicate_of"]) == ("duplicate", "y")
 
 
 # ---------------------------------------------------------------- accept

@@ -101,13 +101,6 @@ def test_what_a_batch_did_is_taken_back(repo: Path, text: str) -> None:
     assert "reverted by `revert-x`" in (repo / ".patchq/done/x.report.md").read_text()
 
 
-def test_text_that_was_left_out_comes_back(repo: Path) -> None:
-    elided = commit_files(repo, {"b.py": "def f():\n    # ... rest unchanged\n    if\n"})
-    land(repo, "x", block("b.py", "    # ... rest unchanged\n    if\n", "    pass\n"))
-    patchq("revert", "x", cwd=repo)
-    assert tree(repo) == tree(repo, elided)
-
-
 def test_later_batches_on_the_same_file_stay(repo: Path) -> None:
     land(repo, "x", block("a.txt", "line 10\n", "LINE 10\n"))
     land(repo, "y", block("a.txt", "line 2\n", "a\nb\nc\n"))
@@ -115,14 +108,6 @@ def test_later_batches_on_the_same_file_stay(repo: Path) -> None:
     patchq("revert", "x", cwd=repo)
     text = LINES.replace("line 2\n", "a\nb\nc\n").replace("line 19\n", "LINE 19\n")
     assert (repo / "a.txt").read_text() == text
-
-
-def test_later_edits_of_a_renamed_file_go_with_it(repo: Path) -> None:
-    land(repo, "x", DIFF_RENAME)
-    land(repo, "y", block("new/name.txt", "line 15\n", "LINE 15\n"))
-    patchq("revert", "x", cwd=repo)
-    assert not (repo / "new").exists()
-    assert (repo / "old.txt").read_text() == LINES.replace("line 15\n", "LINE 15\n")
 
 
 def test_what_was_changed_since_is_refused(repo: Path) -> None:
@@ -145,19 +130,6 @@ def test_in_review_mode_a_revert_lands_at_once(repo: Path) -> None:
     assert tree(repo) == before
 
 
-def test_what_a_person_put_on_top_goes_as_well(repo: Path) -> None:
-    commit_files(repo, {".patchq.yaml": "version: 1\n"})
-    before = tree(repo)
-    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    commit_files(repo, {"more.txt": "more\n"})
-    git("checkout", "-q", "main", cwd=repo)
-    git("merge", "-q", "patchq/x", cwd=repo)
-    patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
-    assert report(repo / ".patchq", "x")["state"] == "reverted"
-
-
 def test_a_revert_is_reverted(repo: Path) -> None:
     land(repo, "x", BATCHES["an edit"])
     after = tree(repo)
@@ -168,15 +140,6 @@ def test_a_revert_is_reverted(repo: Path) -> None:
     assert report(repo / ".patchq", "revert-x")["duplicate_of"] == "revert-revert-x"
 
 
-def test_the_same_response_is_a_new_attempt_afterwards(repo: Path) -> None:
-    land(repo, "x", BATCHES["an edit"])
-    after = tree(repo)
-    patchq("revert", "x", cwd=repo)
-    text = "---\nid: x\nmessage: Change by x\n---\n" + BATCHES["an edit"]
-    assert patchq("apply", "-", cwd=repo, stdin=text).out.startswith("applied    x-2 ")
-    assert tree(repo) == after
-
-
 def test_reverting_twice_says_so(repo: Path) -> None:
     land(repo, "x", BATCHES["an edit"])
     patchq("revert", "x", cwd=repo)
@@ -185,14 +148,6 @@ def test_reverting_twice_says_so(repo: Path) -> None:
     assert "x was reverted already" in done.err
     assert "patchq revert revert-x" in done.err
     assert tip(repo) == now
-
-
-def test_a_revert_by_hand_counts(repo: Path) -> None:
-    land(repo, "x", BATCHES["an edit"])
-    git("revert", "--no-edit", "HEAD", cwd=repo)
-    done = patchq("revert", "x", cwd=repo, code=2)
-    assert f"reverted already, by commit {tip(repo)[:12]}" in done.err
-    assert report(repo / ".patchq", "x")["state"] == "reverted"
 
 
 def test_what_has_not_landed_is_not_reverted(repo: Path) -> None:
@@ -217,14 +172,6 @@ def test_dirty_files_are_not_touched(repo: Path) -> None:
     patchq("revert", "x", cwd=repo)
 
 
-def test_a_busy_target_is_not_touched(repo: Path) -> None:
-    commit = land(repo, "x", BATCHES["an edit"])
-    (repo / ".git/MERGE_HEAD").write_text(commit + "\n")
-    done = patchq("revert", "x", cwd=repo, code=1)
-    assert done.err.startswith("patchq: target.busy: ")
-    assert tip(repo) == commit
-
-
 BY_HAND = {"binary": b"\0\1\2", "latin-1": b"caf\xe9\n", "other line ends": b"one\r\ntwo\n"}
 
 
@@ -240,27 +187,6 @@ def test_what_no_diff_of_text_tells_comes_back(repo: Path, data: bytes) -> None:
     assert tree(repo) != before
     patchq("revert", "x", cwd=repo)
     assert tree(repo) == before
-
-
-def test_a_mode_comes_back(repo: Path) -> None:
-    before = tree(repo)
-    lines = "@@ -1,2 +0,0 @@\n-#!/bin/sh\n-true\n"
-    land(repo, "x", DELETE.format("script.sh") + lines)
-    patchq("revert", "x", cwd=repo)
-    assert tree(repo) == before
-
-
-def test_a_submodule_is_left_to_git(repo: Path) -> None:
-    commit_files(repo, {".patchq.yaml": "version: 1\n"})
-    patchq("apply", "-", cwd=repo, stdin="---\nid: x\n---\n" + BATCHES["an edit"])
-    git("checkout", "-q", "patchq/x", cwd=repo)
-    git("update-index", "--add", "--cacheinfo", f"160000,{tip(repo)},sub", cwd=repo)
-    git("commit", "-q", "-m", "Add it", cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-    patchq("accept", "x", cwd=repo)
-    done = patchq("revert", "x", cwd=repo, code=1)
-    assert done.err.startswith("patchq: path.not_a_file: sub is a submodule")
-    assert f"git revert {tip(repo)[:12]}" in done.err
 
 
 def test_it_works_when_the_queue_is_lost(repo: Path) -> None:

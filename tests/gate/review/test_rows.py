@@ -9,11 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange, LineHunk
-from patchq.core.text.line_diff import line_diff
-from patchq.core.text.lines import split_lines
 from patchq.gate.report.document import to_json
 from patchq.gate.report.schema import Report
-from patchq.gate.review import rows
 from patchq.gate.review.rows import FileRows, Row, side_by_side, word_marks
 from tests.helpers.outcomes import EVIL, GOOD, PROPOSED
 
@@ -45,7 +42,6 @@ def brief(row: Row) -> str:
 
 
 LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklmnopqrst")
-NUMBERED = "".join(f"the line {number}\n" for number in range(1, 41))
 
 
 @pytest.mark.parametrize(
@@ -96,13 +92,6 @@ def test_rows(
     assert [brief(row) for row in shown(old, new, *edits).rows] == expected
 
 
-def test_edits_are_found_where_their_lines_are_today() -> None:
-    """The base had two lines less at its front."""
-    old, new = "new\nnew\na 1\nb\n", "new\nnew\na 2\nb\n"
-    file = shown(old, new, ("1", (1, 1)), ("2", (2, 2)), since=[(0, 0, 0, 2)])
-    assert [brief(row) for row in file.rows if row.edits] == ["c 3/3 [1]"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "ours", "theirs"),
     [
@@ -148,43 +137,6 @@ def test_a_missing_line_end_is_told() -> None:
     assert row.old is not None
     assert row.new is not None
     assert (row.kind, row.old.ended, row.new.ended) == ("changed", True, False)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("", "".join(f"new line {n}\n" for n in range(10_000))),
-        ("".join(f"the line {n}\n" for n in range(10_000)),
-         "".join(f"the line {n} is new\n" for n in range(10_000))),
-        ("".join(f"x {n}\nsame\n" for n in range(5000)),
-         "".join(f"y {n}\nsame\n" for n in range(5000))),
-        ("".join(f"{n % 7} {n % 11} a\n" * (n % 40) + "same\n" for n in range(500)),
-         "".join(f"{n % 5} {n % 11} b\n" * (n % 40) + "same\n" for n in range(500))),
-    ],
-    ids=["created", "rewritten", "every other line", "many runs"],
-)  # fmt: skip
-def test_large_differences_are_folded(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done, and shown, does not grow with the difference; what is told does."""
-    compared: list[int] = []
-    share = rows._shared
-
-    def count(one: frozenset[str], other: frozenset[str]) -> float:
-        compared.append(1)
-        return share(one, other)
-
-    monkeypatch.setattr(rows, "_shared", count)
-    file = shown(old, new, ("1", None))
-    assert len(file.rows) <= rows.MOST_ROWS + 2 * 240
-    assert len(compared) <= 60 * 2500
-    told = sum(row.hidden or 1 for row in file.rows)
-    assert told >= max(old.count("\n"), new.count("\n"))
-    assert (file.added, file.deleted) == _counted(old, new)
-    assert all(row.edits == ("1",) for row in file.rows if row.kind not in ("same", "fold"))
-
-
-def _counted(old: str, new: str) -> tuple[int, int]:
-    hunks = line_diff(split_lines(old.encode()), split_lines(new.encode()))
-    return sum(h[3] - h[2] for h in hunks), sum(h[1] - h[0] for h in hunks)
 
 
 def test_files_in_order_with_what_became_of_them() -> None:

@@ -162,27 +162,6 @@ def test_a_diamond_waits_until_its_sides_stand_on_each_other(two: Path) -> None:
     assert states(two, "a", "b", "c", "d") == ["accepted"] * 4
 
 
-def test_a_proposal_that_lacks_what_landed_is_not_stood_on(two: Path) -> None:
-    send(two, "x", says("line 5", "fünf"))
-    patchq("accept", "x", cwd=two)
-    assert moved(two, "a"), "it cannot follow"
-    send(two, "c", says("line 9", "nine"), "x", "a")
-    assert "a is not on top of it yet" in why_held(two, "c")
-
-
-def test_of_several_that_stack_it_stands_on_the_top(two: Path) -> None:
-    send(two, "c", says("line 9", "nine"), "a", "b")
-    stands(two, "c", "b")
-
-
-def test_what_it_needs_on_another_target_is_waited_for(repo: Path) -> None:
-    git("branch", "other", cwd=repo)
-    write_config(repo, "version: 1\nmode: review\ntargets: [other]\n")
-    send(repo, "a", says("line 5", "five"), more="target: other\n")
-    send(repo, "b", says("line 5", "five") + "\nfor main\n", "a")
-    assert "a waits for review on other, and this change is for main" in why_held(repo, "b")
-
-
 def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
     write_config(repo, "version: 1\nmode: auto\npaths: {review: [b.txt]}\n")
     send(repo, "a", says("line 5", "five", "b.txt"))
@@ -192,13 +171,6 @@ def test_in_auto_mode_nothing_stacks(repo: Path) -> None:
     patchq("accept", "a", cwd=repo)
     patchq("run", cwd=repo)
     assert told(repo, "b")["state"] == "applied"
-
-
-def test_a_batch_does_not_stand_on_what_it_replaces(two: Path) -> None:
-    send(two, "a2", says("line 5", "5"), "b", more="retries: a\n")
-    problem = told(two, "a2")["problems"][-1]
-    assert problem["code"] == "depends.failed"
-    assert "b, which is on top of a, whose place it takes" in problem["message"]
 
 
 def test_a_long_series_is_proposed_in_one_run_and_lands_at_once(repo: Path) -> None:
@@ -237,37 +209,6 @@ def test_the_answer_to_a_lower_one_takes_its_place_below(two: Path) -> None:
     assert (two / "a.txt").read_text().count("twelve") == 1
 
 
-def test_what_cannot_follow_a_new_lower_one_says_so(two: Path) -> None:
-    commit = told(two, "b")["commit"]
-    send(two, "a2", says("line 5", "cinq"), more="retries: a\n")
-    (message,) = moved(two, "b")
-    assert message.startswith("patchq/a2 moved to ")
-    assert "conflict.base" in message
-    assert tip(two, "patchq/b") == commit
-    refused = patchq("accept", "--stack", "b", cwd=two, code=1)
-    assert "b: conflict.base" in refused.err
-    assert states(two, "a2", "b") == ["accepted", "proposed"]
-
-
-def test_some_edits_of_the_lower_one_land(repo: Path) -> None:
-    send(repo, "a", says("line 5", "five") + says("line 15", "fifteen"))
-    send(repo, "b", says("five", "FIVE"), "a")
-    send(repo, "c", says("fifteen", "FIFTEEN"), "a")
-    patchq("accept", "a", "--only", "1", cwd=repo)
-    stands(repo, "b", None)
-    (message,) = moved(repo, "c")
-    assert "main moved to" in message
-    patchq("accept", "b", cwd=repo)
-    assert "FIVE" in (repo / "a.txt").read_text()
-
-
-def on_branch(repo: Path, id: str, *commands: tuple[str, ...]) -> None:
-    git("checkout", "-q", f"patchq/{id}", cwd=repo)
-    for words in commands:
-        git(*words, cwd=repo)
-    git("checkout", "-q", "main", cwd=repo)
-
-
 def test_a_person_amends_the_lower_one(two: Path) -> None:
     git("checkout", "-q", "patchq/a", cwd=two)
     (two / "b.txt").write_text("mine\n")
@@ -291,28 +232,6 @@ def test_a_person_changes_the_upper_one(two: Path) -> None:
     own = tip(two, "patchq/b")
     patchq("accept", "--stack", "b", cwd=two)
     assert (tip(two), states(two, "a", "b")) == (own, ["accepted", "accepted"])
-
-
-def test_a_person_rebases_the_upper_one_away(two: Path) -> None:
-    send(two, "c", says("line 9", "nine"), "a")
-    git("checkout", "-q", "patchq/c", cwd=two)
-    git("rebase", "-q", "--onto", "main", "patchq/a", cwd=two)
-    git("checkout", "-q", "main", cwd=two)
-    patchq("run", cwd=two)
-    refused = patchq("accept", "--stack", "c", cwd=two, code=1)
-    assert "target.moved" in refused.err
-    assert states(two, "a", "c") == ["accepted", "proposed"]
-
-
-def test_the_middle_branch_is_deleted_by_hand(two: Path) -> None:
-    send(two, "c", says("line 9", "nine"), "b")
-    git("branch", "-q", "-D", "patchq/b", cwd=two)
-    refused = patchq("accept", "--stack", "c", cwd=two, code=1)
-    assert "b is discarded" in refused.err
-    patchq("run", cwd=two)
-    assert states(two, "a", "b", "c") == ["proposed", "discarded", "proposed"]
-    assert "b is discarded" in moved(two, "c")[0]
-    stands(two, "a", None)
 
 
 @pytest.mark.parametrize("how", ["merge", "ff", "squash", "squash with trailers", "rebase"])
@@ -340,16 +259,6 @@ def test_the_top_merged_by_hand_takes_those_below(two: Path, how: str) -> None:
     assert patchq("fsck", cwd=two).code == 0
 
 
-def test_the_upper_one_picked_alone_leaves_the_lower_one(two: Path) -> None:
-    send(two, "c", says("line 15", "fifteen", "b.txt"), "a")
-    git("cherry-pick", "patchq/c", cwd=two)
-    git("commit", "-q", "--amend", "-m", "Fifteen", cwd=two)
-    patchq("run", cwd=two)
-    assert states(two, "a", "c") == ["proposed", "accepted"]
-    stands(two, "a", None)
-    stands(two, "b", "a")
-
-
 def test_the_stack_is_told(two: Path) -> None:
     send(two, "0", says("line 9", "nine"), "b")
     shown = patchq("--json", "status", cwd=two).json()["waiting"]
@@ -359,12 +268,6 @@ def test_the_stack_is_told(two: Path) -> None:
     assert "  on top of a" in out
     assert f"on top of  a, at {tip(two, 'patchq/a')[:12]}" in patchq("show", "b", cwd=two).out
     assert "It is on top of change `a`" in (two / ".patchq/done/b.report.md").read_text()
-
-
-def test_a_lost_queue_knows_what_stands_on_what(two: Path) -> None:
-    git("clean", "-q", "-f", "-d", "-x", ".patchq", cwd=two)
-    shown = patchq("--json", "status", cwd=two).json()["waiting"]
-    assert [one["stands_on"] and one["stands_on"]["batch"] for one in shown] == [None, "a"]
 
 
 # ---------------------------------------------------------------- crashes between the steps
@@ -428,32 +331,3 @@ def test_uncommitted_changes_of_any_of_them_are_in_the_way(two: Path) -> None:
     assert "worktree.dirty" in refused.err
     assert "b is on top of a, which was left out" in refused.err
     assert states(two, "a", "b") == ["proposed", "proposed"]
-
-
-def test_the_daemon_stacks_and_follows(repo: Path) -> None:
-    patchq("watch", "--detach", cwd=repo)
-    try:
-        send(repo, "a", says("line 5", "five"), run=False)
-        send(repo, "b", says("five", "FIVE"), "a", run=False)
-        assert patchq("wait", "b", "--timeout", "60", cwd=repo).code == 0
-        stands(repo, "b", "a")
-        commit_files(repo, {"b.txt": "moved\n"})
-        patchq("accept", "a", cwd=repo)
-        stands(repo, "b", None)
-    finally:
-        patchq("stop", cwd=repo)
-
-
-def test_check_foresees_where_it_would_stand(two: Path) -> None:
-    text = "---\ndepends_on: [b]\n---\n" + says("FIVE", "cinq")
-    shown = patchq("--json", "check", "-", cwd=two, stdin=text).json()
-    assert (shown["state"], shown["problems"]) == ("proposed", [])
-
-
-def test_a_sent_back_upper_one_is_carried_when_it_is_made_anew(two: Path) -> None:
-    patchq("send-back", "b", "--comments", "-", cwd=two, stdin="a.txt:5: why capitals?\n")
-    commit_files(two, {"b.txt": "moved\n"})
-    patchq("run", cwd=two)
-    stands(two, "b", "a")
-    (comment,) = told(two, "b")["review"]["comments"]
-    assert (comment["line"], comment["text"]) == (5, "why capitals?")
