@@ -86,7 +86,8 @@ def of_branch(context: RepoContext, name: str, target: str) -> Range:
 def uncommitted(repo: Repository, name: str) -> Iterator[Checkout]:
     """Yield the work trees of the branch with changes, or new files, that are not committed."""
     for checkout in registered(repo, f"refs/heads/{name}"):
-        if not checkout.unseen and _is_dirty(checkout):
+        changes = ("status", "--porcelain", "--untracked-files=normal")
+        if not checkout.unseen and checkout.git.output(*changes):
             yield checkout
 
 
@@ -193,11 +194,6 @@ def _target_tip(context: RepoContext, target: str) -> str:
 # ---------------------------------------------------------------- work trees
 
 
-def _is_dirty(checkout: Checkout) -> bool:
-    """Return True if git sees changes or new files there."""
-    return bool(checkout.git.output("status", "--porcelain", "--untracked-files=normal"))
-
-
 def _written(checkout: Checkout, head: str) -> str:
     """Return a commit of all that is in a work tree and not ignored, on its HEAD.
 
@@ -234,7 +230,8 @@ def as_response(
     another one is given.
     """
     messages = [repo.message(commit) for commit in change.commits]
-    keys = {**sender.from_trailers(messages).keys(), **_without_empty(given), "base": change.base}
+    keys = {key: value for key, value in given.items() if value} | {"base": change.base}
+    keys = {**sender.from_trailers(messages).keys(), **keys}
     messages = [plain for message in messages if (plain := _plain(message))]
     if messages and "message" not in keys:
         keys["message"] = messages[0] if len(messages) == 1 else _together(messages)
@@ -242,10 +239,6 @@ def as_response(
     if isinstance(data, Problem):
         raise UsageError(f"{data.code}: {data.message}", data.hint)
     return data
-
-
-def _without_empty(keys: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in keys.items() if value}
 
 
 def outsized(session: Session, change: Range) -> Problem | None:

@@ -19,7 +19,7 @@ from patchq.core.text import unified
 from patchq.gate.errors import Cancelled, CannotSign, Fault, ObjectDamaged
 from patchq.gate.git import records
 from patchq.gate.pipeline import mode, stages
-from patchq.gate.pipeline.progress import CandidateCommit, Decision, crashed
+from patchq.gate.pipeline.progress import CandidateCommit, Decision, Target, crashed
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, logs
 
@@ -48,14 +48,8 @@ def take(
     if not decision.lands:
         return _of_hook(decision, hook, fixed)
     paths = mode.touched(changes)
-    decision = mode.ruled(
-        decision,
-        Plan(changes),
-        tuple(path for path in paths if path not in known),
-        candidate.target,
-        candidate.parent,
-        session,
-    )
+    target = Target(candidate.target, candidate.parent)
+    decision = mode.ruled(decision, Plan(changes), target, session, known=known)
     if not decision.lands:
         return decision
     return replace(

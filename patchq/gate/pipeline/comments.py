@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -97,7 +97,7 @@ class _Texts(Struct, frozen=True, dict=True):
         return path, path
 
 
-@cache
+@lru_cache(maxsize=4)
 def _hunks(old: bytes, new: bytes) -> Sequence[LineHunk]:
     return () if old == new else line_hunks(old, new)
 
@@ -110,7 +110,6 @@ def carried(
         return review
     texts = _Texts(repo)
     comments = [_carried(texts, one, old, new, renames or {}) for one in review.comments]
-    _hunks.cache_clear()
     return replace(review, comments=comments)
 
 
@@ -182,7 +181,6 @@ def shown_lines(repo: Repository, report: Report, review: ReviewEntry) -> list[C
                 there = comment.span
             some = CommentedLines(_some(new, region), _some(base, there))
         found.append(some)
-    _hunks.cache_clear()
     return found
 
 
@@ -209,7 +207,6 @@ def answered(repo: Repository, before: Report, new: str, header: Header) -> Revi
         changed = _changed(texts, before, comment, old, new)
         carried = replace(_carried(texts, comment, old, new, {}), changed=changed)
         found.append(_with_words(carried, header, new))
-    _hunks.cache_clear()
     return bounded(replace(review, state="answered", comments=found))
 
 

@@ -7,7 +7,7 @@ that a person is working on waits for them to finish.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from patchq.core.text.quote import visible
 from patchq.gate.git.checkout import Checkout, dirty, unwritable
 from patchq.gate.git.objects import BLOB, Leaf, mode_of, object_id
 from patchq.gate.pipeline import depends, history
-from patchq.gate.pipeline.progress import Decision
+from patchq.gate.pipeline.progress import Decision, Target
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import CHANGES
 
@@ -36,16 +36,19 @@ def touched(changes: Sequence[FileChange]) -> tuple[str, ...]:
 def ruled(
     decision: Decision,
     plan: Plan,
-    paths: tuple[str, ...],
-    target: str,
-    tip: str,
+    target: Target,
     session: Session,
     unsure: set[str] | None = None,
+    known: Collection[str] = (),
 ) -> Decision:
-    """Return the decision with its state, the reasons for that, and `follows`.
+    """Return the decision as applied or proposed, or held while its branch is in use.
 
-    `paths` are those to look at, `tip` is the target's, and `unsure` as in `Tips`.
+    `unsure` is as in `Tips`; the paths that are `known` were looked at before.
     """
+    branch, tip = target.branch, target.tip
+    paths = tuple(path for path in touched(plan.changes) if path not in known)
+    if session.hooks.before or session.ask or decision.choice.dry_run:
+        unsure = None  # what a hook or a person is asked about shall not be in the way later
     auto = decision.mode == "auto" and not session.config.confirm
     # A diff may ask for a mode that no file has; and what a file says may be in doubt.
     asks = any(problem.code in _LOOKED_AT for problem in decision.problems)
@@ -56,13 +59,13 @@ def ruled(
             new = (reason for reason in reasons if reason not in decision.problems)
             decision = replace(decision, problems=(*decision.problems, *new))
             applied = False
-    if applied and (doing := session.branches.busy(target)):
+    if applied and (doing := session.branches.busy(branch)):
         return decision.held(
-            f"a work tree is {doing} {target}",
+            f"a work tree is {doing} {branch}",
             "nothing to send: the change lands by itself once that is finished or aborted",
         )
     follows, looks = False, not applied or unsure is None or not unsure.isdisjoint(paths)
-    for checkout in session.branches.checkouts(target):
+    for checkout in session.branches.checkouts(branch):
         follows = applied
         wanted = _wanted(plan.changes) if looks else None
         left_behind = list(_left_behind(decision, checkout, tip, paths, wanted))

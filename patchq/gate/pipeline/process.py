@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from patchq.core.model.values import Base, Parsed, Problem, State
 from patchq.gate.errors import Fault, ObjectDamaged, disk_fault
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import depends, stages
+from patchq.gate.pipeline import depends, mode, stages
 from patchq.gate.pipeline.progress import (
     Decision,
     EndedEarly,
@@ -74,7 +74,7 @@ def process(claim: Claim, session: Session, tips: Tips, choice: Choice = AS_SENT
             changes = resolved.plan.changes
             decision = stages.checked(decided("applied"), changes, target.tip, session)
             if decision.lands:
-                decision = stages.choose_mode(decision, response, target, resolved, tips)
+                decision = mode.ruled(decision, resolved.plan, target, session, tips.unsure)
             if decision.lands:
                 decision = stages.commit(decision, response, target, resolved)
             return decision

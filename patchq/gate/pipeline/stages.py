@@ -333,18 +333,6 @@ def checked(
     return replace(decision, changes=tuple(changes)) if decision.choice.dry_run else decision
 
 
-def choose_mode(
-    decision: Decision, response: Response, target: Target, resolved: Resolved, tips: Tips
-) -> Decision:
-    """Return the decision as applied or proposed, or held while its branch is in use."""
-    session, plan = response.session, resolved.plan
-    # What a hook or a person is asked about shall not turn out to be in the way later.
-    asks = session.hooks.before or session.ask is not None or response.choice.dry_run
-    unsure = None if asks else tips.unsure
-    paths = mode.touched(plan.changes)
-    return mode.ruled(decision, plan, paths, target.branch, target.tip, session, unsure)
-
-
 def commit(decision: Decision, response: Response, target: Target, resolved: Resolved) -> Decision:
     """Return the decision with its commit, on the target's tip; nothing reaches it yet."""
     began = perf_counter()

@@ -139,14 +139,6 @@ def begun(text: str) -> str | None:
     return "a token's beginning" if _BEGUN.search(text) else None
 
 
-def has_none(text: str) -> bool:
-    """True if JSON text in ASCII surely holds no secret.
-
-    It may have none of the marks, nor an escaped character, which may be a mark's letter.
-    """
-    return "\\u" not in text and not _may_hold(text)
-
-
 def without(value: T) -> T:
     """Return the value; each line of a text in it that holds a secret says so in its place."""
     plain = to_builtins(value)
