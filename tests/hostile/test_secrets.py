@@ -114,7 +114,7 @@ def test_h07_no_name_ref_report_or_log_repeats_it(repo: Path) -> None:
     said.append(patchq("submit", "-", cwd=repo, stdin=header("id", TOKEN)))
     assert not [done for done in said if PART in done.out + done.err]
     assert PART not in git("for-each-ref", cwd=repo) + git("log", "--all", cwd=repo)
-    texts_kept = "select data from papers where kind <> 'body' union all select said from events"
+    texts_kept = "select data from papers where kind <> 'body' union all select facts from events"
     assert not [row for row in sql(repo / ".patchq", texts_kept) if PART in str(row)]
     assert (repo / ".patchq/store.db").stat().st_mode & 0o777 == 0o600
     for directory, below, files in os.walk(repo / ".patchq"):
