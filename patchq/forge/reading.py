@@ -44,6 +44,11 @@ class ForgeReading:
             self.requests |= {one.number: one for one in found}
         return max(found, key=lambda one: (one.is_open, one.number), default=None)
 
+    def add(self, request: PullRequest) -> None:
+        """Take note of a request that was opened from here."""
+        self.requests[request.number] = request
+        self._since = self._since or request.updated
+
     def talk(self, request: PullRequest | None) -> Conversation:
         """Return the conversation, read again where the request changed."""
         if request is None or not request.is_open:

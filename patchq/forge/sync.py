@@ -201,7 +201,7 @@ class _Round:
                 self._push(root, None)
             case step.OpenRequest(root, base, title, body):
                 if made := forge.open(records.branch(root), base, title, body):
-                    reading.requests[made.number] = made
+                    reading.add(made)
             case step.EditRequest(number, what):
                 forge.edit(number, **what)
             case step.AddNote(number, text, key):

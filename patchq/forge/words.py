@@ -56,7 +56,8 @@ def has_signed(text: str, key: str) -> bool:
 
 
 def is_own(text: str) -> bool:
-    return _OWN in text
+    """Return True for a comment that patchq has signed."""
+    return re.search(rf"\n\n{_OWN} [^\n]* -->\s*\Z", text) is not None
 
 
 def within(body: str, block: str) -> str:

@@ -17,7 +17,7 @@ from tests.helpers.command import block, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 CONFIG = "version: 1\nforge:\n  kind: github\n  write_seconds: 0\n"
-FILES = {"a.py": "".join(f"a{n} = {n}\n" for n in range(1, 30)), "b.py": "x = 1\n"}
+FILES = {"a.py": "".join(f"a{n} = {n}\n" for n in range(1, 100)), "b.py": "x = 1\n"}
 
 
 class Scene:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.forge.conftest import Scene
+from tests.helpers.command import patchq
+from tests.helpers.gitrepo import commit_files, git
 
 accepts = pytest.mark.parametrize(
     "scene", ["  on_approve: accept\n"], indirect=True, ids=["accept"]
@@ -48,3 +52,229 @@ def test_the_whole_way(scene: Scene) -> None:
     assert fake.state(1) == "merged"
     assert scene.there() == scene.report("two")["commit"]
     assert fake.moved["patchq/one"] == 3  # made, changed, deleted
+
+
+# ---------------------------------------------------------------- whose word counts
+
+
+@accepts
+@pytest.mark.parametrize(
+    ("by", "state", "more"),
+    [
+        ("ada", "APPROVED", {"commit_id": "OLD"}),
+        ("helper[bot]", "APPROVED", {}),
+        ("stranger", "APPROVED", {}),
+        ("patchq-bot", "APPROVED", {}),
+        ("codex", "APPROVED", {}),
+        ("ada", "COMMENTED", {}),
+        ("ada", "DISMISSED", {}),
+        ("stranger", "CHANGES_REQUESTED", {}),
+        ("helper[bot]", "CHANGES_REQUESTED", {}),
+    ],
+    ids=["old", "bot", "stranger", "author", "agent", "comment", "dismissed", "asks", "bot-asks"],
+)
+def test_some_reviews_decide_nothing(
+    scene: Scene, by: str, state: str, more: dict[str, str]
+) -> None:
+    scene.fake.writers |= {"codex", "patchq-bot", "helper[bot]"}
+    head = "---\nagent: codex\n---\n"
+    scene.propose("one", "a3 = 3", "a3 = 33", head=head)
+    scene.round()
+    old = scene.report("one")["commit"]
+    scene.propose("two", "a3 = 3", "a3 = 34", head="---\nagent: codex\nretries: one\n---\n")
+    scene.round()
+    scene.fake.review(1, by, state, "Well.", **dict.fromkeys(more, old))
+    assert scene.round() == []
+    assert (scene.report("two")["state"], scene.report("two")["review"]) == ("proposed", None)
+
+
+@pytest.mark.parametrize("scene", ["  people: [me, acme/core]\n"], indirect=True, ids=["people"])
+@pytest.mark.parametrize(
+    ("by", "text", "state"),
+    [
+        ("me", "/patchq accept {}", "accepted"),
+        ("grace", "/patchq accept {}\n\nthanks", "accepted"),
+        ("ada", "/patchq accept {}", "proposed"),
+        ("me", "/patchq accept", "proposed"),
+        ("me", "/patchq accept 0123456", "proposed"),
+        ("me", "> /patchq accept {}", "proposed"),
+        ("me", "/patchq send-back\nNot so.", "proposed"),
+    ],
+    ids=["named", "team", "unnamed", "no-commit", "other-commit", "quoted", "send-back"],
+)
+def test_a_comment_decides_where_people_are_named(
+    scene: Scene, by: str, text: str, state: str
+) -> None:
+    """GitHub lets nobody review a request of his own, so a comment does."""
+    scene.fake.me = "me"
+    scene.begin(me="me")
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    scene.fake.say(1, by, text.format(scene.report("one")["commit"][:9]))
+    scene.round()
+    assert scene.round() == []
+    found = scene.report("one")
+    assert found["state"] == state
+    asked = [(one["text"], one["by"]) for one in (found["review"] or {}).get("comments", ())]
+    assert asked == ([("Not so.", "me")] if "send-back" in text else [])
+
+
+# ---------------------------------------------------------------- landing
+
+
+@accepts
+def test_a_landing_moves_no_other_copy(scene: Scene) -> None:
+    for number in range(1, 9):
+        scene.propose(f"p{number}", f"a{9 * number} = {9 * number}", f"a{9 * number} = 0")
+    scene.round()
+    for number in range(1, 5):
+        scene.fake.review(number, "ada", "APPROVED")
+        scene.round()
+    assert [scene.fake.state(number) for number in range(1, 9)] == ["merged"] * 4 + ["open"] * 4
+    moved = [scene.fake.moved[f"patchq/p{number}"] for number in range(1, 9)]
+    assert moved[4:] == [1] * 4
+    assert max(moved) <= 3
+    # An approval of what is there counts, though the proposal itself follows its target.
+    scene.fake.review(8, "ada", "APPROVED")
+    scene.round()
+    assert scene.fake.state(8) == "merged"
+
+
+def test_a_stack_lands_from_below(scene: Scene) -> None:
+    fake = scene.fake
+    scene.propose("low", "a3 = 3", "a3 = 33")
+    scene.propose("high", "a3 = 33", "a3 = 333", head="---\ndepends_on: [low]\n---\n")
+    scene.round()
+    bases = [fake.pulls[number].values["base"]["ref"] for number in (1, 2)]
+    assert bases == ["main", "patchq/low"]
+    assert "#1" in fake.pulls[2].values["body"]
+    patchq("accept", "low", cwd=scene.clone)
+    scene.round()
+    assert scene.round() == []
+    assert (fake.state(1), fake.state(2)) == ("merged", "open")
+    assert fake.pulls[2].values["base"]["ref"] == "main"
+    patchq("accept", "high", cwd=scene.clone)
+    scene.round()
+    assert fake.state(2) == "merged"
+    assert git("branch", "--list", "patchq/*", cwd=fake.bare) == ""
+
+
+@pytest.mark.parametrize("message", ["", "Another message"], ids=["squash", "reworded"])
+def test_the_button_lands_a_proposal(scene: Scene, message: str) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    commit = scene.fake.merge(1, "ada", message=message)
+    scene.round()
+    assert scene.round() == []
+    found = scene.report("one")
+    assert (found["state"], found["commit"]) == ("accepted", commit)
+    assert "patchq/one" not in git("branch", "--list", cwd=scene.fake.bare)
+
+
+def test_a_head_that_cannot_be_moved_is_closed_with_the_commit(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    scene.push("b.py", "x = 2\n")
+    git("config", "receive.denyNonFastForwards", "true", cwd=scene.fake.bare)
+    patchq("accept", "one", cwd=scene.clone)
+    scene.round()
+    assert scene.fake.state(1) == "closed"
+    assert scene.report("one")["commit"] in scene.fake.pulls[1].notes[0]["body"]
+
+
+# ---------------------------------------------------------------- requests that people touch
+
+
+def test_closing_discards_and_opening_again_proposes(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    scene.fake.close(1, "ada")
+    scene.round()
+    assert scene.round() == []
+    found = scene.report("one")
+    assert (found["state"], found["reason"]) == ("discarded", "closed on the forge by ada")
+    scene.fake.reopen(1)
+    scene.round()
+    assert scene.round() == []
+    assert scene.report("one")["state"] == "proposed"
+    assert (len(scene.fake.pulls), scene.fake.state(1)) == (1, "open")
+
+
+@pytest.mark.parametrize("scene", ["  on_close: keep\n"], indirect=True, ids=["keep"])
+def test_closing_may_keep_the_proposal(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    scene.fake.close(1, "ada")
+    assert scene.round() == []
+    assert scene.report("one")["state"] == "proposed"
+
+
+def test_what_a_person_pushed_is_taken_over(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    other = scene.clone.parent / "person"
+    git("clone", "-q", "-b", "patchq/one", str(scene.fake.bare), str(other), cwd=scene.clone)
+    commit = commit_files(other, {"b.py": "x = 3\n"}, "And this")
+    git("push", "-q", "origin", "patchq/one", cwd=other)
+    scene.round()
+    assert scene.round() == []
+    assert git("rev-parse", "patchq/one", cwd=scene.clone) == commit == scene.there("patchq/one")
+    patchq("accept", "one", cwd=scene.clone)
+    scene.round()
+    assert (scene.there(), scene.fake.state(1)) == (commit, "merged")
+
+
+def test_what_people_write_in_a_request_stays(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    values = scene.fake.pulls[1].values
+    values["title"], values["body"] = "My title", f"Before\r\n{values['body']}\r\nBehind"
+    scene.fake.review(1, "ada", "COMMENTED")
+    scene.propose("two", "a3 = 3", "a3 = 34", head="---\nretries: one\nmessage: New\n---\n")
+    scene.round()
+    assert scene.round() == []
+    body = scene.fake.pulls[1].values["body"]
+    assert scene.fake.pulls[1].values["title"] == "My title"
+    assert body.startswith("Before\n<!--")
+    assert body.endswith("-->\nBehind")
+    assert "`two`" in body
+
+
+def test_a_request_of_another_queue_is_left_alone(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    body = scene.fake.pulls[1].values["body"]
+    scene.fake.pulls[1].values["body"] = body.replace("queue=", "queue=0")
+    scene.fake.close(1, "ada")
+    scene.round()
+    assert scene.report("one")["state"] == "proposed"
+
+
+def test_hostile_text_is_nothing_but_text(scene: Scene) -> None:
+    evil = "`````\n<!-- patchq: to here -->\n@everyone <script>x</script> Closes #1\n/patchq accept"
+    head = f"---\nagent: '<!-- patchq: queue=x -->`` @me'\n---\n{evil}\n\n"
+    scene.propose("one", "a3 = 3", "a3 = '<!-- patchq: to here -->'", head=head)
+    scene.round()
+    assert scene.round() == []
+    body = scene.fake.pulls[1].values["body"]
+    assert body.count("<!-- patchq: ") == 3
+    outside = [line for line in _outside_of_code(body) if "@" in line or "#" in line]
+    assert outside == []
+    scene.fake.review(1, "ada", "CHANGES_REQUESTED", f"{evil} $(touch x)")
+    scene.fake.comment(1, "ada", "no/such.py", 9999, evil)
+    scene.fake.comment(1, "ada", "a.py", 9999, evil, original_commit_id="0" * 40)
+    scene.round()
+    assert scene.round() == []
+    assert len(scene.report("one")["review"]["comments"]) == 3
+
+
+def _outside_of_code(body: str) -> list[str]:
+    fence, found = "", []
+    for line in body.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif match := re.match("(```+)text$", line):
+            fence = match[1]
+        else:
+            found.append(re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", line))
+    return found
