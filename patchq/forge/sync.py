@@ -21,11 +21,13 @@ from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
 from patchq.gate.review import errands, restack
 
 SHOWN = "forge.requests"  # the key in the store: what lists show of requests, by change
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
+_MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 _DECIDES = (
     step.AcceptApproved,
@@ -43,7 +45,9 @@ class Sync:
     def __init__(self, forge: Project, me: str, say: Say, *, dry_run: bool = False) -> None:
         self._forge, self._me, self._say, self._dry_run = forge, me, say, dry_run
         self._reading = ForgeReading(forge)
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
+        self._seen: object = None
+        self._quiet = 0
 
     def rounds(self, gate: Gate) -> int:
         """Make rounds as long as one decides something here; return the number of actions."""
@@ -64,14 +68,21 @@ class Sync:
         session.branches.refresh()
         if lock_owner(session.queue_root) is None:
             restack.settle(session, rest=False)
-        self._reading.refresh()
-        return _Round(session, self._forge, self._reading, self._me, self._tell).run(self._dry_run)
+        changed, sign = self._reading.refresh(), _sign(session)
+        self._quiet = 0 if changed or sign != self._seen else self._quiet + 1
+        if 0 < self._quiet < _MOST_QUIET:
+            return []
+        made = _Round(session, self._forge, self._reading, self._me, self._tell)
+        done = made.run(self._dry_run)
+        # What was just done, or waits for the forge, is looked at once more.
+        self._seen = None if done or self._reading.waits else sign
+        return done
 
     def _tell(self, text: str, once: bool) -> None:
-        if not once or text not in self._said:
+        if not once or text not in self._reported:
             self._say(text)
         if once:
-            self._said.add(text)
+            self._reported.add(text)
 
 
 class _Round:
@@ -264,6 +275,14 @@ class _Round:
             key = f"refused {action.id} {words.digest(str(action) + why)}"
             text = f"patchq could not {words.code(str(action))}: {words.code(why)}"
             self._try(step.AddNote(action.number, text, key))
+
+
+def _sign(session: Session) -> object:
+    """Return a value that changes with anything that a round looks at here."""
+    repo, remote = session.repo, session.config.forge.remote
+    places = (records.WAITING, records.BOARDED, f"{records.REMOTES}{remote}/", records.BRANCHES)
+    stamp = (session.queue_root / LOCKS).stat().st_mtime_ns
+    return stamp, *(repo.refs(place) for place in places)
 
 
 def _root(request: PullRequest) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,23 @@ from patchq.forge.sync import Sync
 from patchq.forge.wire import Wire
 from patchq.gate.api import Gate
 from tests.forge.fake import PROJECT, TOKEN, Fake
-from tests.helpers.command import block, give, patchq, report
+from tests.helpers.command import block, drop, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 CONFIG = "version: 1\nforge:\n  kind: github\n  write_seconds: 0\n"
-FILES = {"a.py": "".join(f"a{n} = {n}\n" for n in range(1, 100)), "b.py": "x = 1\n"}
 
 
 class Scene:
     """A clone with a queue, and the fake forge that has its `origin`."""
 
-    def __init__(self, place: Path, more: str = "", *, judged: bool = True) -> None:
+    def __init__(
+        self, place: Path, more: str = "", *, judged: bool = True, lines: int = 100
+    ) -> None:
         bare = place / "acme/demo.git"
         bare.parent.mkdir(parents=True)
-        self.clone = make_repo(place / "clone", {**FILES, ".patchq.yaml": CONFIG + more})
+        text = "".join(f"a{n} = {n}\n" for n in range(1, lines + 1))
+        files = {"a.py": text, "b.py": "x = 1\n", ".patchq.yaml": CONFIG + more}
+        self.clone = make_repo(place / "clone", files)
         git("clone", "-q", "--bare", str(self.clone), str(bare), cwd=place)
         git("remote", "add", "origin", str(bare), cwd=self.clone)
         git("fetch", "-q", "origin", cwd=self.clone)
@@ -51,6 +54,12 @@ class Scene:
     def propose(self, id: str, old: str, new: str, path: str = "a.py", head: str = "") -> Any:
         """Return the report of a change of one line."""
         return give(self.clone, id, head + block(path, f"{old}\n", f"{new}\n"))
+
+    def propose_all(self, changes: Mapping[str, tuple[str, str]]) -> None:
+        """Propose changes of one line each at once."""
+        texts = {f"{id}.md": block("a.py", f"{a}\n", f"{b}\n") for id, (a, b) in changes.items()}
+        drop(self.clone / ".patchq", texts)
+        patchq("run", cwd=self.clone)
 
     def report(self, id: str) -> Any:
         return report(self.clone / ".patchq", id)
