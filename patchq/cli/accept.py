@@ -12,14 +12,10 @@ from patchq.cli.arguments import Argument, edit_ids, seconds
 from patchq.cli.several import BATCHES
 from patchq.cli.telling import tell
 from patchq.core.text.quote import visible
-from patchq.gate.api import deciding
+from patchq.gate.api import Gate
+from patchq.gate.api.deciding import Trial
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
-from patchq.gate.land.train import Trial
-from patchq.gate.pipeline import history
-from patchq.gate.pipeline.session import Session
-from patchq.gate.review import accept
 from patchq.gate.review.decide import Decided
-from patchq.gate.review.errands import Accept, TakeBack
 
 ARGUMENTS = (
     *BATCHES,
@@ -36,31 +32,28 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     several.only_one(args, "only", "without")
-    session = opening.gate(args).session(targeted=False)
-    ids = several.chosen(args, session, history.waiting)
+    gate = opening.gate(args)
+    ids = several.chosen(args, gate)
     if args.undo:
-        return several.decide(
-            args, ids, lambda id: report(args, deciding.decide(session, TakeBack(id)), len(ids))
-        )
-    only = None if args.only is None else tuple(sorted(args.only))
-    without = tuple(sorted(args.without or ()))
+        return several.decide(args, ids, lambda id: report(args, gate.undo(id), len(ids)))
     by_target: dict[str | None, list[str]] = {}
     for id in ids:
-        known = session.queue.load(id)
+        known = gate.context().queue.load(id)
         by_target.setdefault(known.target if known else None, []).append(id)
-
     leaves = args.no_wait or args.timeout is not None
-    trains = {train[-1]: tuple(train) for train in by_target.values()}
+    trains = {train[-1]: train for train in by_target.values()}
 
     def land(last: str) -> int:
-        errand = Accept(
-            trains[last], only, without, args.stack, fail_fast=args.fail_fast, wait=not leaves
-        )
         progress = Progress(args)
-        if session.config.has_cluster or leaves:
-            decided = deciding.decide(session, errand)
-        else:
-            decided = errand.carry_out(session, watch=progress.say)
+        decided = gate.accept(
+            trains[last],
+            args.only,
+            args.without or (),
+            stack=args.stack,
+            fail_fast=args.fail_fast,
+            wait=not leaves,
+            watch=progress.say,
+        )
         every = (*decided.others, decided)
         code = max(report(args, one, max(len(ids), len(every))) for one in every)
         if waiting := [id for id in trains[last] if id not in {one.report.id for one in every}]:
@@ -70,22 +63,21 @@ def run(args: Namespace) -> int:
         return code
 
     code = several.decide(args, list(trains), land)
-    if not leaves or session.config.has_cluster:
+    if args.timeout is None or gate.context().config.has_cluster:
         return code
-    opening.gate(args).start_train()
-    return code if args.no_wait else max(code, _wait(args, session, ids))
+    return max(code, _wait(args, gate, ids))
 
 
 _LOOK_SECONDS = 0.1
 
 
-def _wait(args: Namespace, session: Session, ids: list[str]) -> int:
+def _wait(args: Namespace, gate: Gate, ids: list[str]) -> int:
     """Wait until nothing of these waits for its train; return the exit code."""
     until, waiting = time.monotonic() + args.timeout, list(ids)
     code = 0
     while True:
         for id in list(waiting):
-            decided = accept.elsewhere(session, id)
+            decided = gate.outcome(id)
             if decided is not None:
                 waiting.remove(id)
                 code = max(code, report(args, decided, len(ids)))

@@ -8,7 +8,6 @@ from patchq.cli import arguments, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
-from patchq.gate.pipeline import history
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
@@ -29,7 +28,7 @@ def run(args: Namespace) -> int:
     several.only_one(args, "comments")
     comments = tuple(drafts(args))
     gate = opening.gate(args)
-    ids = several.chosen(args, gate.session(targeted=False), history.waiting)
+    ids = several.chosen(args, gate)
 
     def send(id: str) -> int:
         return _one(args, gate.send_back(id, comments).report)

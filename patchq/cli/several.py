@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from patchq.cli.arguments import Argument
 from patchq.cli.telling import tell
 from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
-from patchq.gate.api import finding, words
+from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import ChangeRow, seconds
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.pipeline import history
-from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.schema import Report
 
 BATCHES = (
@@ -26,11 +24,8 @@ BATCHES = (
 _MOST_LISTED = 50
 
 
-def chosen(
-    args: Namespace, context: RepoContext, eligible: Callable[[RepoContext], Iterable[Report]]
-) -> list[str]:
-    """The ids that the command is to decide on; all of them are known.  Of an agent those of its
-    batches that are `eligible`, if the person agrees.
+def chosen(args: Namespace, gate: Gate) -> list[str]:
+    """Return the known ids to decide on; of an agent all that the verb may be about, if agreed to.
 
     Raises `UsageError` where ids are missing, unknown or beside an agent, and where there is no
     terminal to ask on.
@@ -40,15 +35,13 @@ def chosen(
             raise UsageError(
                 f"name a change: `patchq {args.verb} ID`", "or several, or --all-from AGENT"
             )
-        ids = list(dict.fromkeys(finding.identify(context, id) for id in args.ids))
-        for id in ids if len(ids) > 1 else ():
-            if not history.is_known(context, id):
-                raise history.unknown(context, id)
+        ids = list(dict.fromkeys(map(gate.identify, args.ids)))
+        gate.check_known(ids if len(ids) > 1 else ())
         return ids
     if args.ids:
         raise UsageError("--all-from names the changes already", "leave the ids out, or --all-from")
     everyone = sorted(
-        eligible(context), key=lambda report: seconds(report.received, report.decided)
+        gate.candidates(args.verb), key=lambda report: seconds(report.received, report.decided)
     )
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:

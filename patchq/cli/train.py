@@ -8,7 +8,6 @@ from pathlib import Path
 from patchq.cli import opening
 from patchq.cli.accept import Progress, report
 from patchq.cli.arguments import Argument
-from patchq.gate.review import accept
 
 ARGUMENTS = (
     # The daemon's child ends with it.
@@ -22,10 +21,10 @@ def run(args: Namespace) -> int:
         from patchq.gate.service.trains import end_with_parent
 
         end_with_parent()
-    session = opening.gate(args).session(targeted=False)
-    opening.gate(args).setup_log(session.config, args.log)
+    gate = opening.gate(args)
+    gate.setup_log(gate.context().config, args.log)
     progress = Progress(args)
-    decided = accept.resume(session, progress.say)
+    decided = gate.run_trains(progress.say)
     codes = [report(args, one, 2) for one in decided]
     progress.end()
     return max(codes, default=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from patchq.cli.walk import Walk, WalkEnds
+from patchq.gate.api import Gate
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.command import block, patchq
 from tests.helpers.gitrepo import commit_files, git
@@ -40,7 +41,8 @@ def walk(desk: Desk, *answers: str) -> list[str]:
             answer = left.pop(0)
         return answer
 
-    assert Walk(QUIET, desk.session, ask).all() == 0
+    with Gate.open(desk.repo) as gate:
+        assert Walk(QUIET, gate, ask).all() == 0
     assert left == []
     return asked
 

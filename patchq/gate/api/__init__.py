@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.queue.hand import Pending
     from patchq.gate.queue.marks import Marks
     from patchq.gate.report.schema import CommittedReport, Report
+    from patchq.gate.review.accept import Watch
     from patchq.gate.review.comment_file import DraftComment
     from patchq.gate.review.comparison import Comparison
     from patchq.gate.review.decide import Decided
@@ -380,6 +381,21 @@ class Gate:
 
     # ---------------------------------------------------------------- commands
 
+    def candidates(self, verb: str) -> list[Report]:
+        """Return the changes that `accept`, `send-back`, `discard` or `retry` may be about."""
+        from patchq.gate.api import deciding
+
+        return list(deciding.candidates(self.context(), verb))
+
+    def check_known(self, ids: Iterable[str]) -> None:
+        """Raise `UsageError` for an id that neither the queue nor git knows."""
+        from patchq.gate.pipeline import history
+
+        context = self.context()
+        for id in ids:
+            if not history.is_known(context, id):
+                raise history.unknown(context, id)
+
     def identify(self, name: str) -> str:
         """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
         from patchq.gate.api import finding
@@ -400,20 +416,41 @@ class Gate:
         *,
         stack: bool = False,
         seen: Mapping[str, str] = {},
+        fail_fast: bool = False,
+        wait: bool | None = None,
+        watch: Watch | None = None,
     ) -> Decided:
         """Accept proposals, or some edits of one; one that is not at its commit in `seen` stays.
 
-        Where a hook is a process, they land by a train of another one.
+        They land at once if told to `wait`, else by a train of another process; by itself it waits
+        where no hook is a process.  `watch` sees each run of the hooks.
         """
         from patchq.gate.review.errands import Accept
 
+        session = self.session(targeted=False)
+        cluster = session.config.has_cluster
+        wait = cluster or not session.hooks.parallel if wait is None else wait
         chosen = None if only is None else tuple(sorted(only))
-        edits, session = (chosen, tuple(sorted(without))), self.session(targeted=False)
-        wait = session.config.has_cluster or not session.hooks.parallel
-        decided = self.decide(Accept(tuple(ids), *edits, stack=stack, seen=dict(seen), wait=wait))
-        if not wait:
+        edits = chosen, tuple(sorted(without))
+        errand = Accept(tuple(ids), *edits, stack, dict(seen), fail_fast, wait)
+        if watch and wait and not cluster:
+            return errand.carry_out(session, watch=watch)
+        decided = self.decide(errand)
+        if not wait and not cluster:
             self.start_train()
         return decided
+
+    def outcome(self, id: str) -> Decided | None:
+        """Return what a train made of an accepted proposal; None as long as it waits."""
+        from patchq.gate.review import accept
+
+        return accept.elsewhere(self.session(targeted=False), id)
+
+    def run_trains(self, watch: Watch) -> list[Decided]:
+        """Land what was accepted and waits, and return what became of it."""
+        from patchq.gate.review import accept
+
+        return accept.resume(self.session(targeted=False), watch)
 
     def start_train(self) -> None:
         """Land what was accepted in a process of its own; it ends at once where a train runs."""

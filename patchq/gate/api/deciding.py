@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 
 from patchq.gate.api import cluster
-from patchq.gate.land.worker import Tell
+from patchq.gate.land.train import Trial as Trial
+from patchq.gate.land.worker import Tell, waits_for_mending
 from patchq.gate.pipeline import history
+from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
+from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.errands import Errand
@@ -41,3 +45,24 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
     for verdict in done.verdicts:
         tell(verdict)
     return done.decided
+
+
+def candidates(context: RepoContext, verb: str) -> Iterator[Report]:
+    """Yield the changes that a person may accept, send back, discard or retry."""
+    if verb != "retry":
+        yield from history.waiting(context)
+        for claim in context.queue.held() if verb == "discard" else ():
+            if claim.id and (report := context.queue.load(claim.id)):
+                yield report
+        return
+    tried = set[str | None]()
+    for id in context.queue.newest():
+        if report := context.queue.load(id):
+            tried.add(report.retry.of)
+            again = {
+                "rejected": id not in tried,
+                "proposed": any(one.code == "target.moved" for one in report.problems),
+                "held": waits_for_mending(report),
+            }
+            if again.get(report.state):
+                yield report
