@@ -10,7 +10,6 @@ from patchq.core.text.quote import visible
 from patchq.gate.api.location import database, target_of
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, UsageError
-from patchq.gate.pipeline.rules import difference
 from patchq.gate.service.check import Finding, Place, doctor
 
 _WORDS = {"fatal": "FATAL", "todo": "TO DO", "weaker": "weaker", "ok": "ok"}
@@ -55,7 +54,7 @@ def _look(args: Namespace) -> Iterator[Finding]:
     else:
         config, target = found.config, target_of(found)
         yield Finding("config", "ok", found.title)
-        if other := difference(location.repo, found):
+        if other := location.difference(found):
             yield Finding("config.worktree", "weaker" if other[1] else "ok", *other)
     queue = location.home / config.queue.path
     server = database(config) if config.has_cluster else ""

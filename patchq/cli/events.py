@@ -7,13 +7,14 @@ import select
 import signal
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Mapping
 from contextlib import closing, suppress
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from patchq.cli import arguments, opening
 from patchq.core.text.quote import visible
-from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.events import Event, Events
 from patchq.gate.report.document import printed
 from patchq.gate.service.watcher import Watcher
 
@@ -42,28 +43,27 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> int:
-    context = opening.gate(args).context()
+    gate = opening.gate(args)
     if args.follow:
-        return _follow(args, context)
-    with closing(Events(context.queue_root, args.since)) as events:
-        if args.since is None:
-            shown, more = events.newest(args.limit or _NEWEST)
-            left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
-        else:
-            limit = args.limit or _MOST
-            shown = events.read(limit)
-            last = events.last
-            left = f"more follow: --since {last}" if events.read(1) else ""
-        for event in shown:
-            _tell(args, event)
-        _say(args, _lost(args) if events.lost else "", left)
+        return _follow(args, gate.context().queue_root)
+    events = gate.events(args.since)
+    if args.since is None:
+        shown, more = events.newest(args.limit or _NEWEST)
+        left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
+    else:
+        shown = events.read(args.limit or _MOST)
+        last = events.last
+        left = f"more follow: --since {last}" if events.read(1) else ""
+    for event in shown:
+        _tell(args, event)
+    _say(args, _lost(args) if events.lost else "", left)
     return 0
 
 
-def _follow(args: Namespace, context: RepoContext) -> int:
+def _follow(args: Namespace, root: Path) -> int:
     """Until a signal, or the reader, ends it; a reader that is gone is noticed without an event."""
     stopped: list[int] = []
-    with closing(Watcher(context.queue_root, args.since)) as watcher:
+    with closing(Watcher(root, args.since)) as watcher:
 
         def stop(number: int, frame: FrameType | None) -> None:
             stopped.append(number)
@@ -100,11 +100,11 @@ class _Listener:
         return not any(mask & (select.POLLERR | select.POLLNVAL) for _, mask in found)
 
 
-def _tell(args: Namespace, event: Event) -> None:
+def _tell(args: Namespace, event: Mapping[str, Any]) -> None:
     print(printed(event) if args.json else _line(event))
 
 
-def _line(event: Event) -> str:
+def _line(event: Mapping[str, Any]) -> str:
     """One plain line: when, what, which batch, and where it is or why it is not."""
     place = event["branch"] or event["target"] or ""
     commit = (event["commit"] or "")[:12]

@@ -8,10 +8,7 @@ from typing import Any
 
 from patchq.cli import arguments, opening, output
 from patchq.core.text.quote import visible
-from patchq.gate.queue import store
-from patchq.gate.queue.lock import Lock
-from patchq.gate.service.check import Finding
-from patchq.gate.service.check.fsck import check, repair
+from patchq.gate.service.check.fsck import check, repair, set_aside_store
 
 ARGUMENTS = (
     arguments.Argument("--repair", action="store_true", help="rebuild what can be derived"),
@@ -20,8 +17,10 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> int:
     """Show the damage; return 1 if some is left."""
-    aside = _set_aside(args) if args.repair else []
-    session = opening.gate(args).session(targeted=False, writes=args.repair)
+    gate = opening.gate(args)
+    queue = gate.location.rules().config.queue.path
+    aside = set_aside_store(gate.location.home / queue) if args.repair else []
+    session = gate.session(targeted=False, writes=args.repair)
     if not session.queue_root.is_dir():
         return output.emit(args, {"ok": True, "damage": []}, "there is no queue yet")
     found = [*aside, *check(session)]
@@ -39,23 +38,6 @@ def run(args: Namespace) -> int:
     ]
     output.emit(args, {"ok": not left, "damage": rows}, *_lines(rows))
     return 1 if left else 0
-
-
-def _set_aside(args: Namespace) -> list[Finding]:
-    """Move a store that cannot be used out of the way, so that it is made again."""
-    location = opening.gate(args).location
-    root = location.home / location.rules().config.queue.path
-    why = store.damage(root)
-    if why is None:
-        return []
-    lock = Lock(root / "lock")
-    lock.acquire()
-    try:
-        place = store.set_aside(root)
-    finally:
-        lock.release()
-    message = f"{why}; made again from git and the reports"
-    return [Finding("store.broken", "todo", message, where=str(place))]
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -7,9 +7,6 @@ from argparse import Namespace
 from patchq.cli import opening, output, parsing
 from patchq.cli.verbs import GROUPS, VERBS
 from patchq.gate.errors import Fault
-from patchq.gate.git import records
-from patchq.gate.pipeline import history
-from patchq.gate.queue.lock import lock_owner
 
 _EVERY_DAY = "every day"
 _SHOWN = {"show": "show ID", "accept": "accept ID", "send-back": "send-back ID -m TEXT"}
@@ -26,21 +23,18 @@ def run(args: Namespace) -> int:
 def _now(args: Namespace) -> tuple[str, str]:
     """Return the state of the queue of this repository in one line, and what to do next."""
     try:
-        context = opening.gate(args).context()
-        works, waits = lock_owner(context.queue_root) is not None, context.queue.depth()
-        proposed = len(history.ids(context.repo, records.WAITING))
+        gate = opening.gate(args)
+        now = gate.status(limit=0)
     except Fault as fault:
         return fault.message, fault.hint or "see `patchq doctor`"
-    if not context.queue_root.is_dir():
+    if not gate.context().queue_root.is_dir():
         return "no queue in this repository", "`patchq setup` makes one, for agents and for you"
-    state = "; ".join(
-        (
-            f"{context.target or 'no target'}, {context.config.mode} mode",
-            "watching" if works else "no daemon",
-            f"{waits} in the inbox" if waits else "inbox empty",
-            f"{proposed} for review",
-        )
-    )
+    works, waits = now.daemon is not None, now.inbox
+    proposed = sum(count for block, count in now.counts.items() if block != "held")
+    daemon = "watching" if works else "no daemon"
+    inbox = f"{waits} in the inbox" if waits else "inbox empty"
+    place = f"{now.target or 'no target'}, {now.mode} mode"
+    state = "; ".join((place, daemon, inbox, f"{proposed} for review"))
     if waits and not works:
         return state, "`patchq watch` works off the inbox, `patchq run` once"
     if proposed:

@@ -15,22 +15,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from msgspec.structs import replace
-
 from patchq.cli import opening
 from patchq.core.model.names import PUSH, batch_id
 from patchq.core.text.quote import visible
 from patchq.core.text.retry import WHAT_TO_SEND
 from patchq.gate.api import words
-from patchq.gate.api.submitting import refusal
+from patchq.gate.api.submitting import of_push
 from patchq.gate.api.waiting import VERDICT, WaitStop
 from patchq.gate.errors import Fault, TimeIsUp, UsageError
-from patchq.gate.intake import commits
 from patchq.gate.intake import push as receiving
-from patchq.gate.intake.push import NAMESPACE, Command, Push, PushOptions
-from patchq.gate.pipeline import stages
-from patchq.gate.report import sender
-from patchq.gate.report.message import subject
+from patchq.gate.intake.push import NAMESPACE, Command, Push
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.service.admission import PUSH_BYTES
@@ -79,11 +73,13 @@ def _handed_in(args: Namespace, push: Push, stop: WaitStop) -> str | None:
     """
     command, target = _only(push)
     options = receiving.push_options(push.options)
-    data, words = _response(args, command, target, options)
+    gate = opening.gate(args)
+    data, words = of_push(
+        gate.session(writes=False), command.new, target, options.keys, args.objects
+    )
     shutil.rmtree(args.objects, ignore_errors=True)
     if stop:
         raise UsageError("the push was interrupted; nothing was taken", "push again")
-    gate = opening.gate(args)
     ticket = gate.submit(data, name=batch_id(words)[:_LONGEST_NAME] + PUSH)
     _tell([f"handed in as {ticket.id}"])
     try:
@@ -110,26 +106,6 @@ def _only(push: Push) -> tuple[Command, str]:
             "to take a proposal back, use `patchq discard`",
         )
     return command, command.ref.removeprefix(NAMESPACE)
-
-
-def _response(
-    args: Namespace, command: Command, target: str, options: PushOptions
-) -> tuple[bytes, str]:
-    """Return the response of the pushed commits, and words to name it by."""
-    session = opening.gate(args).session(writes=False)
-    if args.objects.is_dir():
-        session.repo.borrow(args.objects.absolute())
-    allowed = [session.target, *session.config.targets]
-    if problem := stages.not_a_target(target, allowed):
-        raise refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
-    change = commits.of_commit(session, command.new, target)
-    if not change.commits:
-        raise UsageError(f"{target} has all of it already", "commit something, then push")
-    if problem := commits.outsized(session, change):
-        raise refusal(problem)
-    keys = {**sender.from_environment().keys(), **options.keys, "target": target}
-    data = commits.as_response(session.repo, session.rules, change, keys)
-    return data, str(options.keys.get("message") or subject(session.repo.message(change.result)))
 
 
 # ---------------------------------------------------------------- the verdict

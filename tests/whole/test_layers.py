@@ -47,16 +47,12 @@ BELOW_THE_API = (
 )  # fmt: skip
 """Rooms that skins reach by `patchq.gate.api`."""
 DEEPER = {
-    *(f"patchq.cli.{name}" for name in (
-        "accept", "apply", "ask", "cluster", "commits", "completion", "config", "confirm",
-        "discard", "doctor", "events", "feeding", "fsck", "hooks", "init", "overview", "prompt",
-        "push", "retry", "send_back", "setup", "setup.changes", "several", "stop", "submit",
-        "train",
-        "tenure", "wait", "walk", "watch", "worker",
-    )),
-    "patchq.mcp.resend", "patchq.mcp.tools",
+    f"patchq.cli.{name}" for name in (
+        "cluster", "completion", "confirm", "feeding", "hooks", "init", "setup", "setup.changes",
+        "stop", "tenure", "watch", "worker",
+    )
 }  # fmt: skip
-"""Modules of skins that still reach below; there may only be fewer."""
+"""Modules of skins that set up, or run, a service; there may only be fewer."""
 # What reaches out of the process, or reads its clock, its environment or its luck.
 IMPURE = {
     "datetime", "os", "random", "secrets", "shutil", "signal", "socket", "subprocess",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, closing, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, ObjectDamaged, UsageError
 from patchq.gate.git import records
 from patchq.gate.pipeline.context import RepoContext, branches_of
-from patchq.gate.pipeline.rules import GateRules, difference
+from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.queue.archive import UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.lock import lock_owner
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.land.worker import Tell
     from patchq.gate.pipeline.session import Choice, Session
     from patchq.gate.queue import Claim
-    from patchq.gate.queue.events import Event
+    from patchq.gate.queue.events import Events
     from patchq.gate.queue.hand import Pending
     from patchq.gate.queue.marks import Marks
     from patchq.gate.report.schema import CommittedReport, Report
@@ -143,7 +143,7 @@ class Gate:
 
     def notice_difference(self, rules: GateRules) -> None:
         """Tell a person who edits the work tree's file that other rules count."""
-        found = difference(self.location.repo, rules)
+        found = self.location.difference(rules)
         if found and found[1]:
             self.options.notice("; ".join(found))
 
@@ -272,12 +272,11 @@ class Gate:
         with closing(Events(self.context().queue_root, event)) as events:
             return frozenset(one["batch"] for one in events.read()), events.last
 
-    def events(self, since: str = "") -> Iterator[Event]:
-        """Yield what happened after the event with that id."""
+    def events(self, since: str | None = None) -> Events:
+        """Return the stream of events after the one with that id, or from now on."""
         from patchq.gate.queue.events import Events
 
-        with closing(Events(self.context().queue_root, since)) as events:
-            yield from events.read()
+        return self._closing.enter_context(closing(Events(self.context().queue_root, since)))
 
     def stats(self, by: str | None = None) -> list[dict[str, Any]]:
         """Return sums of verdicts and edits: a row for each agent, model, format or day."""
@@ -285,7 +284,7 @@ class Gate:
 
         context = self.context()
         if by == stats.DAY:
-            return stats.days(self.events())
+            return stats.days(self.events("").read())
         return stats.table(store_queue(context.queue).counts(), by)
 
     def is_served(self) -> bool:
@@ -337,6 +336,15 @@ class Gate:
 
         data, _ = submitting.written(change, keys)
         return dry_run.foresee(self.session(writes=False), data, name, corrects=corrects)
+
+    def ask(self, request: bytes, name: str, tell: Tell) -> None:
+        """Ask the model, decide on its answers as often as it may retry, and tell each verdict.
+
+        In a cluster a worker asks, and the first verdict ends the wait.
+        """
+        from patchq.gate.api import applying
+
+        applying.ask(self.session(), request, name, tell)
 
     def wait(
         self,
@@ -422,9 +430,10 @@ class Gate:
     ) -> Decided:
         """Accept proposals, or some edits of one; one that is not at its commit in `seen` stays.
 
-        They land at once if told to `wait`, else by a train of another process; by itself it waits
+        They land at once with `wait`, else by a train of another process; by itself it waits
         where no hook is a process.  `watch` sees each run of the hooks.
         """
+        from patchq.gate.api import deciding
         from patchq.gate.review.errands import Accept
 
         session = self.session(targeted=False)
@@ -437,7 +446,7 @@ class Gate:
             return errand.carry_out(session, watch=watch)
         decided = self.decide(errand)
         if not wait and not cluster:
-            self.start_train()
+            deciding.start_train(self.options)
         return decided
 
     def outcome(self, id: str) -> Decided | None:
@@ -451,18 +460,6 @@ class Gate:
         from patchq.gate.review import accept
 
         return accept.resume(self.session(targeted=False), watch)
-
-    def start_train(self) -> None:
-        """Land what was accepted in a process of its own; it ends at once where a train runs."""
-        from subprocess import DEVNULL, Popen
-        from threading import Thread
-
-        words = [sys.executable, "-m", "patchq", "-C", str(self.options.directory.resolve())]
-        if self.options.config is not None:
-            words += ["--config", str(self.options.config.resolve())]
-        train = Popen([*words, "train"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
-                      start_new_session=True)  # fmt: skip
-        Thread(target=train.wait, daemon=True).start()
 
     def discard(self, id: str, why: str | None = None, seen: str | None = None) -> Decided:
         """Take a change away that waits or is held."""

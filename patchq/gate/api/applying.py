@@ -10,7 +10,8 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from patchq.gate.api import cluster, dry_run
+from patchq.gate.api import cluster
+from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Busy, UsageError
 from patchq.gate.land import worker
 from patchq.gate.land.worker import Tell
@@ -28,12 +29,12 @@ _LOOK_SECONDS = 1.0
 def apply(session: Session, data: bytes, name: str, choice: Choice | None, tell: Tell) -> Report:
     """Return the report on a response, taken by the choice; `tell` gets each verdict."""
     if session.config.has_cluster:
-        report = handed_over(session, data, name, choice)
+        report = _handed_over(session, data, name, choice)
         tell(report)
         return report
     reports: list[Report] = []
     claim = session.queue.adopt(data, name, choice.to_json() if choice else None)
-    claim = replace(claim, problem=dry_run.oversize(session, data))
+    claim = replace(claim, problem=oversize(session, data))
     worker.work([claim], session, reports.append, choice)
     restack.settle(session)
     for report in reports:
@@ -46,7 +47,22 @@ def retry(session: Session, id: str, without: frozenset[str], tell: Tell) -> Rep
     return apply(session, *decide.another_try(session, id, without), tell)
 
 
-def handed_over(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
+def ask(session: Session, request: bytes, name: str, tell: Tell) -> None:
+    """Ask the model for what the request asks, and decide on its answers."""
+    if session.config.has_cluster:
+        tell(_handed_over(session, request, name))
+        return
+    from patchq.gate.pipeline.requests import RequestDesk
+
+    desk = RequestDesk(session)
+    session = replace(session, desk=desk)
+    with closing(desk):
+        desk.take(replace(session.queue.adopt(request, name), request=True))
+        while desk.open:
+            worker.work(desk.answered(wait=1.0), session, tell)
+
+
+def _handed_over(session: Session, data: bytes, name: str, choice: Choice | None = None) -> Report:
     """Return the report on a response that the feeder takes.
 
     `UsageError` where no feeder runs, and then nothing was done; `errors.Busy` where no worker

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from subprocess import DEVNULL, Popen
+from threading import Thread
 
 from patchq.gate.api import cluster
+from patchq.gate.api.location import Options
 from patchq.gate.land.train import Trial as Trial
 from patchq.gate.land.worker import Tell, waits_for_mending
 from patchq.gate.pipeline import history
@@ -45,6 +49,16 @@ def decide(session: Session, errand: Errand, tell: Tell = lambda report: None) -
     for verdict in done.verdicts:
         tell(verdict)
     return done.decided
+
+
+def start_train(options: Options) -> None:
+    """Land what was accepted in a process of its own; it ends at once where a train runs."""
+    words = [sys.executable, "-m", "patchq", "-C", str(options.directory.resolve())]
+    if options.config is not None:
+        words += ["--config", str(options.config.resolve())]
+    train = Popen([*words, "train"], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+                  start_new_session=True)  # fmt: skip
+    Thread(target=train.wait, daemon=True).start()
 
 
 def candidates(context: RepoContext, verb: str) -> Iterator[Report]:

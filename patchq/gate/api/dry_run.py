@@ -9,16 +9,15 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.values import Envelope, Problem, Source
+from patchq.core.model.values import Envelope, Source
+from patchq.gate.api.submitting import oversize
 from patchq.gate.errors import Unreachable
 from patchq.gate.land.overlaps import foreseen
-from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Choice, Session, Tips
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
-from patchq.gate.queue.inbox import too_large
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report
 from patchq.gate.report.secrecy import batch_id
@@ -50,9 +49,3 @@ def unread(session: Session, data: bytes, name: str) -> Claim:
     """A response that the queue does not have, to look at."""
     source = Source(name, sha256(data).hexdigest(), len(data))
     return Claim("", source, data, oversize(session, data))
-
-
-def oversize(context: RepoContext, data: bytes) -> Problem | None:
-    """Return the problem of a response that is too large for the inbox, which it does not pass."""
-    most = context.config.limits.response_bytes
-    return too_large(len(data), most) if len(data) > most else None

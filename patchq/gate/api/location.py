@@ -97,6 +97,10 @@ class Location(Struct, frozen=True):
             known = isinstance(error, HomeGone | config_file.ConfigError)
             return GateRules(trouble=error, home=recorded(self.repo.commondir) if known else None)
 
+    def difference(self, found: GateRules) -> tuple[str, str] | None:
+        """Return how the work tree's configuration differs from what counts, and what to do."""
+        return rules.difference(self.repo, found)
+
     def _find_home(self, own: GateRules | None) -> Home | None:
         """Return the home branch, recorded if it was not; None where none is needed."""
         named, remote = self.options.home, self.options.home_remote

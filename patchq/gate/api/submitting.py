@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.names import REQUEST, response_name
 from patchq.core.model.values import Envelope, Problem
-from patchq.gate.api import dry_run
 from patchq.gate.api.edits import FileEdit, response
 from patchq.gate.errors import UsageError
+from patchq.gate.intake.push import NAMESPACE
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.inbox import too_large
 from patchq.gate.report.secrecy import batch_id, file_name
 from patchq.gate.report.sender import Sender, from_environment, with_header
+
+if TYPE_CHECKING:  # only commits need it
+    from patchq.gate.pipeline.session import Session
 
 Change = str | bytes | Sequence[FileEdit]
 
@@ -82,6 +86,12 @@ def submit(
     return drop(context, data, name, replaced)
 
 
+def oversize(context: RepoContext, data: bytes) -> Problem | None:
+    """Return the problem of a response that is too large for the inbox, which it does not pass."""
+    most = context.config.limits.response_bytes
+    return too_large(len(data), most) if len(data) > most else None
+
+
 def refusal(problem: Problem) -> UsageError:
     """Return the error for what is never taken, for this problem."""
     error = UsageError(problem.message, problem.hint)
@@ -91,7 +101,7 @@ def refusal(problem: Problem) -> UsageError:
 
 def drop(context: RepoContext, data: bytes, name: str, replaced: Sequence[str] = ()) -> Ticket:
     """Put a response into the inbox, under its own id or one made of the name."""
-    if problem := dry_run.oversize(context, data):
+    if problem := oversize(context, data):
         raise refusal(problem)
     queue = store_queue(context.queue)
     opened = None if name.endswith(REQUEST) else open_response(data)
@@ -130,3 +140,26 @@ def of_commits(
         own = {**keys, "id": id, "depends_on": before}
         yield commits.as_response(repo, session.rules, one, own), id
         before = [id]
+
+
+def of_push(
+    session: Session, commit: str, target: str, keys: Mapping[str, object], objects: Path
+) -> tuple[bytes, str]:
+    """Return the response of a pushed commit, whose objects are aside, and words to name it by."""
+    from patchq.gate.intake import commits
+    from patchq.gate.pipeline import stages
+    from patchq.gate.report.message import subject
+
+    if objects.is_dir():
+        session.repo.borrow(objects.absolute())
+    allowed = [session.target, *session.config.targets]
+    if problem := stages.not_a_target(target, allowed):
+        raise refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))
+    change = commits.of_commit(session, commit, target)
+    if not change.commits:
+        raise UsageError(f"{target} has all of it already", "commit something, then push")
+    if problem := commits.outsized(session, change):
+        raise refusal(problem)
+    own = {**from_environment().keys(), **keys, "target": target}
+    data = commits.as_response(session.repo, session.rules, change, own)
+    return data, str(keys.get("message") or subject(session.repo.message(change.result)))

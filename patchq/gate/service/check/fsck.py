@@ -28,11 +28,12 @@ from patchq.gate.git.ref_files import ref_names, ref_value
 from patchq.gate.land import reports
 from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue import spool
+from patchq.gate.queue import spool, store
 from patchq.gate.queue.archive import LOST, UNREAD
 from patchq.gate.queue.engine import StoreQueue, store_queue
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
+from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.store import LOCKS, REPAIR, STORE
 from patchq.gate.report import page
 from patchq.gate.report.schema import LANDED, NOTED, Report, waits_for_its_agent
@@ -70,6 +71,21 @@ def repair(session: Session) -> list[Finding]:
         session.queue.sync()
         found = check(session)
     return [failed.get(finding.key, finding) for finding in found]
+
+
+def set_aside_store(root: Path) -> list[Finding]:
+    """Move a store that cannot be used out of the way, so that it is made again."""
+    why = store.damage(root)
+    if why is None:
+        return []
+    lock = Lock(root / "lock")
+    lock.acquire()
+    try:
+        place = store.set_aside(root)
+    finally:
+        lock.release()
+    message = f"{why}; made again from git and the reports"
+    return [Finding("store.broken", "todo", message, where=str(place))]
 
 
 def enter_history(session: Session) -> None:
