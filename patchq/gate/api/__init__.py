@@ -267,16 +267,14 @@ class Gate:
 
     def changed_since(self, event: str | None) -> tuple[frozenset[str], str]:
         """Return the changes with events behind that one (None: none yet), and the last event."""
-        from patchq.gate.queue.events import Events
-
-        with closing(Events(self.context().queue_root, event)) as events:
+        with closing(self.events(event)) as events:
             return frozenset(one["batch"] for one in events.read()), events.last
 
     def events(self, since: str | None = None) -> Events:
-        """Return the stream of events after the one with that id, or from now on."""
+        """Return the stream of events after the one with that id, or from now on, to be closed."""
         from patchq.gate.queue.events import Events
 
-        return self._closing.enter_context(closing(Events(self.context().queue_root, since)))
+        return Events(self.context().queue_root, since)
 
     def stats(self, by: str | None = None) -> list[dict[str, Any]]:
         """Return sums of verdicts and edits: a row for each agent, model, format or day."""
@@ -284,7 +282,8 @@ class Gate:
 
         context = self.context()
         if by == stats.DAY:
-            return stats.days(self.events("").read())
+            with closing(self.events("")) as events:
+                return stats.days(events.read())
         return stats.table(store_queue(context.queue).counts(), by)
 
     def is_served(self) -> bool:
