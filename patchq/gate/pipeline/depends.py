@@ -116,28 +116,17 @@ class Below(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True):
-    """The proposals below one, the nearest first, down to its target.
-
-    `why` says what became of the next one, where none is there to build on any more.
-    """
+    """The proposals below one, the nearest first, and the commit (hex) that it is to stand on: of
+    the batch `on`, or of its target.  Without a commit there is none, and `why` says so."""
 
     below: tuple[Below, ...] = ()
+    on: str | None = None
+    commit: str | None = None
     why: str = ""
 
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(one.id for one in self.below)
-
-
-class Footing(Struct, frozen=True):
-    """The place of a proposal now: a commit (hex) of the batch `on`, or of its target.
-
-    Without a commit there is none to build on, and `why` says so.
-    """
-
-    on: str | None
-    commit: str | None
-    why: str = ""
 
 
 def depends_on(data: bytes) -> tuple[str, ...]:
@@ -182,74 +171,60 @@ def look(context: RepoContext, id: str, target: str) -> Below | str | None:
 
 
 def under(context: RepoContext, report: Report) -> Stack:
-    """Return the proposals below one, as the repository shows them now."""
+    """Return the proposals below one, and its place, as the repository shows them now."""
     found: list[Below] = []
-    seen = {report.id}
-    while (on := report.stands_on) is not None:
-        below = look(context, on.batch, report.target or "")
+    top, why, on = report, "", report.stands_on
+    while on is not None and not why:
+        below = look(context, on.batch, top.target or "")
         if below is None:
             break
         if not isinstance(below, Below):
-            return Stack(tuple(found), below)
-        if below.id in seen:
-            return Stack(tuple(found), f"{below.id} is on top of {report.id} in turn")
-        seen.add(below.id)
-        found.append(below)
-        report = below.report
-    return Stack(tuple(found))
-
-
-def footing(context: RepoContext, report: CommittedReport) -> Footing:
-    """Return where a proposal is to stand now."""
-    on = report.stands_on
-    stack = under(context, report) if on else Stack()
-    first = stack.below[0] if stack.below else None
-    if on and stack.why:
-        through = "" if first is None else f"{first.id}, below it, lost its own place: "
-        return Footing(first.id if first else on.batch, None, through + stack.why)
-    if first is not None:
-        return Footing(first.id, first.tip)
-    return Footing(None, context.branches.tip(report.target))
+            why = below
+        elif below.id in (top.id, *(one.id for one in found)):
+            why = f"{below.id} is on top of {report.id} in turn"
+        else:
+            found.append(below)
+            report, on = below.report, below.report.stands_on
+    if not found:
+        lost = on.batch if on and why else None
+        return Stack((), lost, None if why else context.branches.tip(top.target or ""), why)
+    first = found[0]
+    why = why and f"{first.id}, below it, lost its own place: {why}"
+    return Stack(tuple(found), first.id, None if why else first.tip, why)
 
 
 def in_order(reports: Iterable[Report]) -> list[Report]:
     """Return the reports in order, those of a stack together, each behind the one below it."""
-    by_id = {report.id: report for report in reports}
-    above: dict[str, list[str]] = {}
-    for id, report in by_id.items():
-        if report.stands_on:
-            above.setdefault(report.stands_on.batch, []).append(id)
-    found: dict[str, Report] = {}
-    for id in by_id:
-        way = [id]
-        while (on := by_id[way[-1]].stands_on) and on.batch in by_id.keys() - way:
-            way.append(on.batch)
-        front = way[-1:]
-        while front:
-            one = front.pop()
-            if one not in found:
-                found[one] = by_id[one]
-                front += reversed(above.get(one, []))
-    return list(found.values())
+    known = {report.id: (rank, report) for rank, report in enumerate(reports)}
+
+    def ranks(report: Report) -> list[int]:
+        """Return the ranks of the reports from the lowest of its stack up to it."""
+        found = [known[report.id][0]]
+        while (on := report.stands_on) and on.batch in known and known[on.batch][0] not in found:
+            rank, report = known[on.batch]
+            found.append(rank)
+        return found[::-1]
+
+    return sorted((report for _, report in known.values()), key=ranks)
 
 
 def alone(context: RepoContext, report: CommittedReport) -> Problem | None:
     """Return why a proposal cannot land by itself: others are below it, or one is gone."""
     if report.stands_on is None:
         return None
-    id, place, stack = report.id, footing(context, report), under(context, report)
-    if place.commit is None:
+    id, stack = report.id, under(context, report)
+    if stack.commit is None:
         return Problem(
             "depends.failed",
-            f"{id} cannot land where it is: {place.why}",
+            f"{id} cannot land where it is: {stack.why}",
             f"`patchq discard {id}`, or send it again with `retries: {id}` without what is gone",
         )
-    if place.on is None:
+    if stack.on is None:
         return None
     order = ", ".join((*reversed(stack.ids), id))
     return Problem(
         "depends.failed",
-        f"{id} is on top of {place.on}, which waits for review",
+        f"{id} is on top of {stack.on}, which waits for review",
         f"`patchq accept --stack {id}` lands {order}, in this order; or accept {stack.ids[-1]} "
         "by itself first",
     )

@@ -314,12 +314,10 @@ def _walk(repo: Repository, tip: str, start: str | None) -> Since:
 
 def waiting(context: RepoContext, ids: Iterable[str] | None = None) -> Iterator[CommittedReport]:
     """Yield the reports of the proposals, of all or of `ids`, that have no decision by patchq."""
-    marks = [records.WAITING + id for id in ids or ()]
-    names = context.repo.refs(records.WAITING) if ids is None else marks
-    for name in names:
-        if ids is not None and context.repo.ref_target(name) is None:
-            continue
-        report = context.queue.load(name.removeprefix(records.WAITING))
+    repo, prefix = context.repo, records.WAITING
+    marked = (prefix + id for id in ids or () if repo.ref_target(prefix + id))
+    for name in repo.refs(prefix) if ids is None else marked:
+        report = context.queue.load(name.removeprefix(prefix))
         if report is not None and has_commit(report):
             yield report
 

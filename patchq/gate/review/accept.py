@@ -407,7 +407,7 @@ class Train:
             return (Problem("target.moved", f"the branch {gone} is gone", "see `patchq status`"),)
         if seen != branch and not (seen and is_same(session, report, seen, branch)):
             return (decide.unseen(id),)
-        on = depends.footing(session, report).on
+        on = depends.under(session, report).on
         if on and on not in before:
             return (left_below(id, on),)
         if doing := session.branches.busy(target):

@@ -41,7 +41,7 @@ from patchq.gate.land.overlaps import waiting, warnings
 from patchq.gate.land.overlaps.waiting import Board
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.context import flush
-from patchq.gate.pipeline.depends import Footing
+from patchq.gate.pipeline.depends import Stack
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.selection import Selection
@@ -255,7 +255,7 @@ def with_edits(
     session: Session, report: CommittedReport, selected: Selection
 ) -> CommittedReport | tuple[Problem, ...]:
     """Make a proposal anew with these of its edits alone, or return why that cannot be."""
-    footing = depends.footing(session, report)
+    footing = depends.under(session, report)
     choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
     decision = _decided(report, footing, session, choice)
     if isinstance(decision, Fault):
@@ -296,7 +296,7 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
         return None
     # On top of the tip, or of the proposal below it, and of nothing else: a commit that was taken
     # back must not land with it.
-    footing = depends.footing(session, report)
+    footing = depends.under(session, report)
     follows = repo.parents(branch) == (footing.commit,)
     agree = report.commit == branch == waits
     if agree and not follows and stuck.knows(report, footing):
@@ -334,14 +334,14 @@ def _step(report: CommittedReport, session: Session) -> _Step | None:
     return _Step(id, branch, waits, commit, updated)
 
 
-def _stands_on(footing: Footing) -> StandsOn | None:
+def _stands_on(footing: Stack) -> StandsOn | None:
     if footing.on is None or footing.commit is None:
         return None
     return StandsOn(footing.on, footing.commit)
 
 
 def _decided(
-    report: CommittedReport, footing: Footing, session: Session, choice: Choice | None = None
+    report: CommittedReport, footing: Stack, session: Session, choice: Choice | None = None
 ) -> Decision | Fault:
     """Return the change where it is to stand, or the fault if its response is lost.
 

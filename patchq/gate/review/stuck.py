@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
-from patchq.gate.pipeline.depends import Footing
+from patchq.gate.pipeline.depends import Stack
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.report.schema import Report
 
@@ -20,20 +20,20 @@ def lost(decision: Decision) -> Problem | None:
     return next((p for p in decision.problems if p.code == "depends.failed"), None)
 
 
-def knows(report: Report, footing: Footing) -> bool:
+def knows(report: Report, footing: Stack) -> bool:
     """Return True if the report says already that the batch cannot be made in its new place."""
     start = since(report, footing)
     return any(p.code == MOVED and p.message.startswith(start) for p in report.problems)
 
 
-def since(report: Report, footing: Footing) -> str:
+def since(report: Report, footing: Stack) -> str:
     if footing.commit is None:
         return f"the change cannot stay where it is ({footing.why}): "
     where = report.target if footing.on is None else records.branch(footing.on)
     return f"{where} moved to {footing.commit[:12]}, and the change cannot be rebuilt there: "
 
 
-def stays(report: Report, footing: Footing, decision: Decision) -> Problem:
+def stays(report: Report, footing: Stack, decision: Decision) -> Problem:
     id, start = report.id, since(report, footing)
     if decision.state == "duplicate":
         return Problem(
@@ -60,7 +60,7 @@ def stays(report: Report, footing: Footing, decision: Decision) -> Problem:
     )
 
 
-def checked_out(report: Report, footing: Footing, where: Path) -> Problem:
+def checked_out(report: Report, footing: Stack, where: Path) -> Problem:
     id, to = report.id, (footing.commit or "")[:12]
     follows = report.target if footing.on is None else records.branch(footing.on)
     return Problem(
