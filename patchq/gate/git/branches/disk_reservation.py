@@ -19,34 +19,24 @@ from patchq.gate.errors import DiskFault
 _DESCRIPTORS = 12  # needed to start a process and to talk to it
 
 
-class DiskReservation:
-    """So many bytes on the file system of each of the directories, a file that can be made there,
-    and descriptors, until `release`.  `DiskFault` if they cannot be had."""
-
-    def __init__(self, sizes: Mapping[Path, int]) -> None:
-        self._kept = ExitStack()
-        place = Path()
+def reserve(sizes: Mapping[Path, int]) -> ExitStack:
+    """Take so many bytes on the file system of each of the directories, a file that can be made
+    there, and descriptors, until the answer is closed.  `DiskFault` if they cannot be had."""
+    place = Path()
+    with ExitStack() as kept:
         try:
             for place, size in sizes.items():
-                self._allocate(place, size)
+                file = kept.enter_context(tempfile.TemporaryFile(dir=place, prefix="patchq-"))
+                try:
+                    os.posix_fallocate(file.fileno(), 0, max(1, size))
+                except OSError as error:
+                    if error.errno not in (EINVAL, EOPNOTSUPP):  # not on every file system
+                        raise
             for _ in range(_DESCRIPTORS):
-                self._kept.callback(os.close, os.open(place, os.O_RDONLY | os.O_CLOEXEC))
+                kept.callback(os.close, os.open(place, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
-            self.release()
             raise DiskFault(
                 f"there is no room to work in {place}, so nothing was begun: {error.strerror}",
                 "make room, then start patchq again; nothing was lost",
             ) from error
-
-    def release(self) -> None:
-        self._kept.close()
-
-    def _allocate(self, place: Path, size: int) -> None:
-        with ExitStack() as stack:
-            file = stack.enter_context(tempfile.TemporaryFile(dir=place, prefix="patchq-"))
-            try:
-                os.posix_fallocate(file.fileno(), 0, max(1, size))
-            except OSError as error:
-                if error.errno not in (EINVAL, EOPNOTSUPP):  # not on every file system
-                    raise
-            self._kept.push(stack.pop_all())
+        return kept.pop_all()

@@ -28,8 +28,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path, PurePath
 from subprocess import CompletedProcess
@@ -44,7 +45,7 @@ from patchq.gate.errors import (
 )
 from patchq.gate.git import files
 from patchq.gate.git.branches.backup import keep
-from patchq.gate.git.branches.disk_reservation import DiskReservation
+from patchq.gate.git.branches.disk_reservation import reserve
 from patchq.gate.git.checkout import (
     Checkout,
     checkouts,
@@ -71,35 +72,24 @@ _RECOVER_SECONDS = 5.0
 _BLOCK = 4096
 
 
+@dataclass
 class Follow:
     """The update of one checked-out work tree from commit `old` to `new`, in two phases.  `touched`
     are paths that have to be clean although the two commits agree on them."""
 
-    def __init__(
-        self,
-        checkout: Checkout,
-        old: str,
-        new: str,
-        *,
-        touched: Collection[str] = (),
-        wait: float = WAIT_SECONDS,
-        cut: Callable[[], bool] = lambda: False,
-        backup: bool = False,
-    ) -> None:
-        self.checkout = checkout
-        self.old = old
-        self.new = new
-        self.touched = touched
-        self.wait = wait
-        self.cut = cut
-        self.backup = backup
-        self._copies: list[Path] = []
-        self._lock: LockFile
-        self._torn = False  # true while files and index are not those of the branch
-        self._reservation: DiskReservation | None = None
-        self._swapped = False
-        # The paths that have the result already, with their index entries as they were.
-        self._kept: dict[str, Leaf | None] = {}
+    checkout: Checkout
+    old: str
+    new: str
+    touched: Collection[str] = ()
+    wait: float = WAIT_SECONDS
+    cut: Callable[[], bool] = lambda: False
+    backup: bool = False
+    _copies: Sequence[Path] = ()
+    _lock: LockFile = field(init=False)
+    _torn: bool = False  # true while files and index are not those of the branch
+    _reserved: ExitStack = field(default_factory=ExitStack)
+    # The paths that have the result already, with their index entries as they were.
+    _kept: dict[str, Leaf | None] = field(default_factory=dict)
 
     def prepare(self) -> list[str]:
         """Bring the files to `new`, and a copy of the index, which stays locked.
@@ -134,26 +124,17 @@ class Follow:
     def swap(self) -> None:
         """The ref is about to move, and nothing can come between: the index is at `new`."""
         self._copy.replace(self.checkout.gitdir / "index")
-        self._swapped = True
 
     def commit(self) -> None:
         """The ref has moved: the lock is gone."""
         self._torn = False
-        self._let_go()
+        self._reserved.close()
         self._free()
 
     def rollback(self) -> None:
         """The ref did not move: files and index are as they were."""
-        self._let_go()
         try:
-            if self._swapped:
-                _copy_index(self.checkout.gitdir, self._copy)
-            if self._kept or self._switch(self.new, self.old):
-                _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
-            _enter(self.checkout, self._copy, self._kept)
-            _publish(self._copy, self.checkout)
-            self._torn = False
-            self._drop_copies()
+            self._go_back()
         finally:
             self._free()
 
@@ -167,13 +148,16 @@ class Follow:
         if self.backup:
             self._copies = keep(repo.commondir, workdir, self._changes)
         try:
-            self._reservation = DiskReservation(_way_back(self.checkout, self._changes))
+            self._reserved = reserve(_way_back(self.checkout, self._changes))
         except DiskFault:
             self._drop_copies()
             raise
         self._torn = True
         try:
-            self._adopt()
+            # Git switches past files that the copy has with the result already.
+            _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
+            if self._kept:
+                _refresh(self.checkout, sorted(self._kept), self._copy)
             fault = self._switch(self.old, self.new)
         except (Fault, OSError):
             self._go_back()
@@ -187,24 +171,13 @@ class Follow:
         return found
 
     def _go_back(self) -> None:
-        """Wherever the files are by now, undo it; the index was not touched."""
-        self._let_go()
-        self._drop_copies()
+        """Undo what was done of it, wherever files and index are by now."""
+        self._reserved.close()
         _settle(self.checkout, self.old, self.new, self.old, self._copy, self._kept)
+        _enter(self.checkout, self._copy, self._kept)
         _publish(self._copy, self.checkout)
         self._torn = False
-
-    def _adopt(self) -> None:
-        """Enter files that have the result already in the copy, so that git switches past them."""
-        _enter(self.checkout, self._copy, {path: self._results[path] for path in self._kept})
-        if self._kept:
-            _refresh(self.checkout, sorted(self._kept), self._copy)
-
-    def _let_go(self) -> None:
-        """Give back the disk reservation, which is needed now, or not at all."""
-        if self._reservation is not None:
-            self._reservation.release()
-            self._reservation = None
+        self._drop_copies()
 
     def _drop_copies(self) -> None:
         """Nothing was updated, so there is nothing to go back to."""
@@ -282,9 +255,6 @@ def recover(repo: Repository, *, wait: float = _RECOVER_SECONDS) -> list[Path]:
         for lock in leftovers(gitdir, _SUFFIX, wait):
             try:
                 workdir = _recover_one(repo, lock, gitdir)
-            except _OutOfReach:
-                os.close(lock.fd)
-                continue
             except RepositoryFault as stuck:  # it is in this one's way alone
                 os.close(lock.fd)
                 _tell_once(gitdir, stuck.message)
@@ -302,10 +272,6 @@ def _tell_once(gitdir: Path, why: str) -> None:
     _LOG.warning("the work tree of %s stays as a patchq that died left it: %s", gitdir, why)
 
 
-class _OutOfReach(Exception):
-    """A work tree that was following when its owner died cannot be seen now."""
-
-
 def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
     index_lock = gitdir / "index.lock"
     held = lock.find([index_lock])
@@ -319,7 +285,7 @@ def _recover_one(repo: Repository, lock: LockFile, gitdir: Path) -> Path | None:
     if not places:
         return None
     if places[0].unseen:
-        raise _OutOfReach
+        raise CannotFollow(f"{places[0].workdir} is out of reach: {places[0].unseen}")
     if held is None:  # a person removed the lock, or the work was all but done
         lock.hold(index_lock)
     tip = repo.branch_tip(branch)
