@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,27 +80,35 @@ class Git(Struct, frozen=True):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run it to its end, on another index file if need be.
 
-        It has a session of its own, so that the terminal's interrupt does not stop it half-way;
+        It has a session of its own, so that the terminal's interrupt does not stop it half-way,
+        and is ended with all that it started when its time is up (`subprocess.TimeoutExpired`);
         the descriptors `keep` stay open in it.  `RepositoryFault` where there is no git.
         """
         environment = self.environment
         if index is not None:
             environment = {**(environment or os.environ), "GIT_INDEX_FILE": str(index)}
         try:
-            return subprocess.run(
+            process = subprocess.Popen(
                 [*self.launcher, "git", *self.options, *words],
                 cwd=self.directory,
                 env=environment,
-                input=stdin,
-                capture_output=True,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
                 pass_fds=keep,
-                timeout=self.seconds,
                 umask=childrens_umask(),
             )
         except FileNotFoundError:
             raise RepositoryFault("there is no `git` on the PATH", "install git") from None
+        with process:
+            try:
+                out, err = process.communicate(stdin, self.seconds)
+            except BaseException:
+                with suppress(ProcessLookupError):  # and what would keep its output open
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def output(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> bytes:
         """Return git's output; `RepositoryFault` if it fails, `DiskFault` for want of room."""

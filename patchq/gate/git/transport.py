@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path, PurePath
 
 from msgspec import Struct, field
 
-from patchq.gate.errors import RepositoryFault
-from patchq.gate.git.command import QUIET, plain_environment
-from patchq.gate.git.files import childrens_umask
+from patchq.gate.git.command import QUIET, Git, plain_environment
 
 _OPTIONS = (
     *QUIET,
@@ -72,29 +68,13 @@ class Transport(Struct, frozen=True):
 
     def run(self, *words: str, stdin: bytes = b"") -> Done:
         """Run git to its end, or end it with all that it started."""
+        options = (*_OPTIONS, "-C", str(self.place))
         try:
-            process = subprocess.Popen(
-                ["git", *_OPTIONS, "-C", str(self.place), *words],
-                env=self._environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                umask=childrens_umask(),
-            )
-        except FileNotFoundError:
-            raise RepositoryFault("there is no `git` on the PATH", "install git") from None
-        try:
-            out, err = process.communicate(stdin, timeout=self.seconds)
-            code: int | None = process.returncode
-        except subprocess.TimeoutExpired:
-            _end(process)
-            out, err = process.communicate()
-            code = None
-            err += f"\nerror: it did not end within {self.seconds:g} s\n".encode()
-        except BaseException:
-            _end(process)
-            raise
+            done = Git(self._environment(), options, seconds=self.seconds).run(*words, stdin=stdin)
+            code, out, err = done.returncode, done.stdout, done.stderr
+        except subprocess.TimeoutExpired as late:
+            late_words = f"\nerror: it did not end within {self.seconds:g} s\n"
+            code, out, err = None, b"", (late.stderr or b"") + late_words.encode()
         return Done(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     def _environment(self) -> dict[str, str]:
@@ -111,9 +91,3 @@ class Transport(Struct, frozen=True):
         )
         environment |= {"SSH_ASKPASS": "", **self.variables}
         return {name: value for name, value in environment.items() if value}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git with all that it started, which would keep its output open."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
