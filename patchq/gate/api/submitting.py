@@ -151,7 +151,8 @@ def of_push(
     from patchq.gate.report.message import subject
 
     if objects.is_dir():
-        session.repo.borrow(objects.absolute())
+        session.repo.borrowed = objects.absolute()
+        session.repo.renew()
     allowed = [session.target, *session.config.targets]
     if problem := stages.not_a_target(target, allowed):
         raise refusal(replace(problem, hint=f"push to {NAMESPACE}{allowed[0]}"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from msgspec import Struct
 
@@ -32,8 +32,6 @@ Node = dict[str, "Node | Leaf | None"]
 
 _CRUD = re.compile(r"[\x00-\x1f\x7f<>]")
 _EDGES = " .,:;\"\\'"
-
-Role = Literal["AUTHOR", "COMMITTER"]
 
 _TREES, _NO_FILES = (b"40000", b"040000"), (b"120000", b"160000")
 
@@ -94,11 +92,6 @@ def is_blob(mode: int) -> bool:
     return is_regular(mode) or mode == LINK
 
 
-def parse_tree(raw: bytes) -> dict[str, Leaf]:
-    """The entries of a tree object, subdirectories included; odd bytes as surrogates."""
-    return dict(tree_items(raw))
-
-
 def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
     """Every file's path below the tree `root`, in git's order, a directory in memory at a time for
     each level; `read` gives a tree's bytes."""
@@ -113,13 +106,6 @@ def file_paths(read: Callable[[str], bytes], root: str) -> Iterator[str]:
                 yield (prefix + name).decode("utf-8", "surrogateescape")
         else:
             open.pop()
-
-
-def tree_items(raw: bytes) -> Iterator[tuple[str, Leaf]]:
-    """The same entries, read one by one."""
-    for item in _ITEM.finditer(raw):
-        mode, name, oid = item.groups()
-        yield _text(name), (int(mode, 8), oid.hex())
 
 
 class Trees:
@@ -251,7 +237,7 @@ def referred(kind: int, raw: bytes) -> list[str]:
     if kind == 1:
         head = raw.partition(b"\n\n")[0].decode("ascii", "replace").split("\n")
         return [line.split(" ")[1] for line in head if line.startswith(("tree ", "parent "))]
-    return [oid for _, oid in parse_tree(raw).values()] if kind == 2 else []
+    return [oid.hex() for _, _, oid in _ITEM.findall(raw)] if kind == 2 else []
 
 
 def differences(trees: Trees, old: str | None, new: str | None, prefix: str = "") -> Changes:

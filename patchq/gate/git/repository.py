@@ -44,7 +44,6 @@ from patchq.gate.git.objects import (
     CommitInfo,
     Identity,
     Leaf,
-    Role,
     Trees,
     as_changes,
     differences,
@@ -67,7 +66,6 @@ Sign = Callable[[bytes, Identity], bytes]
 _KINDS: dict[int, EntryKind] = {TREE: "tree", LINK: "link", SUBMODULE: "submodule"}
 _BY_COMMIT = AttrCheck.INDEX_ONLY | AttrCheck.NO_SYSTEM | AttrCheck.INCLUDE_COMMIT
 _FIRST = 1000  # the priority of objects in memory; libgit2's own backends have 1 and 2
-_MOST_KNOWN = 1024
 State = tuple[str | None, ...]
 
 
@@ -78,7 +76,6 @@ class Repository:
         self.raw_repository = repo  # libgit2's own handle, for the other modules of this package
         self._listed: tuple[str, Listing] | None = None
         self._trees = Trees(self._tree_bytes)
-        self._roots: dict[str, str] = {}  # the trees of the commits that were asked for last
         self.buffer = ObjectBuffer()  # the objects that no file has yet
         # A directory of objects that are read as if they were the repository's own.
         self.borrowed: Path | None = None
@@ -106,28 +103,22 @@ class Repository:
         if self.borrowed is not None:
             store.add_disk_alternate(str(self.borrowed))
         self._trees.clear()
-        self._roots.clear()
         for handle in (self.raw_repository, self._bare_memory):
             handle.free()
             handle.set_odb(store)
         give_back_memory()
-
-    def borrow(self, objects: Path) -> None:
-        """Read the objects of that directory, too."""
-        self.borrowed = objects
-        self.renew()
 
     @classmethod
     def open(cls, path: Path) -> Repository:
         """The repository that `path` is in; `errors.UsageError` if it is in none."""
         return cls(open_handle(path))
 
-    def identity(self, role: Role = "COMMITTER") -> Identity | None:
-        """Return the person who acts now, by `GIT_<role>_NAME` and `_EMAIL`, else by the
+    def identity(self) -> Identity | None:
+        """Return the person who acts now, by `GIT_COMMITTER_NAME` and `_EMAIL`, else by the
         configuration; None if neither has one."""
         name, email = (
-            os.environ.get(f"GIT_{role}_{field.upper()}")
-            or self.setting(f"{role.lower()}.{field}")
+            os.environ.get(f"GIT_COMMITTER_{field.upper()}")
+            or self.setting(f"committer.{field}")
             or self.setting(f"user.{field}")
             for field in ("name", "email")
         )
@@ -164,10 +155,9 @@ class Repository:
     def is_symbolic(self, fullname: str) -> bool:
         return (ref_value(self.commondir, fullname) or "").startswith("ref:")
 
-    def head_branch(self, gitdir: Path | None = None) -> str | None:
-        """The short name of the branch that is checked out here, or in the work tree with that git
-        directory; None when detached or unborn."""
-        target = head_target(gitdir or self.gitdir)
+    def head_branch(self) -> str | None:
+        """Return the short name of the branch that is checked out; None: detached or unborn."""
+        target = head_target(self.gitdir)
         name = target.removeprefix("refs/heads/")
         return name if name != target and self.ref_target(target) else None
 
@@ -207,13 +197,7 @@ class Repository:
             return None
 
     def tree(self, commit: str) -> CommitTree:
-        root = self._roots.get(commit)
-        if root is None:
-            root = str(self._commit(commit).tree_id)
-            if len(self._roots) >= _MOST_KNOWN:
-                self._roots.clear()
-            self._roots[commit] = root
-        return CommitTree(self, commit, root)
+        return CommitTree(self, commit, str(self._commit(commit).tree_id))
 
     def message(self, commit: str) -> str:
         return self._commit(commit).raw_message.decode("utf-8", "replace")

@@ -5,16 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.gate.git.objects import (
-    EXECUTABLE,
     FILE,
-    TREE,
     Identity,
     Node,
     Trees,
     graft,
     make_identity,
     parse_identity,
-    parse_tree,
 )
 from patchq.gate.git.ref_files import is_ref_name
 
@@ -36,12 +33,6 @@ def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
         raw,
         b"100644 a\0" + b"\0" * 20 + odd + b"100644 a0\0" + b"z" * 20,
     ]
-
-
-def test_parse_tree_keeps_nul_and_odd_bytes() -> None:
-    oid = bytes(range(20))
-    raw = b"100755 \xff odd\0" + oid + b"40000 dir\0" + b"\n" * 20
-    assert parse_tree(raw) == {"\udcff odd": (EXECUTABLE, oid.hex()), "dir": (TREE, "0a" * 20)}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ or nothing.  patchq's own marks (`refs/patchq/`) stay in this repository either 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -68,52 +69,56 @@ class Moved(Struct, frozen=True):
     """The paths that were in the way in a work tree."""
 
 
-class Branches(Protocol):
+class Branches(ABC):
     """The branches that batches land on.  One instance belongs to one thread."""
 
-    @property
-    def remote(self) -> str | None:
-        """The name of the remote that has them; None: they are this repository's own."""
+    remote: str | None = None
+    """The name of the remote that has them; None: they are this repository's own."""
+    seconds: float = 0.0
+    """The seconds of the last `land`, as far as it is worth gathering more for it."""
+    away: Fault | None = None
+    """The reason why branches cannot be fetched or moved for now."""
 
-    @property
-    def seconds(self) -> float:
-        """The seconds of the last `land`, as far as it is worth gathering more for it."""
-
-    @property
-    def away(self) -> Fault | None:
-        """The reason why branches cannot be fetched or moved for now."""
-
+    @abstractmethod
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """Learn what others did to these branches and to all proposals (None: to all branches; so
         it is at first, whatever is asked for), unless that is known of the last `within` seconds;
         `errors.Unreachable` where it cannot be learnt."""
 
+    @abstractmethod
     def tip(self, branch: str) -> str | None:
         """The commit at which a branch ends, as far as it is known; None where there is none."""
 
+    @abstractmethod
     def tips(self, prefix: str) -> dict[str, str]:
         """Short name -> tip of the branches under `prefix` (`"patchq/"`; empty: all)."""
 
-    def name(self, branch: str) -> str:
-        """Return git's name of the branch in this repository, for people."""
-
+    @abstractmethod
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
         """Make the moves; return the outcome of each.
 
         Raises `InDoubt` where that is unknown: recovery of the intended verdicts finds out."""
 
+    def name(self, branch: str) -> str:
+        """Return git's name of the branch in this repository, for people."""
+        return f"{self.remote}/{branch}" if self.remote else branch
+
+    @abstractmethod
     def try_out(self, branch: str) -> None:
         """See whether the branch could be moved, as far as that shows without moving it;
         `errors.Unreachable` if it could not."""
 
     def checkouts(self, branch: str) -> list[Checkout]:
         """The work trees that follow the branch when it moves, also those out of reach."""
+        return []
 
     def rest(self) -> float:
         """Return the seconds for which no branch that a person has checked out should move.
 
         A landing takes the lock of the index, for which git does not wait.
         """
+        return 0.0
 
     def busy(self, branch: str) -> str | None:
         """Return the work that a work tree has begun with the branch, so that it must not move."""
+        return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from patchq.gate.errors import Busy, CannotFollow, Fault, ObjectDamaged
 from patchq.gate.git import records
-from patchq.gate.git.branches import BranchMove, Moved
+from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.repository import Repository
 
 if TYPE_CHECKING:
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 1.0
 
 
-class LocalBranches:
+class LocalBranches(Branches):
     """`Branches` as refs below `refs/heads/`."""
-
-    remote = None
-    seconds = 0.0
-    away = None
 
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
@@ -35,17 +31,14 @@ class LocalBranches:
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         """They are read whenever they are asked for."""
 
+    def try_out(self, branch: str) -> None:
+        """Nothing is in between."""
+
     def tip(self, branch: str) -> str | None:
         return self._repo.branch_tip(branch)
 
     def tips(self, prefix: str) -> dict[str, str]:
         return self._repo.branches(prefix)
-
-    def name(self, branch: str) -> str:
-        return branch
-
-    def try_out(self, branch: str) -> None:
-        """Nothing is in between."""
 
     def checkouts(self, branch: str) -> list[Checkout]:
         from patchq.gate.git.checkout import checkouts  # who only reads tips needs none of it

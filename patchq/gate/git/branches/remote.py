@@ -28,9 +28,8 @@ from time import monotonic
 
 from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import records, refs
-from patchq.gate.git.branches import BranchMove, Moved
+from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.pushing import PushAnswer, Remote
-from patchq.gate.git.checkout import Checkout
 from patchq.gate.git.repository import Repository
 from patchq.gate.git.transport import Done
 from patchq.gate.report.message import trailers
@@ -70,7 +69,7 @@ class _Chain:
         return tuple(commit for move in self.moves for commit in move.commits)
 
 
-class RemoteBranches:
+class RemoteBranches(Branches):
     """`Branches` on the remote `name`.
 
     `lanes` are the names, or patterns with `*`, of branches that are fetched beside the
@@ -86,24 +85,18 @@ class RemoteBranches:
         note: Callable[[Fault | None], None] = lambda fault: None,
     ) -> None:
         self._repo, self._remote = repo, Remote(repo, name, seconds)
-        self.remote: str | None = name
-        self.seconds = 0.0
+        self.remote = name
         self._lanes = list(dict.fromkeys(lanes))
         # Lanes that the remote may not have, so that they are asked for by a pattern.
         self._globs: set[str] = set()
         self._note = note
         self._noted: str | None = None
-        self._fault: Unreachable | None = None
         self._until = self._rest = 0.0
         self._known = 0.0  # when the remote was last asked for all of it
         # When single lanes were last known for certain, since then.
         self._seen: dict[str, float] = {}
 
     # ------------------------------------------------------------ what is known
-
-    @property
-    def away(self) -> Fault | None:
-        return self._fault
 
     def tip(self, branch: str) -> str | None:
         return self._repo.tip(self._tracking(branch))
@@ -113,19 +106,6 @@ class RemoteBranches:
         found = self._repo.refs(place + prefix)
         return {name.removeprefix(place): tip for name, tip in found.items()}
 
-    def name(self, branch: str) -> str:
-        return f"{self.remote}/{branch}"
-
-    def checkouts(self, branch: str) -> list[Checkout]:
-        """None: a work tree here is on a branch of this repository."""
-        return []
-
-    def rest(self) -> float:
-        return 0.0
-
-    def busy(self, branch: str) -> str | None:
-        return None
-
     def _tracking(self, branch: str) -> str:
         return f"{records.REMOTES}{self.remote}/{branch}"
 
@@ -133,9 +113,9 @@ class RemoteBranches:
 
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:
         began = monotonic()
-        if self._fault is not None and began < self._until:
-            raise self._fault
-        if self._fault is None and within and began - self._since(lanes) < within:
+        if self.away is not None and began < self._until:
+            raise self.away
+        if self.away is None and within and began - self._since(lanes) < within:
             return
         if lanes is None or not self._known:
             self._fetch(self._lanes)
@@ -144,9 +124,9 @@ class RemoteBranches:
         else:
             self._fetch(list(lanes))
             self._seen |= dict.fromkeys(lanes, began)
-        if self._fault is not None:
+        if self.away is not None:
             _LOG.info("%s answers again", self.remote)
-        self._fault = None
+        self.away = None
         self._say(None)
 
     def _since(self, lanes: Collection[str] | None) -> float:
@@ -157,7 +137,7 @@ class RemoteBranches:
 
     def _fetch(self, lanes: Sequence[str]) -> None:
         if not self._remote.known:
-            raise self._away(
+            raise self._left_alone(
                 f"there is no remote `{self.remote}` in this repository, which `landing.remote` "
                 "names",
                 f"git remote add {self.remote} URL, or correct `landing.remote`",
@@ -170,14 +150,14 @@ class RemoteBranches:
             if missing and missing[1] not in self._globs:
                 self._globs.add(missing[1])
             elif not _LOCKED.search(done.err):
-                raise self._away(*self._unfetched(done))
+                raise self._left_alone(*self._unfetched(done))
             else:
                 lanes = self._lanes  # what is in the way may be of a branch that is gone there
         else:
-            raise self._away(*self._unfetched(done))
+            raise self._left_alone(*self._unfetched(done))
         default = self._lanes[0] if self._lanes else "*"
         if default in lanes and "*" not in default and self.tip(default) is None:
-            raise self._away(
+            raise self._left_alone(
                 f"{self.remote} has no branch {default}",
                 f"bring it back there (git push {self.remote} COMMIT:refs/heads/{default}), or "
                 "set another `target`",
@@ -198,13 +178,13 @@ class RemoteBranches:
         wanted = [*dict.fromkeys(named), records.branch("*")]
         return [f"+refs/heads/{name}:{self._tracking(name)}" for name in wanted]
 
-    def _away(self, message: str, cure: str) -> Unreachable:
+    def _left_alone(self, message: str, cure: str) -> Unreachable:
         """The remote is left alone for a while."""
         self._rest = min(max(2 * self._rest, _FIRST_REST), _LONGEST_REST)
         self._until = monotonic() + self._rest
-        self._fault = Unreachable(message, cure)
-        self._say(self._fault)
-        return self._fault
+        self.away = Unreachable(message, cure)
+        self._say(self.away)
+        return self.away
 
     def _say(self, fault: Fault | None) -> None:
         message = fault.message if fault else ""
@@ -217,8 +197,8 @@ class RemoteBranches:
     def land(self, moves: Sequence[BranchMove]) -> list[Moved]:
         """All of them by one push, or none: those that do not follow each other are lost."""
         chains, lost = _chains(moves)
-        if self._fault is not None and monotonic() < self._until:
-            return [Moved(False, self._fault) for _ in moves]
+        if self.away is not None and monotonic() < self._until:
+            return [Moved(False, self.away) for _ in moves]
         if not chains:
             return [Moved(False) for _ in moves]
         answer = self._push(chains)
@@ -248,7 +228,7 @@ class RemoteBranches:
         answer = self._remote.push(wanted)
         if answer.kind == "made":
             self.seconds = monotonic() - began
-            self._rest, self._fault = 0.0, None
+            self._rest, self.away = 0.0, None
             self._seen |= {chain.branch: monotonic() for chain in chains}
             for chain in chains:
                 self._follow(chain)
@@ -318,7 +298,7 @@ class RemoteBranches:
         if certain:
             return None
         if answer.kind != "unknown":  # where it is stale, and is not: a lock that stays
-            return self._away(*self._untaken(answer, *(chain.branch for chain in chains)))
+            return self._left_alone(*self._untaken(answer, *(chain.branch for chain in chains)))
         raise InDoubt(
             f"it is unknown if {self.remote} took the push: {answer.words}",
             "it is pushed again by itself; what has landed lands once",
