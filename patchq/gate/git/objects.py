@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypedDict
 
 from msgspec import Struct
 
@@ -39,8 +38,6 @@ _ITEM = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
 _NAMED_ITEM = re.compile(rb"([0-7]+ ([^\0]+)\0.{20})", re.DOTALL)
 _MODES = {b"100644": FILE, b"100755": EXECUTABLE, b"40000": TREE}
 _MOST_ENTRIES = 1 << 15  # of all trees together that are kept
-# So many answers are kept of where a path leads, and of no path that is longer.
-_MOST_LEAVES, _LONGEST = 256, 1 << 12
 Items = Mapping[bytes, bytes]  # a tree's entries by their names, each with its bytes in the object
 
 
@@ -119,8 +116,6 @@ class Trees:
         self._read = read
         self._kept: dict[str, Items] = {}
         self._entries = 0
-        # The last answers; a decision asks for the same paths again and again.
-        self._leaves: dict[tuple[str, str], Leaf | None] = {}
 
     def items(self, oid: str | None) -> Items:
         """Return the tree's entries; None is an empty tree."""
@@ -140,7 +135,6 @@ class Trees:
 
     def clear(self) -> None:
         self._kept.clear()
-        self._leaves.clear()
         self._entries = 0
 
     def names(self, oid: str) -> tuple[str, ...]:
@@ -149,16 +143,6 @@ class Trees:
 
     def leaf(self, root: str, path: str) -> Leaf | None:
         """Return mode and id at `path`, which may be a directory and end in a slash."""
-        asked = root, path
-        if len(path) > _LONGEST:
-            return self._leaf(root, path)
-        if asked not in self._leaves:
-            if len(self._leaves) >= _MOST_LEAVES:
-                self._leaves.clear()
-            self._leaves[asked] = self._leaf(root, path)
-        return self._leaves[asked]
-
-    def _leaf(self, root: str, path: str) -> Leaf | None:
         try:
             *parents, name = path.encode("utf-8", "surrogateescape").split(b"/")
         except UnicodeEncodeError:  # no name of a file
@@ -269,44 +253,30 @@ def _leaf(item: bytes | None) -> Leaf | None:
     return (int(item.partition(b" ")[0], 8), item[-20:].hex()) if item else None
 
 
-class Modes(TypedDict):
-    """A change's account of a file's mode."""
-
-    executable: bool
-    was_executable: bool | None
-    link: bool
-    was_link: bool | None
-
-
 def as_changes(
     sides: Mapping[str, tuple[Leaf | None, Leaf | None]], read: Callable[[str], bytes]
 ) -> Iterator[FileChange]:
-    """Yield the changes of files and links between the sides; `read` gives a file's bytes."""
+    """Yield the changes of files and links between the sides; `read` gives a file's bytes.
+
+    A file that becomes a link, or was one, has no executable bit before."""
     for path, both in sides.items():
         before, after = (leaf if leaf and is_blob(leaf[0]) else None for leaf in both)
+        if not (last := after or before):
+            continue
+        first = before if before and after else last
+        (ran, linked), (runs, link) = (
+            (leaf[0] & 0o111 > 0, leaf[0] == LINK) for leaf in (first, last)
+        )
         was, now = (read(leaf[1]) if leaf else None for leaf in (before, after))
-        if before or after:
-            yield FileChange(path, was, now, **modes(before, after))
-
-
-def modes(before: Leaf | None, after: Leaf | None) -> Modes:
-    """Return the kind of a file before and after: executable or not, a link or not.
-
-    The kind before is given where it changes. A file that becomes a link, or was one, has no
-    executable bit before."""
-    bits = [leaf and leaf[0] & 0o111 > 0 for leaf in (before, after)]
-    links = [leaf and leaf[0] == LINK for leaf in (before, after)]
-    if before is None or after is None:
-        return {
-            "executable": any(bits), "was_executable": None, "link": any(links), "was_link": None
-        }  # fmt: skip
-    turned = links[0] != links[1]
-    return {
-        "executable": bool(bits[1]),
-        "was_executable": bits[0] if bits[0] != bits[1] and not turned else None,
-        "link": bool(links[1]),
-        "was_link": links[0] if turned else None,
-    }
+        yield FileChange(
+            path,
+            was,
+            now,
+            executable=runs,
+            was_executable=ran if ran != runs and linked == link else None,
+            link=link,
+            was_link=linked if linked != link else None,
+        )
 
 
 def mode_of(change: FileChange) -> int:

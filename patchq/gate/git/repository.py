@@ -21,6 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -95,9 +96,8 @@ class Repository:
         self.renew()
 
     def renew(self) -> None:
-        """Forget everything that was read: objects, and packs, of which libgit2 keeps each one
-        that it has ever seen, and searches it though it be gone.  Who works for long asks for this
-        now and then, while nothing is under way."""
+        """Forget everything that was read: objects, and packs, of which libgit2 searches each one
+        that it has ever seen.  Who works for long asks for this now and then."""
         store = pygit2.Odb(str(self.commondir / "objects"))
         store.add_backend(self.buffer.backend(), _FIRST)
         if self.borrowed is not None:
@@ -211,22 +211,18 @@ class Repository:
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Return True if `old` is in the history of `new`; a commit is in its own."""
+        raw = self.raw_repository
         try:
-            return old == new or (
-                old in self.raw_repository and self.raw_repository.descendant_of(new, old)
-            )
+            return old == new or (old in raw and raw.descendant_of(new, old))
         except (KeyError, pygit2.GitError) as error:
             raise unreadable(f"cannot read the history of {new}", error) from None
 
     def exists(self, commit: str) -> bool:
-        """Return True if the commit and its tree are on disk now, whatever this handle
-        remembers.
-
-        A `git gc --prune=now` may have taken a commit that no ref held."""
+        """Return True if the commit and its tree are on disk now: `git gc --prune=now` may have
+        taken them, whatever this handle remembers."""
         disk = pygit2.Odb(str(self.commondir / "objects"))
-        return disk.exists(pygit2.Oid(hex=commit)) and disk.exists(
-            pygit2.Oid(hex=self.tree(commit).root)
-        )
+        both = (commit, self.tree(commit).root)
+        return all(disk.exists(pygit2.Oid(hex=oid)) for oid in both)
 
     @property
     def shallow(self) -> bool:
@@ -359,33 +355,26 @@ class Repository:
     def listing(self, root: str) -> Listing:
         """The files of a tree.  The last one that was asked for is kept, unless some of it could
         not be read, and the next is made of it by what differs."""
-        if self._listed is not None and self._listed[0] == root:
-            return self._listed[1]
-        listing = self._followed(root) or Listing.of(file_paths(self.raw, root))
+        last, made = self._listed, None
+        if last and last[0] == root:
+            return last[1]
+        if last:
+            with suppress(ObjectDamaged):
+                changed = differences(self._trees, last[0], root)
+                gone = {path for path, (was, _) in changed.items() if was}
+                come = {path for path, (_, now) in changed.items() if now and now[0] not in _KINDS}
+                made = last[1].followed(gone, come)
+        listing = made or Listing.of(file_paths(self.raw, root))
         self._listed = None if listing.damaged else (root, listing)
         return listing
-
-    def _followed(self, root: str) -> Listing | None:
-        """Return a tree's listing, made of the last one; None if that cannot be."""
-        if self._listed is None:
-            return None
-        known, listing = self._listed
-        try:
-            changed = differences(self._trees, known, root)
-        except ObjectDamaged:
-            return None
-        gone = {path for path, (before, _) in changed.items() if before}
-        come = {path for path, (_, after) in changed.items() if after and after[0] not in _KINDS}
-        return listing.followed(gone, come)
 
     def filter_of(self, commit: str, path: str) -> str | None:
         """The value of the path's `filter` attribute by the commit (empty: by none), else by
         `info/attributes` and the user's own file; those, as rare as they are, also bring in what
         the index says."""
+        bare = self._bare_memory
         try:
-            value = (
-                self._bare_memory.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
-            )
+            value = bare.get_attr(path, "filter", _BY_COMMIT, commit) if commit else None
         except (KeyError, pygit2.GitError) as error:
             raise unreadable(f"cannot read the attributes of {path}", error) from None
         if not isinstance(value, str) and any(map(os.path.exists, self._attribute_files)):
