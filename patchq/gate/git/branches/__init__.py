@@ -74,10 +74,16 @@ class Branches(ABC):
 
     remote: str | None = None
     """The name of the remote that has them; None: they are this repository's own."""
-    seconds: float = 0.0
-    """The seconds of the last `land`, as far as it is worth gathering more for it."""
-    away: Fault | None = None
-    """The reason why branches cannot be fetched or moved for now."""
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the last `land`, as far as it is worth gathering more for it."""
+        return 0.0
+
+    @property
+    def away(self) -> Fault | None:
+        """The reason why branches cannot be fetched or moved for now."""
+        return None
 
     @abstractmethod
     def refresh(self, lanes: Collection[str] | None = None, within: float = 0.0) -> None:

@@ -76,6 +76,9 @@ class RemoteBranches(Branches):
     proposals, the default target first. `note` gets the reason why the remote cannot be used,
     and None once it can."""
 
+    seconds = 0.0
+    away: Unreachable | None = None
+
     def __init__(
         self,
         repo: Repository,

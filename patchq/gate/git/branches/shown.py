@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
-from patchq.gate.git.branches import BranchMove, Moved
+from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches
 from patchq.gate.git.branches.pushing import Remote
 from patchq.gate.git.branches.remote import RemoteBranches
@@ -82,7 +82,7 @@ class Copies:
             refs.delete(self._repo, name, now)
 
 
-class ShownBranches:
+class ShownBranches(Branches):
     """`Branches` with targets on a remote, and proposals in this repository."""
 
     def __init__(self, repo: Repository, targets: RemoteBranches, copies: Copies) -> None:
@@ -118,9 +118,6 @@ class ShownBranches:
 
     def checkouts(self, branch: str) -> list[Checkout]:
         return self._of(branch).checkouts(branch)
-
-    def rest(self) -> float:
-        return 0.0
 
     def busy(self, branch: str) -> str | None:
         return self._of(branch).busy(branch)
