@@ -178,7 +178,7 @@ def _shown_at_once() -> None:
     def marking(archive: StoreArchive, *, kept: bool) -> None:
         finish(archive, kept=kept)
         written, archive._written = archive._written, []
-        archive._store.each(
+        archive.store.each(
             "update responses set shown = 1 where number = :number",
             [{"number": number} for number in written],
         )

@@ -16,5 +16,5 @@ def run(args: Namespace) -> int:
     if file.exists():
         raise UsageError(f"{file} is there already", "name a file that is not there")
     gate = opening.gate(args)
-    gate.queue(gate.location.rules().config).backup(file)
+    gate.queue(gate.location.rules().config).store.backup(file)
     return output.emit(args, {"file": str(file)}, str(file))

@@ -115,8 +115,8 @@ class _Round:
                 self._try(action)
         if not dry_run:
             shown, queue = json.dumps(self._shown), store_queue(self._session.queue)
-            if queue.recall(SHOWN) != shown:
-                queue.remember(SHOWN, shown)
+            if queue.store.recall(SHOWN) != shown:
+                queue.store.remember(SHOWN, shown)
         return done
 
     # ------------------------------------------------------------ what is to be done

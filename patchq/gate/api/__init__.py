@@ -125,7 +125,7 @@ class Gate:
         if self._session is None:
             self._session = compose(context)
             self._closing.callback(_close, self._session)
-        if writes and store_queue(context.queue).recall(UNREAD):
+        if writes and store_queue(context.queue).store.recall(UNREAD):
             from patchq.gate.service.check import fsck  # only a new store needs it
 
             with suppress(ObjectDamaged):  # reported once a change needs the object

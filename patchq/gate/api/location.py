@@ -175,7 +175,6 @@ def open_queue(location: Location, config: Config, closing: ExitStack) -> StoreQ
         location.keep_out_of_status(root)
         files.make_directory(root)
     sharers = location.repo.commondir.stat().st_gid if files.is_on() else None
-    layout.refuse_old(root)
     if not config.queue.network_disk:
         layout.refuse_network(root)
     layout.create(root, _group(config), sharers)
@@ -191,8 +190,8 @@ def open_queue(location: Location, config: Config, closing: ExitStack) -> StoreQ
         ),
     )
     closing.callback(queue.close)
-    if queue.fresh:
-        queue.remember(UNREAD, "history")
+    if queue.store.fresh:
+        queue.store.remember(UNREAD, "history")
     if queue.is_lost():
         queue.rebuild()
     return queue

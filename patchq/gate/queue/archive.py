@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256 as digest
 from pathlib import Path
@@ -15,9 +15,9 @@ from patchq.gate.git import files
 from patchq.gate.queue import events, spool, store
 from patchq.gate.queue.batches import Row, storable, verdict_columns
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.queue.outbox import BatchFiles, Outbox, Published
+from patchq.gate.queue.outbox import BatchFiles, Outbox
 from patchq.gate.queue.schema import EVENT
-from patchq.gate.queue.spool import disk_faults, extension, valid
+from patchq.gate.queue.spool import disk_faults, valid
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import LANDED, Report
 
@@ -26,14 +26,11 @@ Counts = Mapping[Key, float]
 # Agents and models name themselves; beyond this many sums, new names are counted together.
 MOST_COUNTS = 20_000
 OTHERS = "(others)"
-LANDING = "landing"  # the key of the time at which a batch last landed
 EMPTY = digest().hexdigest()  # the digest of a response that was not read
 # The key that is set as long as the history's batches are not in the store, and its value where
 # the store was lost.
 UNREAD, LOST = "unread", "lost"
-_PIECE = 256
 _NOTHING = 1e-9
-_ENDED = "ending is not null and ending < :last order by ending desc limit :most"
 
 
 class StoreArchive(QueueEngine):
@@ -42,7 +39,7 @@ class StoreArchive(QueueEngine):
     `counted` gives what a report adds to the sums.
     """
 
-    _store: Store
+    store: Store
 
     def __init__(
         self, root: Path, counted: Callable[[Report], Counts], is_known: Callable[[str], bool]
@@ -50,7 +47,7 @@ class StoreArchive(QueueEngine):
         there = root.is_dir()
         super().__init__(store.opened(root) if there else Store(None), is_known)
         self.root = root
-        self._outbox = Outbox(root, lasting=there)
+        self.outbox = Outbox(root, lasting=there)
         self._counted = counted
         self._session, self._session_lock = 0, -1
         self._pending: list[BatchFiles] = []  # batches to show once the transaction is there
@@ -58,18 +55,13 @@ class StoreArchive(QueueEngine):
         self._durable: list[int] = []
         self._marked: list[int] = []
 
-    @property
-    def fresh(self) -> bool:
-        """True if the store was made by this process."""
-        return self._store.fresh
-
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
         if self._session_lock >= 0:
             os.close(self._session_lock)
             self._session, self._session_lock = 0, -1
-        self._outbox.close()
-        self._store.close()
+        self.outbox.close()
+        self.store.close()
 
     def _number(self) -> int:
         return self._session
@@ -78,7 +70,7 @@ class StoreArchive(QueueEngine):
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""
         if not self._session:
-            row = self._store.one(
+            row = self.store.one(
                 "insert into sessions (host, pid, began) values (:host, :pid, :began)"
                 " returning number",
                 host=socket.gethostname(),
@@ -87,8 +79,8 @@ class StoreArchive(QueueEngine):
             )
             assert row
             self._session = int(row[0])
-            if self._store.root is not None:
-                self._session_lock = store.hold(self._store.root, self._session)
+            if self.store.root is not None:
+                self._session_lock = store.hold(self.store.root, self._session)
         return self._session
 
     # Showing.
@@ -97,7 +89,7 @@ class StoreArchive(QueueEngine):
         """Mark as shown what was written before a flush."""
         self._marked, self._durable = self._durable, []
         if self._marked:
-            self._store.each(
+            self.store.each(
                 "update responses set shown = 1,"
                 " session = case state when 'ended' then null else session end"
                 " where number = :number and shown = 0",
@@ -118,25 +110,25 @@ class StoreArchive(QueueEngine):
         failed = None
         for batch in pending:
             try:
-                self._outbox.show(batch)
+                self.outbox.show(batch)
             except OSError as error:  # the next start shows it
                 failed = failed or error
                 continue
             self._written.append(batch.number)
-        if pending and self._store.root:
-            store.ring(self._store.root)
+        if pending and self.store.root:
+            store.ring(self.store.root)
         if failed:
             raise spool.fault(failed) from failed
 
     def _show_again(self) -> None:
         """Write the files that a process which died may not have written."""
-        rows = self._store.all(
+        rows = self.store.all(
             "select number, token, name, problem, state from responses where shown = 0"
             " and (session is null or session = :me or not alive(session)) order by number",
             me=self._me(),
         )
         for batch in self._shown(row for row in rows if row[0] not in self._written):
-            self._outbox.show(batch)
+            self.outbox.show(batch)
             self._written.append(batch.number)
         self._remove()
 
@@ -152,29 +144,24 @@ class StoreArchive(QueueEngine):
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
-        counts: dict[Key, float] = defaultdict(float)
-        for key, many in self._counted(report).items():
-            counts[key] += many
-        for key, many in self._counted(before).items() if before else ():
-            counts[key] -= many
+        counts = Counter[Key](self._counted(report))
+        counts.subtract(self._counted(before) if before else {})
         self._count({key: many for key, many in counts.items() if abs(many) > _NOTHING})
-        if report.state in LANDED and (before is None or before.state not in LANDED):
-            self.remember(LANDING, repr(time.time()))
 
     def _count(self, counts: Counts) -> None:
         names = "what", "agent", "model", "form", "value"
-        (known,) = self._store.one("select count(*) from counts") or (0,)
+        (known,) = self.store.one("select count(*) from counts") or (0,)
         rows = []
         for key, many in counts.items():
             row = dict(zip(names, map(storable, key), strict=True))
-            if known >= MOST_COUNTS and not self._store.one(
+            if known >= MOST_COUNTS and not self.store.one(
                 "select many from counts where what = :what and agent = :agent and model = :model"
                 " and form = :form and value = :value",
                 **row,
             ):
                 row |= {"agent": OTHERS, "model": OTHERS}
             rows.append({**row, "many": many})
-        self._store.each(
+        self.store.each(
             "insert into counts (what, agent, model, form, value, many)"
             " values (:what, :agent, :model, :form, :value, :many)"
             " on conflict (what, agent, model, form, value)"
@@ -184,76 +171,44 @@ class StoreArchive(QueueEngine):
 
     def counts(self) -> dict[Any, float]:
         """Return the sums over all batches that ever got a verdict, removed or not."""
-        rows = self._store.all("select what, agent, model, form, value, many from counts")
+        rows = self.store.all("select what, agent, model, form, value, many from counts")
         return {tuple(key): int(many) if many == int(many) else many for *key, many in rows}
 
     @property
     def last_landing(self) -> float | None:
         """The time at which a batch last landed."""
-        landed = self.recall(LANDING)
-        return float(landed) if landed else None
-
-    def recall(self, key: str) -> str | None:
-        """Return what was remembered under the key."""
-        return self._store.recall(key)
-
-    def remember(self, key: str, value: str) -> None:
-        """Keep a small text for later processes."""
-        self._store.remember(key, value)
+        states = ", ".join(f"'{state}'" for state in sorted(LANDED))
+        row = self.store.one(
+            "select ended from responses where ending is not null"
+            f" and verdict in ({states}) order by ending desc limit 1"
+        )
+        return row[0] if row else None
 
     def batches(self) -> Iterator[BatchFiles]:
         """Give what there is to show of each batch with a verdict, and of those that are held."""
         yield from self._shown(
-            self._store.all(
+            self.store.all(
                 "select number, token, name, problem, state from responses"
                 " where state <> 'gone' and state <> 'claimed' order by number"
             )
         )
 
-    def show(self, batch: BatchFiles) -> None:
-        """Write the files of a batch again, as far as they are not as they should be."""
-        self._outbox.show(batch)
-
-    def wrong(self, batch: BatchFiles) -> Iterator[Path]:
-        """Give the files of a batch that are not there as they should be."""
-        for folder, name, data in self._outbox.files(batch):
-            if not self._outbox.is_published(folder, name, data):
-                yield folder.path / name
-
-    def files(self, batch: BatchFiles) -> list[Path]:
-        """Return where the files of a batch are; of one that was not read, where its entry is."""
-        folders = self._outbox.files(batch)
-        body = folders[0][0].path / f"{batch.report.id}{extension(batch.name)}"
-        return [body, *(folder.path / name for folder, name, _ in folders)]
-
-    def published(self, path: Path) -> Published | None:
-        """Return the batch that a report in done/ or rejected/ tells of."""
-        return self._outbox.published_as(path)
-
-    def backup(self, file: Path) -> None:
-        """Write a copy of the store."""
-        self._store.backup(file)
-
-    def problems(self) -> list[str]:
-        """Return what is wrong with the store's structure."""
-        return self._store.problems()
-
     # A store that was lost.
 
     def is_lost(self) -> bool:
         """Return true if the store knows of nothing beside reports that were published."""
-        if self._store.root is None or self._store.one("select number from responses"):
+        if self.store.root is None or self.store.one("select number from responses"):
             return False
-        return next(self._outbox.published(), None) is not None
+        return next(self.outbox.published(), None) is not None
 
     def rebuild(self) -> None:
         """Enter the batches of which done/ and rejected/ have the reports, in their order."""
-        found = sorted(self._outbox.published(), key=lambda each: each.ended)
-        with self._store.transaction():
+        found = sorted(self.outbox.published(), key=lambda each: each.ended)
+        with self.store.transaction():
             if self.is_lost():
                 for each in found:
                     self.restore(each.report, each.page, each.body, each.ended)
-                self.remember(UNREAD, LOST)
+                self.store.remember(UNREAD, LOST)
 
     def restore(
         self, report: Report, page: bytes, body: bytes | None, ended: float | None = None
@@ -261,7 +216,7 @@ class StoreArchive(QueueEngine):
         """Enter a batch that has its verdict, and that the store does not know."""
         source, token = report.source, f"restored-{report.id}"
         with self._writing():
-            row = self._store.one(
+            row = self.store.one(
                 "insert into responses"
                 " (token, name, size, sha256, problem, state, id, verdict, ended, ending, change,"
                 " other, code, proposed) values (:token, :name, :size, :sha256, :problem, 'ended',"
@@ -278,7 +233,7 @@ class StoreArchive(QueueEngine):
             assert row
             papers = {} if body is None else {"body": body}
             self._put(row[0], report=spool.encode(report), page=page, **papers)
-            events.add_verdict(self._store, report, row[1])
+            events.add_verdict(self.store, report, row[1])
             self._count_report(None, report)
             if ended is None:
                 self._show(BatchFiles(row[0], token, source.name or "", report, page, body))
@@ -293,7 +248,7 @@ class StoreArchive(QueueEngine):
             for id, sha256, at in landed
             if valid(id) and not self.knows(id)
         ]
-        self._store.each(
+        self.store.each(
             "insert into responses (token, name, size, sha256, state, id, verdict, ended)"
             " values (:token, '', 0, :sha256, 'gone', :id, 'applied', :ended)",
             rows,
@@ -309,18 +264,18 @@ class StoreArchive(QueueEngine):
 
     def _remove(self) -> None:
         """Remove the files of batches that were forgotten."""
-        for number, id, name in self._store.all(
+        for number, id, name in self.store.all(
             "select number, id, name from responses where shown = 0 and state = 'gone'"
         ):
             if number not in self._written:
-                self._outbox.remove(id, os.fsdecode(name))
+                self.outbox.remove(id, os.fsdecode(name))
                 self._written.append(number)
 
     @disk_faults
     def sync(self, *places: Path) -> None:
         written, self._written = self._written, []
         try:
-            if places or self._store.root is None:
+            if places or self.store.root is None:
                 files.barrier(*places, self.root)
             else:
                 with files.opened(self.root, os.O_RDONLY) as fd:
@@ -329,4 +284,4 @@ class StoreArchive(QueueEngine):
             self._written = written + self._written
             raise
         self._durable += written
-        self._store.checkpoint(idle=False)
+        self.store.checkpoint(idle=False)

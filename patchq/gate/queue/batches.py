@@ -73,7 +73,7 @@ class KnownBatches:
     """Reports and responses of batches, for which no lock and no claim is needed."""
 
     def __init__(self, database: Database) -> None:
-        self._store = database
+        self.store = database
 
     def load(self, id: str) -> Report | None:
         """Return the report of a batch."""
@@ -86,7 +86,7 @@ class KnownBatches:
     def _paper(self, id: str, kind: str) -> bytes | None:
         if not is_storable(id):
             return None
-        row = self._store.one(
+        row = self.store.one(
             "select data from papers where kind = :kind"
             " and number = (select number from responses where id = :id)",
             kind=kind,
@@ -95,16 +95,14 @@ class KnownBatches:
         return row[0] if row else None
 
     def _papers(self, number: int) -> dict[str, bytes]:
-        rows = self._store.all(
-            "select kind, data from papers where number = :number", number=number
-        )
+        rows = self.store.all("select kind, data from papers where number = :number", number=number)
         return dict(rows)
 
     def _put(self, number: int, **papers: bytes) -> None:
         """Keep papers of these kinds, in place of those before them."""
         if papers:
             rows = ", ".join(f"(:number, '{kind}', :{kind})" for kind in papers)
-            self._store.run(
+            self.store.run(
                 f"insert into papers (number, kind, data) values {rows}"
                 " on conflict (number, kind) do update set data = excluded.data",
                 number=number,
@@ -113,7 +111,7 @@ class KnownBatches:
 
     def by_source(self, sha256: str) -> Sequence[str]:
         """Return held and decided batches that were made from these bytes, oldest first."""
-        return self._store.column(
+        return self.store.column(
             "select id from responses r where sha256 = :sha256 and id is not null"
             " and (state <> 'claimed' or exists (select number from papers p"
             " where p.number = r.number and p.kind = 'intended')) order by number",
@@ -123,7 +121,7 @@ class KnownBatches:
     def ids(self) -> Iterator[str]:
         """Give the batches that have a report, in the order of their verdicts, held ones last."""
         return iter(
-            self._store.column(
+            self.store.column(
                 "select id from responses where state in ('ended', 'held', 'ending')"
                 " order by case state when 'ended' then 0 else 1 end, ending, id"
             )
@@ -132,7 +130,7 @@ class KnownBatches:
     def older(self, limit: float) -> Iterator[str]:
         """Give the batches whose last state is from before that time."""
         return iter(
-            self._store.column(
+            self.store.column(
                 "select id from responses where ending < :number and state = 'ended'"
                 " and ended < :limit order by ending",
                 number=int(limit * 10**9),
@@ -145,11 +143,11 @@ class KnownBatches:
 
         Those that were forgotten are among them.
         """
-        yield from self._store.column(
+        yield from self.store.column(
             "select id from responses where state in ('held', 'ending') order by id desc"
         )
         last = 2**63 - 1
-        while rows := self._store.all(
+        while rows := self.store.all(
             "select id, ending from responses where ending is not null and ending < :last"
             " order by ending desc limit :most",
             last=last,
@@ -160,14 +158,14 @@ class KnownBatches:
 
     def ended(self, id: str) -> float | None:
         """Return the time of a batch's verdict or later state; None for one without a verdict."""
-        row = is_storable(id) and self._store.one(
+        row = is_storable(id) and self.store.one(
             "select ended from responses where id = :id and state = 'ended'", id=id
         )
         return row[0] if row else None
 
     def past(self, id: str) -> Past | None:
         """Return what is left of a batch that was forgotten."""
-        row = is_storable(id) and self._store.one(
+        row = is_storable(id) and self.store.one(
             "select verdict, ended, other, code from responses"
             " where id = :id and state = 'gone' and verdict is not null",
             id=id,
@@ -176,7 +174,7 @@ class KnownBatches:
 
     def token(self, id: str) -> str | None:
         """Return the claim that the id was given to."""
-        row = self._store.one("select token from responses where id = :id", id=id)
+        row = self.store.one("select token from responses where id = :id", id=id)
         return row[0] if row else None
 
     def knows(self, id: str) -> bool:

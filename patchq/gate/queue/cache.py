@@ -27,37 +27,36 @@ class Shelf(Struct, frozen=True):
 
     def get(self, key: str) -> bytes | None:
         """Return the value of the key."""
-        with suppress(Fault), store.look(self.root) as found:
+        with suppress(Fault):
             statement = "select value from cache where kind = :kind and key = :key"
-            if found and (row := found.one(statement, kind=self.kind, key=key)):
-                return bytes(row[0])
+            for (value,) in store.ask(self.root, statement, kind=self.kind, key=key):
+                return bytes(value)
         return None
 
     def since(self, seconds: float) -> list[str]:
         """Return the keys of the values that were kept since then."""
-        with suppress(Fault), store.look(self.root) as found:
+        with suppress(Fault):
             statement = "select key from cache where kind = :kind and at > :at order by at"
-            return found.column(statement, kind=self.kind, at=seconds) if found else []
+            rows = store.ask(self.root, statement, kind=self.kind, at=seconds)
+            return [key for (key,) in rows]
         return []
 
     def put(self, key: str, value: bytes) -> None:
         """Keep a value under the key."""
-        with suppress(Fault), store.look(self.root) as found:
-            if found is None:
-                return
-            with found.transaction():
-                found.run(
-                    "insert into cache (kind, key, at, value) values (:kind, :key, :at, :value)"
-                    " on conflict (kind, key) do update set at = excluded.at,"
-                    " value = excluded.value",
-                    kind=self.kind,
-                    key=key,
-                    at=time(),
-                    value=value,
-                )
-                found.run(
-                    "delete from cache where kind = :kind and at <= (select at from cache"
-                    " where kind = :kind order by at desc limit 1 offset :most)",
-                    kind=self.kind,
-                    most=self.most,
-                )
+        with suppress(Fault):
+            store.ask(
+                self.root,
+                "insert into cache (kind, key, at, value) values (:kind, :key, :at, :value)"
+                " on conflict (kind, key) do update set at = excluded.at, value = excluded.value",
+                kind=self.kind,
+                key=key,
+                at=time(),
+                value=value,
+            )
+            store.ask(
+                self.root,
+                "delete from cache where kind = :kind and at <= (select at from cache"
+                " where kind = :kind order by at desc limit 1 offset :most)",
+                kind=self.kind,
+                most=self.most,
+            )

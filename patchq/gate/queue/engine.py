@@ -71,7 +71,7 @@ class StoreQueue(StoreArchive):
         if len({os.lstat(self.root / name).st_dev for name in PUBLIC}) > 1:
             raise spool.across_file_systems()
         self._lock.acquire()
-        self._store.run("delete from sessions where not alive(number)")
+        self.store.run("delete from sessions where not alive(number)")
 
     def release(self, fault: Fault | None = None) -> None:
         if self._lock.held:
@@ -80,14 +80,13 @@ class StoreQueue(StoreArchive):
 
     def _leave(self) -> None:
         """Leave this session's claims, but adopted ones, to whoever recovers them."""
-        if self._session and self._store.is_current():
-            self._store.run(
+        if self._session and self.store.is_current():
+            self.store.run(
                 "update responses set session = null where session = :me and adopted = 0"
                 " and state in ('claimed', 'ending')",
                 me=self._session,
             )
         self._own.clear()
-        self._encodings.clear()
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
@@ -117,13 +116,13 @@ class StoreQueue(StoreArchive):
                 for claim in claims:
                     self._enter(claim)
         else:
-            self._store.checkpoint(idle=True)
+            self.store.checkpoint(idle=True)
         self._scanned = scanned
         return claims
 
     def _move_in(self, name: str, token: str) -> bool:
         """Take an entry out of the inbox; false if it cannot be moved (any more)."""
-        folders = self._incoming.fd, self._outbox.active.fd
+        folders = self._incoming.fd, self.outbox.active.fd
         try:
             os.rename(name, entry_name(token, name), src_dir_fd=folders[0], dst_dir_fd=folders[1])
         except OSError as error:
@@ -133,7 +132,7 @@ class StoreQueue(StoreArchive):
         return True
 
     def _read_entry(self, token: str, name: str) -> Claim:
-        active, place = self._outbox.active, entry_name(token, name)
+        active, place = self.outbox.active, entry_name(token, name)
         with suppress(OSError), opened(place, OPEN, active.fd) as fd:
             status = os.fstat(fd)
             plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
@@ -160,7 +159,7 @@ class StoreQueue(StoreArchive):
 
     def leave(self, claim: Claim) -> None:
         """Leave an adopted claim to whoever holds the queue's lock."""
-        self._store.run(
+        self.store.run(
             "update responses set session = null, adopted = 0 where token = :token",
             token=claim.token,
         )
@@ -173,7 +172,7 @@ class StoreQueue(StoreArchive):
         claim = claim_of(token, name, Snapshot(data, len(data)), request=False)
         with self._writing():
             self._enter(claim)
-        self._store.flush()
+        self.store.flush()
         return claim
 
     # What is in hand.
@@ -181,7 +180,7 @@ class StoreQueue(StoreArchive):
     def in_hand(self, id: str | None = None) -> list[Pending]:
         """Return what was claimed and has no verdict, or will get this id, the oldest first."""
         found, doing = [], hand.activities(self.root)
-        for number, token, name, own in self._store.all(
+        for number, token, name, own in self.store.all(
             "select number, token, name, id from responses where state = 'claimed' order by number"
         ):
             response = os.fsdecode(name)
@@ -215,10 +214,10 @@ class StoreQueue(StoreArchive):
 
     def _enter_lost(self) -> None:
         """Enter each response in active/ that has no row, and remove what belongs to no batch."""
-        for name in self._outbox.active.names():
+        for name in self.outbox.active.names():
             whole = name.removesuffix(".tmp")
             id, token = whole.removesuffix(PAGE).removesuffix(REPORT), spool.token_of(whole)
-            known, state, over = self._store.one(
+            known, state, over = self.store.one(
                 "select token, state, shown = 1 and state in ('ended', 'gone') from responses"
                 " where token = :token or id = :id",
                 token=token,
@@ -230,13 +229,13 @@ class StoreQueue(StoreArchive):
                 self._enter_again(token, name.removeprefix(f"{token}."))
             elif whole != name or (over if known and known == token else id != whole):
                 with suppress(IsADirectoryError):  # `patchq fsck` says so
-                    self._outbox.active.remove(name)
+                    self.outbox.active.remove(name)
         self._scanned = True
 
     def _enter_again(self, token: str, name: str) -> None:
         with self._writing():
             self._enter(self._read_entry(token, name))
-            self._store.run("update responses set session = null where token = :token", token=token)
+            self.store.run("update responses set session = null where token = :token", token=token)
         self._own.discard(token)
 
 

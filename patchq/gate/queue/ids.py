@@ -18,23 +18,10 @@ def numbered(wanted: str, number: int) -> str:
     return os.fsencode(wanted)[:room].decode("utf-8", "ignore") + suffix
 
 
-class Numbers:
-    """The numbers behind ids that this process gave last."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-
-    def free(
-        self, wanted: str, is_given: Callable[[str], bool], is_barred: Callable[[str], bool]
-    ) -> str:
-        """Return the wanted id, or one with a number, that is neither given nor barred."""
-        first = self._last.get(wanted, 0) + 1
-        if first == 1 or not is_given(numbered(wanted, first - 1)):
-            first = _first_free(wanted, is_given)
-        number = next(n for n in itertools.count(first) if not is_barred(numbered(wanted, n)))
-        if number > 1:
-            self._last[wanted] = number
-        return numbered(wanted, number)
+def free(wanted: str, is_given: Callable[[str], bool], is_barred: Callable[[str], bool]) -> str:
+    """Return the wanted id, or one with a number, that is neither given nor barred."""
+    first = _first_free(wanted, is_given)
+    return next(id for n in itertools.count(first) if not is_barred(id := numbered(wanted, n)))
 
 
 def _first_free(wanted: str, is_given: Callable[[str], bool]) -> int:

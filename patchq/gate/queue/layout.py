@@ -9,26 +9,12 @@ from pathlib import Path
 
 from patchq.gate.errors import UsageError
 from patchq.gate.git.files import make_directory
-from patchq.gate.queue import spool
 from patchq.gate.queue.spool import disk_faults
-from patchq.gate.queue.store import STORE
 
 REPORT = ".report.json"
 PAGE = ".report.md"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "fuse.sshfs", "glusterfs", "afs"}
 PUBLIC = ("inbox", "active", "done", "rejected")
-
-
-def refuse_old(root: Path) -> None:
-    """Raise `UsageError` where an older patchq left work in a queue that only it can read."""
-    if (root / STORE).exists() or not (root / "known").is_dir():
-        return
-    left = [name for name in ("inbox", "active") if spool.listed(root / name)]
-    if left:
-        raise UsageError(
-            f"the queue {root} was made by an older patchq and has work in {' and '.join(left)}/",
-            "run the version that made it once: patchq run",
-        )
 
 
 def refuse_network(root: Path) -> None:

@@ -30,7 +30,7 @@ from patchq.gate.queue.batches import (
     is_storable,
     verdict_columns,
 )
-from patchq.gate.queue.ids import Numbers
+from patchq.gate.queue.ids import free
 from patchq.gate.queue.inbox import Snapshot, claim_of
 from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID, MINE_TO_END, NOT_MINE
@@ -49,10 +49,7 @@ class QueueEngine(KnownBatches, ABC):
         self._is_known = is_known
         self._depth = 0
         self._own: set[str] = set()  # the claims that this session took, recovered or looked at
-        # Reports that were intended, as JSON, by their batches.
-        self._encodings: dict[str, tuple[Report, bytes]] = {}
         self._tokens = Tokens()
-        self._numbers = Numbers()
 
     # What each engine does in its own way.
 
@@ -158,7 +155,7 @@ class QueueEngine(KnownBatches, ABC):
         self._me()
         kept = False
         try:
-            with self._store.transaction():
+            with self.store.transaction():
                 self._depth = 1
                 self._begin()
                 yield
@@ -188,12 +185,12 @@ class QueueEngine(KnownBatches, ABC):
         claim = claim_of(self._token(), name, body, request=False, choice=choice)
         with self._writing():
             self._enter(claim, adopted=True)
-        self._store.flush()
+        self.store.flush()
         return claim
 
     def _enter(self, claim: Claim, *, state: str = "claimed", adopted: bool = False) -> None:
         lane, feeder = self._place(claim)
-        row = self._store.one(
+        row = self.store.one(
             "insert into responses (token, lane, feeder, came, name, size, sha256, problem, state,"
             " session, adopted) values (:token, :lane, :feeder, epoch(), :name, :size, :sha256,"
             " :problem, :state, :me, :adopted)"
@@ -220,13 +217,13 @@ class QueueEngine(KnownBatches, ABC):
     def recover(self) -> list[Claim]:
         """Return claims that a dead owner left, oldest first; only while the lock is held."""
         me = self._me()
-        found = self._store.all(
+        found = self.store.all(
             f"select {COLUMNS} from responses where {OPEN} and {NOT_MINE} order by number", me=me
         )
         rows = [row for row in found if row[1] not in self._own and self._serves(row[-1])]
         if rows:
             with self._writing():
-                self._store.each(
+                self.store.each(
                     "update responses set adopted = 0,"
                     " state = case state when 'ending' then 'held' else state end,"
                     " session = case state when 'claimed' then :me end"
@@ -239,7 +236,7 @@ class QueueEngine(KnownBatches, ABC):
 
     def attempt(self, claims: Sequence[Claim]) -> None:
         """Count one more process that decides on each of these recovered claims (`deaths`)."""
-        self._store.each(
+        self.store.each(
             "update responses set deaths = deaths + 1 where token = :token",
             [{"token": claim.token} for claim in claims],
         )
@@ -275,7 +272,7 @@ class QueueEngine(KnownBatches, ABC):
                 if not self._is_barred(wanted) and self._give(claim, wanted):
                     return wanted
                 given = "select id from responses where token = :token and id is not null"
-                if own := self._store.one(given, token=claim.token):
+                if own := self.store.one(given, token=claim.token):
                     return str(own[0])
                 id = self.next_id(wanted)
                 if self._give(claim, id):
@@ -285,9 +282,9 @@ class QueueEngine(KnownBatches, ABC):
     def _give(self, claim: Claim, id: str) -> bool:
         """Give a claim its id, unless it has one, another has that, or it is not in hand."""
         with self._writing():
-            given = self._store.one(GIVE_ID, id=id, token=claim.token, me=self._me())
+            given = self.store.one(GIVE_ID, id=id, token=claim.token, me=self._me())
             if given:
-                events.add(self._store, id, "claimed")
+                events.add(self.store, id, "claimed")
         return given is not None
 
     def _is_barred(self, id: str) -> bool:
@@ -299,10 +296,10 @@ class QueueEngine(KnownBatches, ABC):
 
         @cache
         def is_given(id: str) -> bool:
-            row = self._store.one("select number from responses where id = :id", id=id)
+            row = self.store.one("select number from responses where id = :id", id=id)
             return row is not None
 
-        return self._numbers.free(wanted, is_given, lambda id: self._is_barred(id) or is_given(id))
+        return free(wanted, is_given, lambda id: self._is_barred(id) or is_given(id))
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
@@ -315,7 +312,7 @@ class QueueEngine(KnownBatches, ABC):
                 sha256=answered.source.sha256 if data else None,
             )
             self._put(number, body=data, answer=spool.encode(generation.to_json()))
-        self._store.flush()
+        self.store.flush()
         return answered
 
     def intend(
@@ -337,7 +334,7 @@ class QueueEngine(KnownBatches, ABC):
                 " state = case state when 'held' then 'ending' else state end",
                 id=report.id,
             )
-            papers = {"intended": self._encoded(report)}
+            papers = {"intended": spool.encode(report)}
             if parcel is not None:
                 papers["parcel"] = parcel()
             self._put(number, **papers)
@@ -356,7 +353,7 @@ class QueueEngine(KnownBatches, ABC):
                 **verdict_columns(report),
             )
             self._count_report(None, report)
-            events.add_verdict(self._store, report, event)
+            events.add_verdict(self.store, report, event)
             body = claim.data if claim.problem is None else self._papers(number).get("body")
             page, data = self._put_report(
                 number, report, markdown, "'intended', 'parcel', 'choice'"
@@ -379,7 +376,7 @@ class QueueEngine(KnownBatches, ABC):
                 id=report.id,
             )
             if events.differs(before, report):
-                events.add_verdict(self._store, report, event)
+                events.add_verdict(self.store, report, event)
             page, _ = self._put_report(number, report, markdown, "'intended', 'parcel'")
             name, data = claim.source.name, claim.data
             self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
@@ -389,7 +386,7 @@ class QueueEngine(KnownBatches, ABC):
 
         Of two who publish the same one, one gets `errors.Busy`.
         """
-        rows = self._store.all(
+        rows = self.store.all(
             f"select {COLUMNS} from responses where state in ('held', 'ending') and"
             " (adopted = 0 or session is null or session = :me or not alive(session))"
             " order by number",
@@ -402,7 +399,7 @@ class QueueEngine(KnownBatches, ABC):
 
         Returns the row's number, and the number of the event that the change may be.
         """
-        row = self._store.one(
+        row = self.store.one(
             f"update responses set {columns} where token = :token and {MINE_TO_END}"
             " returning number, coalesce(ending, change)",
             token=claim.token,
@@ -421,20 +418,13 @@ class QueueEngine(KnownBatches, ABC):
             "nothing to do: the process that has it gives it its verdict",
         )
 
-    def _encoded(self, report: Report) -> bytes:
-        known = self._encodings.get(report.id)
-        if known is None or known[0] is not report:
-            known = self._encodings[report.id] = report, spool.encode(report)
-        return known[1]
-
     def _put_report(
         self, number: int, report: Report, markdown: str, over: str = ""
     ) -> tuple[bytes, bytes]:
         """Keep a page and a report, in place of papers of the kinds that are over; return both."""
-        page, data = markdown.encode("utf-8", "replace"), self._encoded(report)
-        self._encodings.pop(report.id, None)
+        page, data = markdown.encode("utf-8", "replace"), spool.encode(report)
         if over:
-            self._store.run(
+            self.store.run(
                 f"delete from papers where number = :number and kind in ({over})", number=number
             )
         self._put(number, report=data, page=page)
@@ -445,7 +435,7 @@ class QueueEngine(KnownBatches, ABC):
     def rewrite(self, report: Report, markdown: str) -> None:
         """Replace the report of a batch (a later state)."""
         with self._writing():
-            row = self._store.one(
+            row = self.store.one(
                 "select number, token, name, problem, state from responses"
                 " where id = :id and state in ('ended', 'held', 'ending')",
                 id=report.id,
@@ -462,13 +452,13 @@ class QueueEngine(KnownBatches, ABC):
                     " then coalesce(proposed, :proposed) end"
                 )
                 self._count_report(before, report)
-            [event] = self._store.column(
+            [event] = self.store.column(
                 f"update responses set {columns} where id = :id returning change",
                 me=self._me(),
                 **verdict_columns(report),
             )
             if events.differs(before, report):
-                events.add_verdict(self._store, report, event, before)
+                events.add_verdict(self.store, report, event, before)
             page, _ = self._put_report(number, report, markdown)
             body = self._papers(number).get("body", b"" if problem is None else None)
             self._show(
@@ -483,7 +473,7 @@ class QueueEngine(KnownBatches, ABC):
         """Remove responses and reports of ended batches; ids and digests stay known."""
         with self._writing():
             for id in filter(is_storable, ids):
-                row = self._store.one(
+                row = self.store.one(
                     "select number, name, ended from responses where id = :id and state = 'ended'"
                     " and (feeder is null or shown = 1)",
                     id=id,
@@ -492,9 +482,9 @@ class QueueEngine(KnownBatches, ABC):
                     self._forget(id, *row)
 
     def _forget(self, id: str, number: int, name: bytes, ended: float) -> None:
-        events.trim(self._store, int(ended * 10**9))
-        self._store.run("delete from papers where number = :number", number=number)
-        self._store.run(
+        events.trim(self.store, int(ended * 10**9))
+        self.store.run("delete from papers where number = :number", number=number)
+        self.store.run(
             "update responses set state = 'gone', proposed = null,"
             " shown = case when feeder is null then 0 else 1 end where number = :number",
             number=number,

@@ -2,23 +2,19 @@
 
 The kernel's `flock` is the truth, since it ends with its process however that dies.  What the file
 says is for people only, who holds it or of what fault the last one ended: nothing is ever decided
-by a pid.  The descriptor is not inherited, and a
-forked child closes it, so no child of a dead daemon keeps the lock.
+by a pid.  No child that a daemon starts inherits the descriptor.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
-from weakref import WeakSet
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode, encode
 
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git.files import flock, opened
@@ -39,7 +35,7 @@ class Owner(Struct, frozen=True):
     since: float | None = None
 
 
-class Ended(TypedDict):
+class Ended(Struct, frozen=True):
     """The fault that ended the last holder; `at` is in seconds since the epoch."""
 
     at: float
@@ -47,10 +43,10 @@ class Ended(TypedDict):
     message: str
     hint: str | None
 
-
-def _last_words(fault: Fault) -> Ended:
-    message = " ".join(fault.message.split())
-    return Ended(at=time.time(), code=fault.code, message=message[:1000], hint=fault.hint)
+    @classmethod
+    def of(cls, fault: Fault) -> Ended:
+        message = " ".join(fault.message.split())
+        return cls(time.time(), fault.code, message[:1000], fault.hint)
 
 
 class Lock:
@@ -59,7 +55,6 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
-        _all.add(self)
 
     def acquire(self) -> None:
         """Take the lock at once; raises `QueueLocked` when another instance holds it."""
@@ -74,8 +69,9 @@ class Lock:
                     f"{who} works on this queue already",
                     "stop it with `patchq stop`, or let it do the work",
                 )
-            owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
-            _write(fd, owner)
+            os.ftruncate(fd, 0)
+            owner = Owner(os.getpid(), socket.gethostname(), time.time())
+            os.pwrite(fd, encode(owner) + b"\n", 0)
         except BaseException:
             os.close(fd)
             raise
@@ -100,30 +96,13 @@ class Lock:
             return
         try:
             # In place, and what was there stays until then: a full disk has no other room.
-            words = b"" if fault is None else json.dumps(_last_words(fault)).encode() + b"\n"
+            words = b"" if fault is None else encode(Ended.of(fault)) + b"\n"
             with suppress(OSError):
                 os.pwrite(self._fd, words, 0)
             os.ftruncate(self._fd, len(words))
         finally:
             os.close(self._fd)
             self._fd = None
-
-    def disown(self) -> None:
-        """In a forked child: the lock stays the parent's."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-_all: WeakSet[Lock] = WeakSet()
-
-
-def _disown() -> None:
-    for lock in _all:
-        lock.disown()
-
-
-os.register_at_fork(after_in_child=_disown)
 
 
 @disk_faults
@@ -140,27 +119,16 @@ def lock_owner(root: Path) -> Owner | None:
 
 def last_words(root: Path) -> Ended | None:
     """Return the fault that ended the last work on the queue, if no process works there since."""
-    try:
-        with opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
-            words = json.loads(os.read(fd, _MOST_SAID))
-        return Ended(
-            at=float(words["at"]),
-            code=str(words["code"]),
-            message=str(words["message"]),
-            hint=words["hint"] and str(words["hint"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _write(fd: int, owner: Mapping[str, object]) -> None:
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(owner).encode() + b"\n", 0)
+    with (
+        suppress(OSError, MsgspecError),
+        opened(root / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd,
+    ):
+        return decode(os.read(fd, _MOST_SAID), type=Ended)
+    return None
 
 
 def _read(path: Path) -> Owner:
     try:
-        report = json.loads(path.read_bytes())
-        return Owner(int(report["pid"]), str(report["host"]), float(report["since"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return decode(path.read_bytes(), type=Owner)
+    except (OSError, MsgspecError):
         return Owner()

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from patchq.gate.queue import store
+from patchq.gate.queue.batches import Row
 
 
 class Marks(Struct, frozen=True):
@@ -18,42 +19,35 @@ class Marks(Struct, frozen=True):
 
     def of(self, batch: str = "") -> dict[str, str]:
         """Return the values of a change, or of no certain one, by their keys."""
-        with store.look(self.root) as found:
-            if found is None:
-                return {}
-            statement = (
-                "select key, value from marks"
-                " where person = :person and kind = :kind and batch = :batch"
-            )
-            return dict(found.all(statement, person=self.person, kind=self.kind, batch=batch))
+        return dict(self._ask("select key, value from marks", batch))
 
     def put(self, key: str, value: str, batch: str = "") -> None:
         """Keep a value; an empty one is taken away."""
-        with store.look(self.root) as found:
-            if found is None:
-                return
-            place = {"person": self.person, "kind": self.kind, "batch": batch, "key": key}
-            with found.transaction():
-                found.run(
-                    "delete from marks where person = :person and kind = :kind"
-                    " and batch = :batch and key = :key",
-                    **place,
-                )
-                if value:
-                    found.run(
-                        "insert into marks (person, kind, batch, key, value)"
-                        " values (:person, :kind, :batch, :key, :value)",
-                        **place,
-                        value=value,
-                    )
+        if not value:
+            self._ask("delete from marks", batch, "and key = :key", key=key)
+            return
+        store.ask(
+            self.root,
+            "insert into marks (person, kind, batch, key, value)"
+            " values (:person, :kind, :batch, :key, :value)"
+            " on conflict (person, kind, batch, key) do update set value = excluded.value",
+            person=self.person,
+            kind=self.kind,
+            batch=batch,
+            key=key,
+            value=value,
+        )
 
     def clear(self, batch: str) -> None:
         """Take away all values of a change."""
-        with store.look(self.root) as found:
-            if found is not None:
-                found.run(
-                    "delete from marks where person = :person and kind = :kind and batch = :batch",
-                    person=self.person,
-                    kind=self.kind,
-                    batch=batch,
-                )
+        self._ask("delete from marks", batch)
+
+    def _ask(self, statement: str, batch: str, more: str = "", **values: str) -> list[Row]:
+        return store.ask(
+            self.root,
+            f"{statement} where person = :person and kind = :kind and batch = :batch {more}",
+            person=self.person,
+            kind=self.kind,
+            batch=batch,
+            **values,
+        )

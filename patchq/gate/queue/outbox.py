@@ -97,6 +97,18 @@ class Outbox:
             return folder.read(name) == data
         return False
 
+    def wrong(self, batch: BatchFiles) -> Iterator[Path]:
+        """Give the files of a batch that are not there as they should be."""
+        for folder, name, data in self.files(batch):
+            if not self.is_published(folder, name, data):
+                yield folder.path / name
+
+    def paths(self, batch: BatchFiles) -> list[Path]:
+        """Return where the files of a batch are; of one that was not read, where its entry is."""
+        files = self.files(batch)
+        body = files[0][0].path / f"{batch.report.id}{extension(batch.name)}"
+        return [body, *(folder.path / name for folder, name, _ in files)]
+
     def published(self) -> Iterator[Published]:
         """Give the batches whose reports can be read in done/ and rejected/."""
         for folder in (self.done, self.rejected):

@@ -348,6 +348,12 @@ def look(root: Path) -> Iterator[Store | None]:
         store.close()
 
 
+def ask(root: Path, statement: str, **values: object) -> list[Row]:
+    """Return the rows of one statement; none where there is no store beside the queue at `root`."""
+    with look(root) as store:
+        return store.all(statement, **values) if store else []
+
+
 def damage(root: Path) -> str | None:
     """Return why the store cannot be used as it is, if it cannot."""
     try:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from patchq.gate.errors import Fault
 from patchq.gate.queue import store
+from patchq.gate.queue.batches import Row, storable
 
 _MOST_SAID = 400
 
@@ -35,36 +36,27 @@ class Troubles:
         self._root = root
 
     def note(self, what: str, message: str, cure: str) -> None:
-        with suppress(Fault, OSError), store.look(self._root) as found:
-            if found is not None:
-                found.run(
-                    "insert into troubles (what, message, cure, since, times)"
-                    " values (:what, :message, :cure, :since, 1) on conflict (what) do update set"
-                    " message = excluded.message, cure = excluded.cure,"
-                    " times = troubles.times + 1",
-                    what=what,
-                    message=_sayable(message[:_MOST_SAID]),
-                    cure=_sayable(cure),
-                    since=time.time(),
-                )
+        self._ask(
+            "insert into troubles (what, message, cure, since, times)"
+            " values (:what, :message, :cure, :since, 1) on conflict (what) do update set"
+            " message = excluded.message, cure = excluded.cure, times = troubles.times + 1",
+            what=what,
+            message=storable(message[:_MOST_SAID]),
+            cure=storable(cure),
+            since=time.time(),
+        )
 
     def over(self, what: str) -> None:
         """That works now."""
-        with suppress(Fault, OSError), store.look(self._root) as found:
-            if found and found.one("select what from troubles where what = :what", what=what):
-                found.run("delete from troubles where what = :what", what=what)
+        if self._ask("select what from troubles where what = :what", what=what):
+            self._ask("delete from troubles where what = :what", what=what)
 
     def all(self) -> list[Trouble]:
         """Return what is noted, by its names."""
-        with suppress(Fault, OSError), store.look(self._root) as found:
-            if found is not None:
-                columns = "what, message, cure, since, times"
-                return [
-                    Trouble(*row)
-                    for row in found.all(f"select {columns} from troubles order by what")
-                ]
+        found = self._ask("select what, message, cure, since, times from troubles order by what")
+        return [Trouble(*row) for row in found]
+
+    def _ask(self, statement: str, **values: object) -> list[Row]:
+        with suppress(Fault, OSError):
+            return store.ask(self._root, statement, **values)
         return []
-
-
-def _sayable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

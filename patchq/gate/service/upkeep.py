@@ -170,8 +170,8 @@ def _counts_from(queue: StoreQueue, now: float) -> float:
     if seen is None or begun is None:
         seen, begun = now, 0.0
     begun = now if now - seen > _LEAP else min(begun, now)
-    queue.remember("clock.seen", repr(now))
-    queue.remember("clock.from", repr(begun))
+    queue.store.remember("clock.seen", repr(now))
+    queue.store.remember("clock.from", repr(begun))
     return begun
 
 
@@ -182,12 +182,12 @@ def _lately(queue: StoreQueue, now: float, days: float) -> bool:
 
 
 def _over(queue: StoreQueue, now: float, days: float) -> None:
-    queue.remember("clock.over", repr(now))
-    queue.remember("clock.days", repr(float(days)))
+    queue.store.remember("clock.over", repr(now))
+    queue.store.remember("clock.days", repr(float(days)))
 
 
 def _number(queue: StoreQueue, key: str) -> float | None:
-    text = queue.recall(key)
+    text = queue.store.recall(key)
     return float(text) if text else None
 
 

@@ -174,7 +174,7 @@ def test_a_lost_claim_takes_nothing_from_those_before_it(again: Open, step: str)
         zombie.submit(text, "x.md")
     claims = zombie.claim(9)
     ids = [zombie.reserve(claim, "fix") for claim in claims]
-    with psycopg.connect(zombie._store.conninfo, autocommit=True) as connection:
+    with psycopg.connect(zombie.store.conninfo, autocommit=True) as connection:
         connection.execute(
             "update responses set session = null where id = %s", (ids[1],)
         )  # as who takes over drops what a frozen one had
@@ -358,10 +358,10 @@ def test_a_server_that_takes_no_writes_for_now_is_tried_again(again: Open, datab
     """As a standby does until it is promoted; the next try is a new connection."""
     again().submit(b"a 1", "x.md")
     queue = again()
-    queue._store.conninfo = f"{database}\\ -cdefault_transaction_read_only=on"
+    queue.store.conninfo = f"{database}\\ -cdefault_transaction_read_only=on"
     with pytest.raises(DatabaseFault) as away:
         queue.claim(1)
-    queue._store.conninfo = database
+    queue.store.conninfo = database
     assert away.value.retryable
     assert len(queue.claim(1)) == 1
 

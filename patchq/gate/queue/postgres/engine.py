@@ -44,7 +44,7 @@ class PostgresQueue(QueueEngine):
     repository's.  The others are those of `StoreQueue`.
     """
 
-    _store: DatabaseServer
+    store: DatabaseServer
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class PostgresQueue(QueueEngine):
         belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
         super().__init__(DatabaseServer(database, name), is_known)
-        self._lanes = Lanes(self._store, lanes, takeover_seconds)
+        self._lanes = Lanes(self.store, lanes, takeover_seconds)
         self._lane_of = lane_of
         self._takeover = takeover_seconds
         self._beats = beats
         self._belongs = belongs
         self._limit = response_bytes
         self._pinned: set[str] = set()
-        self._waking = Waking(self._store)
+        self._waking = Waking(self.store)
         self._ahead: float | None = None
         self._feeder: str | None = None
         self._session: int | None = None
@@ -79,7 +79,7 @@ class PostgresQueue(QueueEngine):
 
     @property
     def name(self) -> str:
-        return self._store.name
+        return self.store.name
 
     def open(self) -> None:
         """Connect now, so that a fault which keeps it from that is raised at once."""
@@ -87,27 +87,27 @@ class PostgresQueue(QueueEngine):
 
     def _me(self) -> int:
         """Return this session's number; a new session has nothing in hand."""
-        number = self._store.session
+        number = self.store.session
         if number != self._session:
-            self._belongs(self._store)
+            self._belongs(self.store)
             if self._session is not None:
                 self._survive(self._session)
             self._session = number
             self._own.clear()
             self._attempted.clear()
-            self._store.run(
+            self.store.run(
                 "delete from sessions where number <> :me and not alive(number)", me=number
             )
             if self._beat is not None:
                 self._beat.stop()
             if self._beats:
-                self._beat = Beat(self._store, self._takeover)
+                self._beat = Beat(self.store, self._takeover)
         return number
 
     def _survive(self, before: int) -> None:
         """Take back the attempts of a session whose process lives: it lost its connection only."""
         self._lanes.drop_claims(before)
-        self._store.each(
+        self.store.each(
             "update responses set deaths = deaths - 1 where token = :token and deaths > 0",
             [{"token": token} for token in self._attempted],
         )
@@ -124,28 +124,28 @@ class PostgresQueue(QueueEngine):
 
     def release(self, fault: Fault | None = None) -> None:
         self._pinned.clear()
-        if self._session is not None and not self._store.lost:
+        if self._session is not None and not self.store.lost:
             self._lanes.drop_claims(self._session)
             self._lanes.leave(self._lanes.own)
         self._own.clear()
         if fault is not None:  # a new session recovers what this one adopted or took to answer
-            self._store.close()
+            self.store.close()
 
     def close(self) -> None:
         if self._beat is not None:
             self._beat.close()
             self._beat = None
         self._own.clear()
-        if not self._store.lost:
+        if not self.store.lost:
             with suppress(Fault):  # whoever looks next is to see it at once
-                self._store.run("select pg_advisory_unlock_all()")
-        self._store.close()
+                self.store.run("select pg_advisory_unlock_all()")
+        self.store.close()
         self._waking.close()
 
     # What comes.
 
     def recover(self) -> list[Claim]:
-        lanes = self._store.column(
+        lanes = self.store.column(
             f"select distinct lane from responses where {OPEN}"
             " and session is distinct from :me and gone(session, :takeover)",
             me=self._me(),
@@ -167,7 +167,7 @@ class PostgresQueue(QueueEngine):
         lanes = self._lanes.own
         if not lanes:
             return []
-        rows = self._store.all(
+        rows = self.store.all(
             f"""
             with taken as (
                 update responses set state = 'claimed', session = :me
@@ -183,7 +183,7 @@ class PostgresQueue(QueueEngine):
             limit=limit,
         )
         self._own.update(row[1] for row in rows)
-        papers = self._store.papers([row[0] for row in rows])
+        papers = self.store.papers([row[0] for row in rows])
         return [self._claim(row, papers[row[0]]) for row in rows]
 
     def orphaned(self) -> bool:
@@ -196,11 +196,11 @@ class PostgresQueue(QueueEngine):
 
     def serves(self, claim: Claim) -> bool:
         """Return true if this process decides on it once it is held."""
-        row = self._store.one("select lane from responses where token = :token", token=claim.token)
+        row = self.store.one("select lane from responses where token = :token", token=claim.token)
         return row is not None and self._serves(row[0])
 
     def depth(self) -> int:
-        return int(self._store.column("select count(*) from responses where state = 'waiting'")[0])
+        return int(self.store.column("select count(*) from responses where state = 'waiting'")[0])
 
     def unsettled(self) -> float | None:
         return None
@@ -214,7 +214,7 @@ class PostgresQueue(QueueEngine):
         return f"{self._tokens.next()}.{self._feeder or self.name}"
 
     def _give(self, claim: Claim, id: str) -> bool:
-        row = self._store.one(
+        row = self.store.one(
             f"with given as ({GIVE_ID}) insert into events (number, batch, kind)"
             f" select {EVENT}, id, 'claimed' from given returning batch",
             id=id,
@@ -230,21 +230,21 @@ class PostgresQueue(QueueEngine):
         claim = claim_of(self._token(), self._free(name), body)
         with self._writing():
             self._enter(claim, state="waiting")
-            self._store.run("select tell('came', :lane)", lane=self._lane_of(data, name))
+            self.store.run("select tell('came', :lane)", lane=self._lane_of(data, name))
         if flush:
             self.sync()
         return claim.source.name
 
     def _free(self, name: str) -> str:
         """Return a name that no waiting response has; two who ask at once may get the same one."""
-        names = self._store.column("select name from responses where state = 'waiting'")
+        names = self.store.column("select name from responses where state = 'waiting'")
         taken = set(map(os.fsdecode, names))
         return next(free for free in free_names(name, self._tokens.next()) if free not in taken)
 
     def sync(self, *places: Path) -> None:
         if places:
             files.barrier(*places)
-        self._store.flush()
+        self.store.flush()
 
     # A transaction's changes are announced at its end.
 
@@ -256,7 +256,7 @@ class PostgresQueue(QueueEngine):
 
     def _commit(self) -> None:
         if self._has_news:
-            self._store.run("select tell('verdict', '')")
+            self.store.run("select tell('verdict', '')")
 
     def _finish(self, *, kept: bool) -> None:
         pass
@@ -265,7 +265,7 @@ class PostgresQueue(QueueEngine):
 
     def proposals(self, known: Collection[str] = ()) -> dict[str, str | None]:
         self._me()
-        rows = self._store.all(
+        rows = self.store.all(
             """
             select id, proposed from responses where proposed is not null and lane = any(:lanes)
             union all
@@ -279,7 +279,7 @@ class PostgresQueue(QueueEngine):
         return dict(rows)
 
     def mark(self, marks: Mapping[str, str]) -> None:
-        self._store.each(
+        self.store.each(
             "update responses set proposed = :commit where id = :id and proposed is not null",
             [{"id": id, "commit": commit} for id, commit in marks.items()],
         )
@@ -287,7 +287,7 @@ class PostgresQueue(QueueEngine):
 
     def proposing(self) -> list[str]:
         """Return the lanes in which proposals wait, of those that this process may own."""
-        lanes = self._store.column(
+        lanes = self.store.column(
             "select distinct lane from responses where proposed is not null order by lane"
         )
         return list(filter(self._lanes.wants, lanes))
@@ -306,17 +306,17 @@ class PostgresQueue(QueueEngine):
 
     def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
         self._me()
-        return errands.pass_on(self._store, self._lanes.own, id, words)
+        return errands.pass_on(self.store, self._lanes.own, id, words)
 
     def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
         """Take the commands for the lanes that this process owns; see `errands.asked`."""
         me, lanes = self._me(), self._lanes.own
-        return errands.asked(self._store, me, lanes) if lanes else []
+        return errands.asked(self.store, me, lanes) if lanes else []
 
     def done(self, number: int, answer: Mapping[str, Any]) -> None:
         """Answer a command, once what it did is durable."""
         self.sync()
-        errands.answer(self._store, self._me(), number, answer)
+        errands.answer(self.store, self._me(), number, answer)
 
     def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
         self._lane_of = lane_of
@@ -332,7 +332,7 @@ class PostgresQueue(QueueEngine):
 
     def feeder_of(self, id: str) -> str | None:
         return next(
-            iter(self._store.column("select feeder from responses where id = :id", id=id)), None
+            iter(self.store.column("select feeder from responses where id = :id", id=id)), None
         )
 
     # Waiting.
@@ -357,5 +357,5 @@ class PostgresQueue(QueueEngine):
     def clock(self) -> float:
         """Seconds since the epoch by the database's clock."""
         if self._ahead is None:
-            self._ahead = float(self._store.column("select epoch()")[0]) - time.time()
+            self._ahead = float(self.store.column("select epoch()")[0]) - time.time()
         return time.time() + self._ahead

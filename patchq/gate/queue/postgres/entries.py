@@ -45,7 +45,7 @@ class RowResponse(Struct, frozen=True):
 class Entries(KnownBatches):
     """The rows of the feeder with this name, on a connection of its own."""
 
-    _store: DatabaseServer
+    store: DatabaseServer
 
     def __init__(
         self,
@@ -61,16 +61,14 @@ class Entries(KnownBatches):
         """Enter the claims, each with its lane, durably; those that are there stay as they are."""
         entered = [(self._token(claim), claim, lane) for claim, lane in claims]
         lanes = [{"lane": lane} for lane in sorted({lane for *_, lane in entered})]
-        with self._store.transaction():
-            self._store.run("set local synchronous_commit = on")
-            self._store.each(
-                "insert into lanes (name) values (:lane) on conflict do nothing", lanes
-            )
-            self._store.each(
+        with self.store.transaction():
+            self.store.run("set local synchronous_commit = on")
+            self.store.each("insert into lanes (name) values (:lane) on conflict do nothing", lanes)
+            self.store.each(
                 "delete from responses where token = :token",
                 [{"token": f"known-{claim.id}"} for _, claim, _ in entered if claim.id],
             )
-            self._store.each(
+            self.store.each(
                 "insert into responses"
                 " (token, lane, feeder, came, name, size, sha256, problem, state, id)"
                 " values (:token, :lane, :feeder, epoch(), :name, :size, :sha256, :problem,"
@@ -91,7 +89,7 @@ class Entries(KnownBatches):
                     for token, claim, lane in entered
                 ],
             )
-            self._store.each(
+            self.store.each(
                 "insert into papers (number, kind, data) select number, :kind, :data from responses"
                 " where token = :token and state = 'waiting' on conflict do nothing",
                 [
@@ -100,13 +98,13 @@ class Entries(KnownBatches):
                     for kind, data in _papers(claim).items()
                 ],
             )
-            self._store.each("select tell('came', :lane)", lanes)
+            self.store.each("select tell('came', :lane)", lanes)
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
-        self._belongs(self._store)
+        self._belongs(self.store)
         for start in range(0, len(ids), _IDS):
-            self._store.run(
+            self.store.run(
                 "insert into responses (token, name, size, state, id)"
                 " select 'known-' || id, '', 0, 'gone', id"
                 " from unnest(cast(:ids as text[])) id on conflict do nothing",
@@ -115,20 +113,20 @@ class Entries(KnownBatches):
 
     def open(self) -> None:
         """Connect now, so that a fault which keeps it from entering is raised at once."""
-        self._store.run("update responses set shown = shown where false")
-        self._belongs(self._store)
+        self.store.run("update responses set shown = shown where false")
+        self._belongs(self.store)
 
     def changes(self) -> list[RowChange]:
         """Return the oldest changes that the feeder has not shown; all of them are durable."""
-        rows = self._store.all(
+        rows = self.store.all(
             "select number, token, change from responses where shown = 0 and feeder = :feeder"
             " and state in ('ended', 'held', 'ending') order by change limit :most",
             feeder=self._feeder,
             most=_MOST,
         )
         if rows:
-            self._store.flush()
-        changes, papers = [], self._store.papers([row[0] for row in rows])
+            self.store.flush()
+        changes, papers = [], self.store.papers([row[0] for row in rows])
         for number, token, change in rows:
             report = spool.report(papers[number].get("report"))
             if report is not None:
@@ -138,7 +136,7 @@ class Entries(KnownBatches):
 
     def response(self, change: RowChange) -> RowResponse:
         """Return what the row has for its response now."""
-        [name] = self._store.column(
+        [name] = self.store.column(
             "select name from responses where number = :number", number=change.number
         )
         papers = self._papers(change.number)
@@ -148,13 +146,13 @@ class Entries(KnownBatches):
 
     def seen(self, changes: Sequence[RowChange]) -> None:
         """Mark these changes as shown."""
-        self._store.each(
+        self.store.each(
             "update responses set shown = 1 where number = :number and change = :change",
             [{"number": change.number, "change": change.change} for change in changes],
         )
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
     def _token(self, claim: Claim) -> str:
         """Return the token in the database, where other feeders have theirs."""

@@ -94,12 +94,12 @@ def enter_history(session: Session) -> None:
     Beside a new queue, the landed ones are entered by their ids alone.
     """
     queue = store_queue(session.queue)
-    if queue.recall(UNREAD) != LOST:
+    if queue.store.recall(UNREAD) != LOST:
         from_git.remember(session, history.landed_commits(session))
     for finding in _unknown(session, queue):
         if finding.repair:
             finding.repair()
-    queue.remember(UNREAD, "")
+    queue.store.remember(UNREAD, "")
 
 
 # ---------------------------------------------------------------- entries and refs
@@ -197,7 +197,7 @@ def _tip(session: Session, name: str) -> str | None:
 
 def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     """Yield what is wrong with the batches: their files, then what the refs say of them."""
-    for problem in queue.problems():
+    for problem in queue.store.problems():
         yield Finding("store.broken", "todo", problem, REPAIR, STORE)
     yield from _files(session, queue)
     known = [batch.report for batch in queue.batches() if not batch.held]
@@ -213,8 +213,8 @@ def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
 def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     root, known = queue.root, set[Path]()
     for batch in queue.batches():
-        known.update(queue.files(batch))
-        for path in queue.wrong(batch):
+        known.update(queue.outbox.paths(batch))
+        for path in queue.outbox.wrong(batch):
             lost = "missing" if not os.path.lexists(path) else "differs"
             yield Finding(
                 f"file.{lost}",
@@ -222,7 +222,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 f"the file is not there as patchq wrote it ({lost})",
                 None,
                 str(path),
-                partial(queue.show, batch),
+                partial(queue.outbox.show, batch),
             )
     for path in (path for name in ("done", "rejected") for path in sorted((root / name).iterdir())):
         ends = (end for end in (REPORT, PAGE) if path.name.endswith(end))
@@ -261,7 +261,7 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
     """
     if queue.knows(id):
         return
-    if found := queue.published(path.with_name(id + REPORT)):
+    if found := queue.outbox.published_as(path.with_name(id + REPORT)):
         queue.restore(found.report, found.page, found.body, found.ended)
     elif report := from_git.load(session, id):
         there = (each for each in path.parent.glob(f"{escape(id)}.*") if each.stem == id)

@@ -46,8 +46,8 @@ def ended(root: Path) -> Iterator[Finding]:
             yield Finding(
                 "daemon.ended",
                 "todo",
-                f"the work ended at {moment(fault['at'])} of {fault['code']}: " + fault["message"],
-                fault["hint"] or "start it again",
+                f"the work ended at {moment(fault.at)} of {fault.code}: " + fault.message,
+                fault.hint or "start it again",
             )
 
 
