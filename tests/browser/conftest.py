@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers.gitrepo import identity
+from tests.helpers.command import block, drop, patchq
+from tests.helpers.gitrepo import commit_files, git, identity
 from tests.page.people import edits, proposals, served
 
 HOSTILE = (
@@ -17,6 +20,7 @@ HOSTILE = (
     "\"'><svg onload=document.title='run'>\u202e\x1b[31m\u200b"
 )
 CODE = "import os\n\n\ndef total(items, tax):\n    value = sum(items)\n    return value * tax\n"
+ROWS = "".join(f"row {number}\n" for number in range(1, 31))
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -49,11 +53,64 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "rtl.md": edits(("b\n", "c\n"), path="שלום.txt"),
         "wrong.md": edits(("nothing of it\n", "x\n"), path="notes.md"),
     }  # fmt: skip
-    files = {"shop/cart.py": CODE, "notes.md": "a\nplain\nz\n", "שלום.txt": "a\nb\n"}
+    files = {"shop/cart.py": CODE, "notes.md": "a\nplain\nz\n", "שלום.txt": "a\nb\n",
+             "rows.txt": ROWS}  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         for name, value in identity(tmp_path_factory.mktemp("home")).items():
             patch.setenv(name, value)
-        yield proposals(tmp_path_factory.mktemp("browser"), responses, files)
+        repo = proposals(tmp_path_factory.mktemp("browser"), responses, files)
+        discussed(repo)
+        drawn(repo)
+        yield repo
+
+
+def discussed(repo: Path) -> None:
+    """Two rounds of a change, between which the target moves in its file.
+
+    The comment c1 is answered by words, c2 by a change of its lines, c3 is open.
+    """
+    drop(repo / ".patchq", {"first.md": rows(5, 6, 20)})
+    patchq("run", cwd=repo)
+    said = "In short, please\nrows.txt:5: say why\nrows.txt:20: and this?\n"
+    comments = repo / "comments"
+    comments.write_text(said)
+    patchq("send-back", "first", "--comments", str(comments), cwd=repo)
+    comments.unlink()
+    commit_files(repo, {"rows.txt": ROWS.replace("row 12\n", "row twelve\n")})
+    answer = f"---\nretries: first\nanswers: {{c1: Shorter now}}\n---\n{rows(5, 20, to='better')}"
+    drop(repo / ".patchq", {"second.md": answer.replace("better 20", "ROW 20")})
+    patchq("run", cwd=repo)
+
+
+def rows(*numbers: int, to: str = "ROW") -> str:
+    """A response that changes these rows."""
+    return "\n".join(block("rows.txt", f"row {n}\n", f"{to} {n}\n") for n in numbers)
+
+
+def drawn(repo: Path) -> None:
+    """A change of a PNG and of an SVG that holds a script."""
+    svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{}</svg>\n"
+    commit_files(repo, {"a.svg": svg.format(""), "a.png": png(3)})
+    git("checkout", "-q", "-b", "pictures", cwd=repo)
+    run = "<script>parent.document.title='run';document.title='run'</script><circle r='4'/>"
+    commit_files(repo, {"a.svg": svg.format(run), "a.png": png(9)})
+    git("checkout", "-q", "-", cwd=repo)
+    patchq("submit", "--branch", "pictures", "--id", "pictures", cwd=repo)
+    patchq("run", cwd=repo)
+
+
+def png(size: int) -> bytes:
+    """A black picture of so many pixels in either direction."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)
+    data = zlib.compress(b"\0" * (size + 1) * size)
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
 
 
 @pytest.fixture(scope="module")

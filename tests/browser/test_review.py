@@ -19,6 +19,10 @@ from tests.page.people import edits
 pytestmark = pytest.mark.browser
 
 PAGES = ("/", "/batch/tax", "/history", "/statistics", "/conflicts", "/help")
+MORE_PAGES = (
+    "/batch/second", "/batch/second?since=1", "/batch/hostile", "/batch/wrong", "/batch/pictures",
+    "/several?deed=send-back&chosen=tax&chosen=sum",
+)  # fmt: skip
 THEMES = ("light", "dark")
 PICTURES = "REVIEW_PICTURES"
 """The variable of the environment that names where pictures are kept, to be looked at."""
@@ -35,14 +39,26 @@ def fresh(repo: Path, name: str, old: str, new: str) -> None:
     patchq("run", cwd=repo)
 
 
+@pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing(opened: Opening, path: str, theme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    tab = opened(path, color_scheme=theme)
-    found = axe.Axe().run(tab)
-    assert found.violations_count == 0, found.generate_report()
+def test_axe_finds_nothing(opened: Opening, large: str, theme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    tab = opened(color_scheme=theme, viewport={"width": width, "height": 900})
+    found = {}
+    for path in (*PAGES, *MORE_PAGES, f"/batch/{large}"):
+        tab.goto(f"{tab.own}{path}")
+        while tab.evaluate(LOAD_ALL):
+            tab.wait_for_timeout(50)
+        tab.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        result = axe.run(tab)
+        if result.violations_count:
+            found[path] = result.generate_report()
+    assert found == {}
     assert tab.errors == []
+
+
+LOAD_ALL = """[...document.querySelectorAll("[data-fetch]")].map(link => link.click()).length"""
+"""Fetches the files that are not there yet, and says how many were missing."""
 
 
 @pytest.mark.parametrize(

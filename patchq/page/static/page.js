@@ -54,7 +54,7 @@ function select(node, extend = false) {
   if (!extend) anchor = node;
   current = node;
   for (const line of span()) line.classList.add("current");
-  const focus = node.matches("code") ? node : one("a", node) ?? one("input", node) ?? node;
+  const focus = node.matches("code, [data-thread]") ? node : one("a", node) ?? one("input", node) ?? node;
   if (focus === node) node.tabIndex = -1;
   focus.focus({ preventScroll: true });
   node.scrollIntoView({ block: "center" });
