@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
 from patchq.core.text.lines import split_lines
-from patchq.gate.api import Gate
+from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import ChangeRow
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
@@ -79,7 +79,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "waits": waits,
         "risk": row.risk,
         "lists_edits": choice is not None or len(report.edits) <= _MOST_EDITS or "edits" in asked,
-        "checks": _checks(report),
+        "checks": words.checks_of(row),
         "files": files,
         "rounds": shown.rounds,
         "since": shown.since,
@@ -89,8 +89,8 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
         "placed": [one for one in comments if one.line is not None],
         "open": sum(one.state == "open" for one in comments),
         "drafts": [
-            {**json.loads(place), "words": words}
-            for place, words in drafts.items()
+            {**json.loads(place), "words": text}
+            for place, text in drafts.items()
             if place != GENERAL
         ],
         "tree": tree.tree_of(_leaves(files, comments)),
@@ -248,14 +248,6 @@ def _leaves(files: Sequence[FileView], comments: Sequence[CommentEntry]) -> list
         )
         for number, one in enumerate(files, 1)
     ]
-
-
-def _checks(report: Report) -> str:
-    failed = [hook.id for hook in report.hooks if hook.exit != 0]
-    passed = [hook.id for hook in report.hooks if hook.exit == 0]
-    if failed:
-        return f"failed: {', '.join(failed)}"
-    return f"passed: {', '.join(passed)}" if passed else "checks not run"
 
 
 def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:

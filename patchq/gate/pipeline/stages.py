@@ -41,7 +41,7 @@ from patchq.gate.errors import CannotSign
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import depends, gate, history, mode, selection
+from patchq.gate.pipeline import gate, history, mode, selection
 from patchq.gate.pipeline.progress import (
     CandidateCommit,
     Decision,
@@ -96,9 +96,9 @@ def _without_effect(response: Response) -> Iterator[Problem]:
             severity="warning",
         )
     retried = header.retries
-    before = depends.sent_back(session, response.id, header) if header.answers else None
+    before = session.queue.load(retried) if retried and header.answers else None
     known = {one.id for one in before.review.comments} if before and before.review else ()
-    if wrong := [id for id in header.answers if id not in known]:
+    if wrong := [id for id in header.answers if before and id not in known]:
         yield Problem(
             "frontmatter.value",
             f"the front matter's `answers` has no effect for {', '.join(wrong[:5])}: "
