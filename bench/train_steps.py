@@ -34,7 +34,7 @@ _TREE = "export GIT_INDEX_FILE=.git/by-hand; git read-tree {0}; echo mine > mine
 _TREE += "git add mine.txt; rm mine.txt; git write-tree"
 DEEDS = {
     "kill": "",
-    "push": "echo > mine.txt; git add mine.txt; git commit -qm 'By hand' || git reset -q --hard",
+    "push": "echo > mine.txt; git add mine.txt; git commit -qm 'By hand' || rm -f mine.txt",
     "discard": f"{PATCHQ} discard p3",
     "answer": f"mv answer .patchq/inbox/again.md; {PATCHQ} -q run",
     "change": "git update-ref refs/heads/patchq/p3 $("
