@@ -164,18 +164,6 @@ def test_damaged_tip_at_the_time_of_a_crash(repo: Path) -> None:
     assert len(git("log", "--format=%h", "main", cwd=repo).split()) == 3
 
 
-def test_retry_ends_it(repo: Path) -> None:
-    file = place(repo, "main:lib/c.txt")
-    before = file.read_bytes()
-    file.unlink()
-    run(repo, bad=BAD)
-    file.write_bytes(before)
-    patchq("retry", "bad", cwd=repo)
-    assert report(repo / ".patchq", "bad")["state"] == "superseded"
-    assert git("show", "main:lib/c.txt", cwd=repo) == "C"
-    assert patchq("--json", "status", cwd=repo).json()["held"] == []
-
-
 def test_accept_says_what_is_missing(repo: Path) -> None:
     configure(repo, mode="review")
     run(repo, bad=BAD)

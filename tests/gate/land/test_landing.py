@@ -168,11 +168,6 @@ def test_a_mail_names_its_author(repo: Path) -> None:
     assert git("log", "-1", "--format=%ae %s", cwd=repo) == "eve@example.org Add n"
 
 
-def test_what_is_to_be_confirmed_is_proposed(repo: Path) -> None:
-    configure(repo, "mode: auto\nconfirm: true\n")
-    assert run(repo, EDIT)["state"] == "proposed"
-
-
 def test_refusal_leaves_nothing(repo: Path) -> None:
     before = git("for-each-ref", cwd=repo), sorted((repo / ".git/objects").rglob("*"))
     told = run(repo, RESPONSE + block("a.txt", "nowhere\n", "x\n"), code=1)

@@ -70,28 +70,6 @@ def test_each_format_is_signed_as_git_verifies_it(repo: Path, key: str) -> None:
     git("fsck", "--strict", cwd=repo)
 
 
-def test_it_is_the_header_that_git_makes(repo: Path, ssh: str) -> None:
-    """These signatures are the same for the same bytes."""
-    send(repo, x=RESPONSE)
-    raw = git("cat-file", "commit", "main", cwd=repo)
-    who = git("log", "-1", "--format=%an%n%ae%n%ad", "--date=raw", "main", cwd=repo).split("\n")
-    names = ("NAME", "EMAIL", "DATE")
-    named = {
-        f"GIT_{role}_{name}": value
-        for role in ("AUTHOR", "COMMITTER")
-        for name, value in zip(names, who, strict=True)
-    }
-    made = subprocess.run(
-        ["git", "commit-tree", "-S", "-p", "main~1", "main^{tree}"],
-        cwd=repo,
-        env=os.environ | named,
-        input=(raw.partition("\n\n")[2] + "\n").encode(),
-        capture_output=True,
-        check=True,
-    )
-    assert git("cat-file", "commit", made.stdout.decode().strip(), cwd=repo) == raw
-
-
 def test_a_proposal_is_signed_and_signed_again_when_it_is_made_again(repo: Path, ssh: str) -> None:
     write_config(repo, AUTO.replace("auto", "review") + "target: main\n")
     send(repo, x=RESPONSE, y=block("a.txt", "ten\n", "TEN\n"))

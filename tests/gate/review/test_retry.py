@@ -4,8 +4,6 @@ edits `accept` takes with a choice."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,41 +71,6 @@ def test_the_good_edits_of_a_refused_response(repo: Path, mode: str) -> None:
     where = "main" if mode == "auto" else "patchq/x-2"
     assert git("show", f"{where}:a.txt", cwd=repo) == "1\ntwo\nthree"
     assert git("show", f"{where}:b.txt", cwd=repo) == "B"
-
-
-# Ends a command where its response is claimed, its verdict intended, or its ref moved.
-DIES = """
-import os, sys
-from patchq.gate.land import landing as land, worker; from patchq.gate.git import files
-from patchq.cli import main
-module, name = {
-    "claimed": (worker, "work"), "intended": (files, "barrier"), "moved": (land, "publish")
-}[sys.argv.pop(1)]
-setattr(module, name, lambda *args, **more: os._exit(9))
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def die(repo: Path, step: str, *words: str) -> None:
-    command = [sys.executable, "-c", DIES, step, *words]
-    died = subprocess.run(command, cwd=repo, capture_output=True, check=False)
-    assert died.returncode == 9, died.stderr
-
-
-@pytest.mark.parametrize("step", ["claimed", "intended", "moved"])
-def test_what_was_left_out_stays_out_when_the_command_is_killed(
-    repo: Path, mode: str, step: str
-) -> None:
-    run(repo, "x.md", MIXED, 1)
-    commit_files(repo, {"a.txt": "one\nlater\n"})  # so that all of it would fit
-    die(repo, step, "retry", "x", "--without", "2")
-    patchq("run", cwd=repo)
-    told = report(repo / ".patchq", "x-2")
-    assert (told["state"], told["retry"]["of"]) == (done(mode), "x")
-    assert [edit["state"] for edit in told["edits"]] == ["applied", "skipped", "applied"]
-    where = "main" if mode == "auto" else "patchq/x-2"
-    assert git("show", f"{where}:a.txt", cwd=repo) == "1\nlater"
-    assert not [*(repo / ".patchq/active").iterdir()]
 
 
 def test_an_edit_that_is_not_there(repo: Path) -> None:
