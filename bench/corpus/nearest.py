@@ -19,6 +19,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rapidfuzz import fuzz, process
@@ -29,9 +30,10 @@ from patchq.core import formats
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.ops import PatchHunk, Replace, ReplaceText, halves
 from patchq.core.resolve.ladder import Missed, resolve
-from patchq.core.resolve.levels import LEVELS, Lines, lines_of, stripped
+from patchq.core.resolve.levels import LEVELS, STRIPPED, Lines, lines_of, stripped
 from patchq.core.resolve.match import Hints, match
 from patchq.core.resolve.nearest import Effort, nearest_places
+from patchq.core.resolve.places import find_lines
 from patchq.core.text.lines import Text
 
 Way = Callable[[Text, Lines], list[int]]
@@ -173,7 +175,7 @@ def equal_lines(text: Text, quote: Lines) -> list[int]:
     is the most like the longest."""
     votes = Counter[int]()
     for j, line in enumerate(stripped(quote)):
-        for i in text.view(stripped).where(line)[:20] if line else ():
+        for i, _ in islice(find_lines(text, [line], STRIPPED), 20) if line else ():
             votes[max(i - j, 0)] += min(len(line), 40)
     if votes:
         return [max(votes, key=lambda start: (votes[start], -start))]

@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from patchq.core.model.values import Edit, Hunk
 from patchq.core.resolve.ladder import Found, replaced
-from patchq.core.text.lines import Text, plain_typography
+from patchq.core.text.lines import EditedHaystack, Text, bare
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
 _EDITS = attrgetter("edits")
 _MOST_SPLICED = 8  # to make the text anew costs no more than so many replacements
+_MOST_PASSED = 200  # to search a text anew takes as long as to pass so many replacements
 
 
 class ChangedRange(Struct, frozen=True):
@@ -119,14 +120,17 @@ class EditedText:
         """Return the text as the edits so far leave it."""
         pending, self._pending = sorted(self._pending, key=_SPAN), []
         if self._now is None or len(pending) > _MOST_SPLICED:
-            self._now = self.text if self.is_bare else Text(self.data())
-            return self._now
+            self._now, pending = self.text if self.is_bare else Text(self.data()), []
         for patch in pending:
             at = bisect_left(self._patches, (patch.start, patch.end), key=_SPAN)
             while self._patches[at] is not patch:
                 at += 1
             begin = self._begin(at)
             self._now = self._now.spliced(begin, begin + patch.end - patch.start, patch.new)
+        if 0 < len(self._patches) <= _MOST_PASSED and not self._now.lacks_final_newline:
+            self._now.haystack = EditedHaystack(
+                self._now.data, self.text.haystack, tuple(self._patches)
+            )
         return self._now
 
     def data(self) -> bytes:
@@ -265,7 +269,7 @@ class EditedText:
         for hunk in self._unread:
             self._note_lines(self._base, hunk)
         self._unread.clear()
-        quoted = [line for line in map(_stripped, quote.split(b"\n")) if line]
+        quoted = [line for line in bare(quote.split(b"\n")) if line]
         return self._cuts_lines or not quoted or not self._new_lines.isdisjoint(quoted)
 
     def _note_lines(self, text: Text, hunk: Hunk) -> None:
@@ -273,7 +277,7 @@ class EditedText:
         ends = not hunk.new or hunk.new.endswith(b"\n")
         whole = ends and _begins_line(text, hunk.start) and _begins_line(text, hunk.end)
         self._cuts_lines |= not whole
-        self._new_lines.update(map(_stripped, hunk.new.split(b"\n")))
+        self._new_lines.update(bare(hunk.new.split(b"\n")))
 
     def last_writer(self, start: int, end: int) -> str | None:
         """Return the last edit that wrote some of the bytes `start:end` of `now`, or took some."""
@@ -370,8 +374,3 @@ def _edits_of(patches: Iterable[Patch]) -> tuple[str, ...]:
 def _begins_line(text: Text, at: int) -> bool:
     """Return whether a line begins at an offset."""
     return at in (0, text.offset) or text.part(at - 1, at) == b"\n"
-
-
-def _stripped(line: bytes) -> bytes:
-    """Return a line as every reading may see it."""
-    return plain_typography(line).strip()

@@ -202,8 +202,7 @@ class Files:
         if path not in self._base or self._base[path].was_link != link:
             data, entry = self._existing(path, link=link)
             bit = entry.executable
-            text = Text(data)
-            text.expect(len(self.by_path.get(path, ())))
+            text = Text(data, searches=len(self.by_path.get(path, ())))
             self._base[path] = file = File(
                 path, text, data, bit, path, was_executable=bit, link=link, was_link=link
             )

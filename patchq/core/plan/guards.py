@@ -44,7 +44,8 @@ from patchq.core.model.values import (  # fmt: skip
 )
 from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import EditRefused, PlanRules
-from patchq.core.resolve.levels import is_escaped_line, unescape, unescape_text
+from patchq.core.resolve.levels import STRIPPED, is_escaped_line, unescape, unescape_text
+from patchq.core.resolve.places import find_lines
 from patchq.core.text.languages import named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
@@ -342,15 +343,7 @@ def _refused(edit: Edit, line: str, what: str = "") -> EditRefused:
 
 def _is_known(line: str, old: str, base: Text | None) -> bool:
     """Return whether the quote or the file has the line."""
-    bare = line.strip()
-    if any(bare == other.strip() for other in old.split("\n")):
+    if any(line.strip() == other.strip() for other in old.split("\n")):
         return True
-    return base is not None and bool(
-        base.view(_bare).where(bare.encode("utf-8", "surrogateescape"))
-    )
-
-
-def _bare(lines: list[bytes]) -> list[bytes]:
-    """Lines without the blanks round them, as a text reads them."""
-    text = (line.decode("utf-8", "surrogateescape").strip() for line in lines)
-    return [line.encode("utf-8", "surrogateescape") for line in text]
+    sought = [line.strip().encode("utf-8", "surrogateescape")]
+    return base is not None and any(find_lines(base, sought, STRIPPED))

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Anchored
 from patchq.core.resolve.ladder import Found, Missed, Rewrite, inserted
-from patchq.core.resolve.levels import Lines, lines_of, stripped
-from patchq.core.resolve.places import LineRange, indentation
+from patchq.core.resolve.levels import STRIPPED, Lines, lines_of, stripped
+from patchq.core.resolve.places import LineRange, find_lines, indentation
 from patchq.core.text import grammars
 from patchq.core.text.lines import Text
 
@@ -76,8 +76,7 @@ def _anchors(text: Text, op: Anchored, known: list[Part] | None) -> list[Part]:
     quoted = stripped(lines_of(op.selected))
     if not any(quoted):
         return []
-    view = text.view(stripped)
-    starts = set(view.find(quoted))
+    starts = {start for start, _ in find_lines(text, quoted, STRIPPED)}
     if op.kind == "line_pattern" or known is None:
         return [
             Part.of_lines(op.kind, op.name, start, start + len(quoted)) for start in sorted(starts)

@@ -20,8 +20,8 @@ from msgspec import Struct
 from patchq.core.model.ops import PatchHunk, Replace
 from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Found, Missed, Standing, inserted
-from patchq.core.resolve.levels import lines_of, stripped
-from patchq.core.resolve.places import LineRange, Placement
+from patchq.core.resolve.levels import STRIPPED, lines_of
+from patchq.core.resolve.places import LineRange, Placement, find_lines
 from patchq.core.text.lines import BLANKS, Text
 
 _MOST_PLACES = 200  # among more places than these the order of the hunks tells none apart
@@ -207,7 +207,7 @@ def _behind_scopes(text: Text, scopes: Sequence[str]) -> int | None:
         sought = scope.encode("utf-8", "surrogateescape").strip(BLANKS)
         if not sought:
             continue
-        there = [i for i in text.view(stripped).where(sought) if i >= (at or 0)]
+        there = [i for i, _ in find_lines(text, [sought], STRIPPED) if i >= (at or 0)]
         if len(there) != 1:
             return None
         at = there[0] + 1

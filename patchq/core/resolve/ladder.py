@@ -20,6 +20,7 @@ from msgspec import Struct
 from patchq.core.model.ops import Replace
 from patchq.core.model.values import Hunk
 from patchq.core.resolve.levels import (
+    EXACT,
     Level,
     Lines,
     Quote,
@@ -80,7 +81,7 @@ Narrow = Callable[[Sequence[Placement]], Sequence[Placement]]
 
 def resolve(text: Text, op: Replace, enabled: Sequence[str]) -> Found | Missed:
     """Return the place of `op` by the match levels that are `enabled` (`levels.LEVELS`)."""
-    if text.view().is_indexed and (found := _plain(text, op)):
+    if found := _plain(text, op):
         return found
     there = standing(text, op, enabled)
     return judged(text, there, there.placements) if there else Missed("none")
@@ -95,12 +96,12 @@ def _plain(text: Text, op: Replace) -> Found | None:
     """
     if "\r" in op.old or "\r" in op.new or text.offset:
         return None
-    old, new, view = quoted_lines(op.old), quoted_lines(op.new), text.view()
-    places = view.find(old) if old else iter(())
-    start = next(places, None)
+    old, new = quoted_lines(op.old), quoted_lines(op.new)
+    places = find_lines(text, old, EXACT)
+    start, _ = next(places, (None, None))
     if start is None or next(places, None) is not None:
         return None
-    if new and next(view.find(new), None) is not None:
+    if next(find_lines(text, new, EXACT), None) is not None:
         return None
     front, least = 0, min(len(old), len(new))
     while front < least and old[front] == new[front]:

@@ -44,8 +44,12 @@ class Level(Struct, frozen=True):
 
     name: str
     normalise: Normalise | None
-    shifts: bool
-    edges: bool
+    shifts: bool = False
+    edges: bool = False
+
+
+EXACT = Level("exact", None)
+STRIPPED = Level("stripped", stripped)
 
 
 @cache

@@ -1,7 +1,7 @@
 """The places of a quote in a text, at one match level: of whole lines, or of characters.
 
-Runs of lines are found by one substring search; for a uniform shift of the indentation by one among
-lines without it, and one for the quote with each indentation that is found so.
+Runs of lines are looked for as the loosest level reads them, without blanks round them; whether a
+finer one reads them alike as well, and how far they are shifted, is seen at each place.
 
 At the level `elided` a `...` line in both halves replaces lines that both leave out.  The quote
 is then several segments, in order, all of them shifted alike.  A segment that changes may have
@@ -17,22 +17,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache
-from heapq import merge
-from itertools import islice, repeat
-from operator import itemgetter
+from itertools import islice
 from typing import TypeVar
 
 from msgspec import Struct
 
 from patchq.core.resolve.levels import Level, Lines, Quote, has_text, segments
-from patchq.core.text.lines import Normalise, Text, plain_typography
+from patchq.core.text.lines import Text, bare, plain_typography
 from patchq.core.text.lines import find as find_text
 
 MOST_PLACES = 50  # more places than these are not distinguished; every report says at most so many
 _MOST_EDGE_BLANKS = 4
-# A quote that fits as many lines of other indentations is nowhere, since each takes a search.
-_MOST_INDENTS = 64
 _INDENTATION = b" \t"
 
 
@@ -122,28 +117,25 @@ def _leading_blanks(lines: Lines) -> int:
 
 def find_lines(text: Text, quote: Lines, level: Level) -> Iterator[tuple[int, Shift]]:
     """Yield the line (0-based) of every place at which `quote` begins, and its shift there."""
-    if not quote:
-        return iter(())
     wanted = level.normalise(quote) if level.normalise else quote
-    if level.shifts and any(line.strip() for line in wanted):
-        return _find_shifted(text, wanted, level.normalise)
-    return zip(text.view(level.normalise).find(wanted), repeat(NO_SHIFT))
+    shifts: dict[tuple[bytes, ...], Shift | None] = {}
+    for i in text.view(bare).find(bare(quote)) if quote else ():
+        lines = tuple(text.lines[i : i + len(quote)])
+        if lines not in shifts:
+            there = text.quoted(i, i + len(quote))
+            read = level.normalise(there) if level.normalise else there
+            shifts[lines] = _shift(wanted, read, level)
+        if shift := shifts[lines]:
+            yield i, shift
 
 
-def _find_shifted(
-    text: Text, quote: Lines, normalise: Normalise | None
-) -> Iterator[tuple[int, Shift]]:
-    """Return the places at which all lines have one indentation more, or one less, than quoted."""
-    view, first = text.view(normalise), _leading_blanks(quote)
-    bare = text.view(_as_read(_without_indentation, normalise)).find(_without_indentation(quote))
-    indents = {indentation(view.lines[i + first]) for i in bare}
-    found = []
-    for indent in indents if len(indents) <= _MOST_INDENTS else ():
-        if shift := _shift_between(indentation(quote[first]), indent):
-            moved = [shifted(line, shift) for line in quote]
-            there = [line for line in moved if line is not None]
-            found += [zip(view.find(there), repeat(shift))] if len(there) == len(quote) else []
-    return merge(*found, key=itemgetter(0))
+def _shift(quote: Lines, there: Lines, level: Level) -> Shift | None:
+    """Return how all lines are indented otherwise than quoted; None if they differ in more."""
+    first = _leading_blanks(quote)
+    if not level.shifts or first == len(quote):
+        return NO_SHIFT if quote == there else None
+    shift = _shift_between(indentation(quote[first]), indentation(there[first]))
+    return shift if shift and [shifted(line, shift) for line in quote] == there else None
 
 
 def _shift_between(ours: bytes, theirs: bytes) -> Shift | None:
@@ -165,15 +157,6 @@ def shifted(line: bytes, shift: Shift) -> bytes | None:
     if not line.startswith(shift.removed):
         return None
     return shift.added + line[len(shift.removed) :]
-
-
-def _without_indentation(lines: Lines) -> Lines:
-    return [line.lstrip(_INDENTATION) for line in lines]
-
-
-@cache
-def _as_read(read: Normalise, normalise: Normalise | None) -> Normalise:
-    return lambda lines: read(normalise(lines) if normalise else lines)
 
 
 # ---------------------------------------------------------------- lines left out

@@ -18,11 +18,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from functools import cached_property
 from io import BytesIO
-from itertools import accumulate, pairwise, tee
+from itertools import accumulate, pairwise
 from typing import AnyStr, overload
+
+from patchq.core.model.values import Hunk
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
@@ -35,7 +36,7 @@ SCANS = 8
 _FEW = 64
 _SCAN = 8  # to look through the whole text takes as long as to look at one line of so many
 _SMALL = 4096  # bytes; what changes half of a larger text leaves little to take over
-_MOST_KNOWN = 512  # the places of so many quotes are remembered
+_MOST_DRIFT = 64  # a line that moved farther is looked for in an index that is made anew
 _GRAM = 4
 _LEAST = 2 * _GRAM - 1  # a run of so many bytes holds four whole ones wherever it begins
 _KEY = 256  # so many bytes of a run tell the chunks in which it may begin
@@ -60,6 +61,13 @@ def plain_typography(data: bytes) -> bytes:
         return data
     text = data.decode("utf-8", "surrogateescape").translate(_TYPOGRAPHY)
     return text.encode("utf-8", "surrogateescape")
+
+
+def bare(lines: list[bytes]) -> list[bytes]:
+    """Return lines without blanks and ends round them, and with plain typography."""
+    if not all(map(bytes.isascii, lines)):
+        lines = list(map(plain_typography, lines))
+    return [line.strip() for line in lines]
 
 
 def is_utf8(data: bytes) -> bool:
@@ -89,9 +97,10 @@ class Text:
     """The bytes of one file at one moment, `data`, and the same with its last line ended, `whole`:
     all offsets are those of `whole`."""
 
-    def __init__(self, data: bytes, *, returns: bool = False) -> None:
+    def __init__(self, data: bytes, *, returns: bool = False, searches: int = 0) -> None:
         self.data = data
         self._returns = returns
+        self._searches = searches  # so often its lines are going to be searched
         self.offset = len(BOM) if data.startswith(BOM) else 0
         self.views: dict[Normalise, View] = {}
 
@@ -151,18 +160,14 @@ class Text:
         pairs += _count_pairs(changed) - _count_pairs(gone)
         text.line_end_counts = pairs, ends + changed.count(b"\n") - gone.count(b"\n")
         lines, starts = split_lines(changed), self.starts
-        if not isinstance(starts, _Starts):
-            starts = _Starts(starts)
-            self.__dict__.pop("lines", None)
-        if "lines" in self.__dict__:
-            text.lines = self.lines
-            text.lines[first:stop] = lines
+        if isinstance(starts, _Starts):
+            text.lines, text.starts = self.lines, starts
+        else:
+            text.lines, text.starts = self.lines.copy(), (starts := _Starts(starts))
+        text.lines[first:stop] = lines
         starts.splice(first, stop, lines, len(changed) - len(gone))
-        text.starts = starts
-        bare = [line.removesuffix(b"\n") for line in lines]
-        text.raw_view = self.raw_view.spliced(first, stop, bare, data[text.offset :])
-        for normalise, view in self.views.items():
-            text.views[normalise] = view.spliced(first, stop, normalise(bare))
+        for read, view in self.views.items():
+            text.views[read] = view.spliced(first, stop, read(lines))
         return text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -184,7 +189,7 @@ class Text:
 
     @cached_property
     def has_crlf(self) -> bool:
-        return _count_pairs(self.whole) > 0
+        return self.line_end_counts[0] > 0 or self.whole.endswith(b"\r\n")
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -211,9 +216,7 @@ class Text:
     @cached_property
     def starts(self) -> Sequence[int]:
         """Offset in `whole` of each line's start, and of the end behind the last."""
-        # Lines that are passed on, and not kept, take a fifth of the time.
-        lines = self.lines if self._returns else BytesIO(self.whole[self.offset :])
-        return list(accumulate(map(len, lines), initial=self.offset))
+        return list(accumulate(map(len, self.lines), initial=self.offset))
 
     def line_at(self, position: int) -> int:
         """The 1-based number of the line that holds the byte at `position`."""
@@ -244,24 +247,16 @@ class Text:
         chars = self.flat[0].decode("utf-8", "surrogateescape")
         return chars, chars.translate(_TYPOGRAPHY)
 
-    def view(self, normalise: Normalise | None = None) -> View:
-        """Return the lines without their `\n` as `normalise` reads each; None: unchanged."""
-        if normalise is None:
-            return self.raw_view
-        if normalise not in self.views:
-            self.views[normalise] = View.of_lines(normalise(self.raw_view.lines))
-        return self.views[normalise]
+    def quoted(self, start: int, end: int) -> list[bytes]:
+        """Return the lines `start:end` as a quote has them: without their `\n`."""
+        lines = self.lines[start:end]
+        return [content(line) if self._returns else line[:-1] for line in lines]
 
-    def expect(self, searches: int) -> None:
-        """Say that its lines are going to be searched so often."""
-        if searches > SCANS:
-            self.raw_view.expect()
-
-    @cached_property
-    def raw_view(self) -> View:
-        if self._returns:
-            return View.of_lines(self.contents)
-        return View(self.whole[self.offset :])
+    def view(self, read: Normalise) -> View:
+        """Return the lines as `read` makes them of lines with their ends."""
+        if read not in self.views:
+            self.views[read] = View(read(self.lines), self._searches)
+        return self.views[read]
 
 
 class _Starts(Sequence[int]):
@@ -298,52 +293,34 @@ class _Starts(Sequence[int]):
 
 class View:
     """Lines that can be searched for runs of lines, in a time that does not grow with what they
-    repeat.  `body` has a `\n` behind every line."""
+    repeat."""
 
-    def __init__(self, body: bytes | None = None) -> None:
-        self._body = body
-        self._searches = 0
-        # All lines that it, or one that it was made of, ever had; None if it was made of none.
-        self.lines_ever: set[bytes] | None = None
-        # The places of some quotes, from the first on, as far as anybody asked for them.
-        self._sought: dict[bytes, Iterator[int]] = {}
+    def __init__(self, lines: list[bytes], searches: int = 0) -> None:
+        self.lines = lines
+        self._searches = searches if searches > SCANS else 0
+        # So far a line may be from where the index has it; None: it was made of no other view.
+        self._drift: int | None = None
 
-    @classmethod
-    def of_lines(cls, lines: list[bytes]) -> View:
-        view = cls()
-        view.lines = lines
-        return view
-
-    def spliced(
-        self, first: int, stop: int, lines: Sequence[bytes], body: bytes | None = None
-    ) -> View:
+    def spliced(self, first: int, stop: int, lines: Sequence[bytes]) -> View:
         """Return the view with other lines, which takes those of a view that was made so."""
-        view = View(body)
-        view.lines_ever = set(self.lines) if self.lines_ever is None else self.lines_ever
-        view.lines_ever.update(lines)
-        view.lines = self.lines.copy() if self.lines_ever is None else self.lines
+        view = View(self.lines.copy() if self._drift is None else self.lines)
         view.lines[first:stop] = lines
+        drift = (self._drift or 0) + abs(len(lines) - (stop - first))
+        if drift > _MOST_DRIFT:
+            return view
+        last, repeated = self._index
+        if self._drift is None:
+            last, repeated = last.copy(), {line: [*at] for line, at in repeated.items()}
+        for i, line in enumerate(lines, first):
+            if line in last:
+                repeated.setdefault(line, [last[line]]).append(i)
+            last[line] = i
+        view._index, view._drift, view._searches = (last, repeated), drift, SCANS
         return view
-
-    @cached_property
-    def lines(self) -> list[bytes]:
-        """The lines without their `\n`; not needed, and not made, for a few searches."""
-        return self._body[:-1].split(b"\n") if self._body else []
 
     @cached_property
     def _joined(self) -> bytes:
-        if self._body is None:
-            return b"\n".join([b"", *self.lines, b""])
-        return b"\n" + self._body
-
-    def expect(self) -> None:
-        """Say that it is going to be searched often."""
-        self._searches = max(self._searches, SCANS)
-
-    @property
-    def is_indexed(self) -> bool:
-        """Return whether it was searched so often that a search takes no longer in a large text."""
-        return self._searches >= SCANS
+        return b"\n".join([b"", *self.lines, b""])
 
     @cached_property
     def _index(self) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
@@ -357,43 +334,24 @@ class View:
                 repeated[line].append(i)
         return last, repeated
 
-    def where(self, line: bytes) -> Sequence[int]:
-        """The indices (0-based) of all lines that are equal to `line`."""
-        last, repeated = self._index
-        return repeated.get(line) or ((last[line],) if line in last else ())
-
     def find(self, quote: list[bytes]) -> Iterator[int]:
         """The index (0-based) of every line at which `quote` begins, in order."""
-        if self.lines_ever is not None and not self.lines_ever.issuperset(quote):
-            return iter(())
         self._searches += 1
         if self._searches <= SCANS:
             return self._scan(quote)
         last, repeated = self._index
-        for k, line in enumerate(quote[:_FEW]):
-            if line not in repeated:  # then there is one place at most
-                start = last.get(line, -1) - k
-                matches = start >= 0 and self.lines[start : start + len(quote)] == quote
-                return iter((start,) if matches else ())
-        return self._repeated(quote)
-
-    def _repeated(self, quote: list[bytes]) -> Iterator[int]:
-        """The same for a quote of lines that all stand more than once: where it was sought before,
-        nothing is compared again."""
-        key = b"\n".join(quote)
-        if key not in self._sought:
-            if len(self._sought) == _MOST_KNOWN:
-                self._sought.clear()
-            (self._sought[key],) = tee(self._compared(quote), 1)
-        return copy(self._sought[key])
-
-    def _compared(self, quote: list[bytes]) -> Iterator[int]:
-        places = enumerate(map(self._index[1].__getitem__, quote[:_FEW]))
+        if not all(map(last.__contains__, quote)):
+            return iter(())
+        places = enumerate(repeated.get(line) or (last[line],) for line in quote[:_FEW])
         rarest, at = min(places, key=lambda place: len(place[1]))
-        if len(at) > _FEW and len(at) * len(quote) > len(self.lines) // _SCAN:
+        starts: Iterable[int] = (i - rarest for i in at)
+        near = range(-(self._drift or 0), (self._drift or 0) + 1)
+        if len(at) > _FEW and len(at) * len(near) * len(quote) > len(self.lines) // _SCAN:
             return self._scan(quote)
-        starts = (i - rarest for i in at if i >= rarest)
-        return (i for i in starts if self.lines[i : i + len(quote)] == quote)
+        if self._drift is not None:
+            starts = sorted({i + d for i in starts for d in near})
+        size = len(quote)
+        return (i for i in starts if i >= 0 and self.lines[i : i + size] == quote)
 
     def _scan(self, quote: list[bytes]) -> Iterator[int]:
         needle = b"\n".join([b"", *quote, b""])
@@ -454,6 +412,35 @@ class Haystack:
         step = max(size // _CHUNKS, _LEAST_CHUNK) // _GRAM
         for first, last in pairwise([*range(0, len(fours), step), len(fours) + 1]):
             yield first * _GRAM, last * _GRAM, set(fours[first : last + _KEY // _GRAM])
+
+
+class EditedHaystack(Haystack):
+    """Bytes that hunks make of those of another haystack, which is searched in their place.
+
+    What is new stands in or beside a hunk.
+    """
+
+    def __init__(self, data: bytes, base: Haystack, hunks: Sequence[Hunk]) -> None:
+        super().__init__(data)
+        self._base, self._hunks = base, hunks
+
+    def find(self, needle: bytes) -> Iterator[int]:
+        """The offset of every place of `needle`, which is not empty, in order."""
+        places, shift, end = self._base.find(needle), 0, 0
+        at = next(places, None)
+        for hunk in self._hunks:
+            while at is not None and at + len(needle) <= hunk.start:
+                yield at + shift
+                at = next(places, None)
+            begin = max(hunk.start + shift - len(needle) + 1, end)
+            end = hunk.start + shift + len(hunk.new)
+            yield from find(self.data, needle, begin, end)
+            while at is not None and at < hunk.end:
+                at = next(places, None)
+            shift += len(hunk.new) - (hunk.end - hunk.start)
+        while at is not None:
+            yield at + shift
+            at = next(places, None)
 
 
 def find(hay: AnyStr, needle: AnyStr, start: int = 0, end: int | None = None) -> Iterator[int]:

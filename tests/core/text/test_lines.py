@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.text import lines as text
-from patchq.core.text.lines import BOM, Text, View, plain_typography, split_lines
+from patchq.core.text.lines import BOM, Text, View, bare, plain_typography, split_lines
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
 DATA = st.builds(
@@ -76,37 +74,16 @@ def test_every_search_finds_what_a_naive_one_finds(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "SCANS", scans)
         patch.setattr(text, "_FEW", few)
-        assert list(View.of_lines(lines).find(quote)) == expected
-        assert list(Text(b"".join(line + b"\n" for line in lines)).view().find(quote)) == expected
-
-
-@given(LINES, st.lists(st.tuples(LINES.filter(bool), st.integers(0, 4)), max_size=9))
-def test_a_quote_is_found_again_however_far_it_was_followed_before(
-    lines: list[bytes], sought: list[tuple[list[bytes], int]]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "SCANS", 0)
-        patch.setattr(text, "_MOST_KNOWN", 2)
-        view = View.of_lines(lines)
-        for quote, most in sought * 2:
-            expected = [i for i in range(len(lines)) if lines[i : i + len(quote)] == quote]
-            assert list(islice(view.find(quote), most)) == expected[:most]
+        assert list(View(lines).find(quote)) == expected
 
 
 def test_overlapping_runs_are_all_found() -> None:
-    assert list(View.of_lines([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
+    assert list(View([b"x"] * 200).find([b"x"] * 50)) == list(range(151))
 
 
-def test_a_view_is_made_once() -> None:
-    seen, made = Text(b"a\nb\n"), []
-
-    def upper(lines: list[bytes]) -> list[bytes]:
-        made.append(lines)
-        return [line.upper() for line in lines]
-
-    assert list(seen.view(upper).find([b"B"])) == [1]
-    assert list(seen.view(upper).find([b"A"])) == [0]
-    assert made == [[b"a", b"b"]]
+def test_bare_lines_are_what_every_level_may_read() -> None:
+    lines = ["  “a” \r\n".encode(), b"\tb c\n"]
+    assert Text(b"".join(lines)).view(bare).lines == [b'"a"', b"b c"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +112,7 @@ def test_a_spliced_text_is_as_one_that_is_made_anew(
 ) -> None:
     text = first = Text(b"".join(base))
     for low, size, pieces in splices:
-        text.view(_stripped)
+        text.view(bare)
         start = low % (text.size + 1)
         end = start + size % (text.size + 1 - start)
         wanted = text.whole[:start] + b"".join(pieces) + text.whole[end:]
@@ -144,15 +121,10 @@ def test_a_spliced_text_is_as_one_that_is_made_anew(
         assert (text.data, text.whole, text.offset) == (wanted, anew.whole, anew.offset)
         assert (text.lines, list(text.starts)) == (anew.lines, list(anew.starts))
         assert (text.line_end, text.line_end_counts) == (anew.line_end, anew.line_end_counts)
-        quote = data.draw(st.sampled_from(anew.view().lines or [b"a"]))
-        for normalise in (None, _stripped):
-            view, other = text.view(normalise), anew.view(normalise)
-            assert view.lines == other.lines
-            assert [*view.find([quote.strip()])] == [*other.find([quote.strip()])]
-            assert [*view.find([quote, b"a"])] == [*other.find([quote, b"a"])]
+        view, other = text.view(bare), anew.view(bare)
+        quote = data.draw(st.sampled_from(other.lines or [b"a"]))
+        assert view.lines == other.lines
+        assert [*view.find([quote])] == [*other.find([quote])]
+        assert [*view.find([quote, b"a"])] == [*other.find([quote, b"a"])]
     assert first.lines == Text(first.data).lines
     assert list(first.starts) == list(Text(first.data).starts)
-
-
-def _stripped(lines: list[bytes]) -> list[bytes]:
-    return [line.strip() for line in lines]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.text.lines import Haystack, find, runs
+from patchq.core.model.values import Hunk
+from patchq.core.text.lines import EditedHaystack, Haystack, find, runs
 
 LETTERS = st.sampled_from([b"a", b"ab", b"abc"])
 
@@ -33,6 +34,21 @@ def test_every_place_is_found(data: st.DataObject, letters: bytes) -> None:
     assert list(runs(hay, needle)) == wanted
     assert list(searched(hay).find(needle)) == wanted
     assert (needle in Haystack(hay)) == bool(wanted)
+
+
+@given(st.data(), LETTERS)
+def test_every_place_is_found_in_edited_bytes(data: st.DataObject, letters: bytes) -> None:
+    text = st.lists(st.sampled_from(letters), max_size=20).map(bytes)
+    base, needle = data.draw(text), data.draw(text.filter(bool))
+    borders = sorted(data.draw(st.lists(st.integers(0, len(base)), max_size=8)))
+    spans = zip(borders[::2], borders[1::2], strict=False)
+    hunks = [Hunk(start, end, data.draw(text)) for start, end in spans]
+    hay, behind = b"", 0
+    for hunk in hunks:
+        hay, behind = hay + base[behind : hunk.start] + hunk.new, hunk.end
+    hay += base[behind:]
+    found = list(EditedHaystack(hay, Haystack(base), hunks).find(needle))
+    assert found == places(hay, needle)
 
 
 LINES = b"".join(b"    value_%d = compute(%d)\n" % (i, i % 97) for i in range(3000))
