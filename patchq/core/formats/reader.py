@@ -23,9 +23,9 @@ from patchq.core.formats import account
 from patchq.core.formats.catalogue import NOTHING, Catalogue, SignHint
 from patchq.core.formats.envelope import front_matter
 from patchq.core.formats.format import Document, FenceUnderPath, Piece, Stated, UnreadableEdit
-from patchq.core.formats.marks.blocks import is_cut, is_suspect, opening
+from patchq.core.formats.marks.blocks import is_cut, is_marker, opening
 from patchq.core.formats.marks.carried import CarriedLines
-from patchq.core.formats.marks.lines import BEGIN_PATCH, line_above
+from patchq.core.formats.marks.lines import line_above
 from patchq.core.formats.marks.paths import Known
 from patchq.core.formats.marks.tags import (
     Tag,
@@ -280,7 +280,7 @@ class _ResponseReader:
             return
         for i, line in prose:
             plain = unescaped(line)
-            if plain != line and (opening(plain.strip()) or is_suspect(plain) or begins(plain)):
+            if plain != line and (opening(plain.strip()) or is_marker(plain)):
                 raise UnreadableEdit(
                     i,
                     f"this looks like part of an edit that was escaped: {line.strip()[:40]!r}",
@@ -313,8 +313,3 @@ def unescaped(line: str) -> str:
     return _ENTITY.sub(
         lambda m: "<" if (m[1] or m[2]).lower().lstrip("#x0") in _LESS else ">", line
     )
-
-
-def begins(line: str) -> bool:
-    """Return whether a V4A patch begins on the line."""
-    return line.lstrip().startswith(BEGIN_PATCH)

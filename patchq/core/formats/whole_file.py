@@ -24,7 +24,7 @@ from patchq.core.formats.format import (
     Sign,
     UnreadableEdit,
 )
-from patchq.core.formats.marks.blocks import is_suspect, may_mark, opening
+from patchq.core.formats.marks.blocks import is_marker, may_mark, opening
 from patchq.core.formats.marks.fences import Fence
 from patchq.core.formats.marks.lines import (
     BEGIN_PATCH,
@@ -361,11 +361,6 @@ def begins_edit(doc: Document, i: int, path: str) -> bool:
         below = next_line(lines, below)
     is_diff = not path.endswith(DIFF_ENDINGS) and _DIFF.match(line)
     return bool(is_diff or (below < len(lines) and half_at(doc, below)))
-
-
-def is_marker(line: str) -> bool:
-    """Return whether the line looks like a marker of blocks, or begins a patch."""
-    return is_suspect(line) or line.lstrip().startswith(BEGIN_PATCH)
 
 
 def _says_diff(mark: Fence, path: str) -> bool:

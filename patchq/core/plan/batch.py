@@ -203,13 +203,13 @@ class _Batch:
         if file.stated_by is None:
             found = self._on_base(edit, op, file, hints)
             if now := self._in_sequence(edit, op, file, found, hints):
-                return self._make(edit, file, file.now(), now, on_base=False)
+                return self._make(edit, file, file.edited.now(), now, on_base=False)
             if isinstance(found, Found):
                 return self._make(edit, file, file.text, found, on_base=True)
             missed = found
         follows = not file.edited.is_bare and self.missed < _MOST_MISSED
         if missed.why == "none" and (file.stated_by is not None or follows):
-            text = file.now()
+            text = file.edited.now()
             found = match(text, op, hints)
             if isinstance(found, Found):
                 return self._make(edit, file, text, found, on_base=False)
@@ -219,7 +219,7 @@ class _Batch:
                 file.edits.append(edit.id)
                 return replace(there, id=edit.id, format=edit.format, at=edit.at)
         if file.stated_by is not None:  # the batch's own text shows nothing
-            raise self._missed(edit, file, file.now(), missed)
+            raise self._missed(edit, file, file.edited.now(), missed)
         if missed.why == "none" and (there_already := present(file.text, op, hints)):
             return _placed(edit, there_already, True, "already_applied")
         raise self._missed(edit, file, file.text, missed)
@@ -242,7 +242,7 @@ class _Batch:
         hints = Hints(self.rules.levels, edit.path)
 
         def holds(file: File) -> bool:
-            found = (match(text, op, hints) for text in {file.text, file.now()})
+            found = (match(text, op, hints) for text in {file.text, file.edited.now()})
             return any(isinstance(one, Found) or one.why != "none" for one in found)
 
         standing = [file for file in named if holds(file)]
@@ -262,7 +262,7 @@ class _Batch:
         self.meets = True
         if self.order == "base":
             return None
-        text = file.now()
+        text = file.edited.now()
         now = match(text, op, hints)
         if edit.called and isinstance(now, Missed) and now.why == "unwritable":
             self.barred = True

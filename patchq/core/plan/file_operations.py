@@ -50,7 +50,7 @@ class FileOperations:
         if path in files.placed or (path in files.renames and not files.in_order):
             raise clash(edit, files.placed.get(path), "another edit of the change")
         free = files.is_free(path)
-        if not free and (other := files.seen(path)):
+        if not free and (other := files.base.get(path)):
             raise clash(edit, other, "another edit of the change")
         entry = files.check_new(path)
         if entry is None and op.quoting:
@@ -143,7 +143,7 @@ class FileOperations:
         """Give the file other bytes, whatever they are, or the link another target; whether that
         changes anything.  Raises `EditRefused`, also if it holds something else than was meant."""
         path, files = edit.path, self._files
-        there = files.seen(path)
+        there = files.base.get(path)
         taken = there is not None and set(there.by) != {"renamed"}
         if taken or path in files.placed or path in files.renames:
             raise clash(edit, files.placed.get(path) or there, "another edit")
@@ -224,7 +224,7 @@ class FileOperations:
         """Return whether a file of the base is deleted and made anew."""
         if not self._files.in_order:
             return path in self._replaced
-        file = self._files.seen(path)
+        file = self._files.base.get(path)
         return file is not None and "deleted" in file.by and path not in self._files.placed
 
     def _rewrite(self, edit: Edit, op: Write, file: File) -> bool:
@@ -255,7 +255,7 @@ class FileOperations:
         file.edits = [edit]
 
     def _is_whole(self, file: File, quote: str) -> bool:
-        text = file.now() if self._files.in_order else file.text
+        text = file.edited.now() if self._files.in_order else file.text
         if not text.lines or not quote:
             return not text.lines and not quote
         found = resolve(text, Replace(quote, ""), self._rules.levels)

@@ -119,10 +119,6 @@ class File:
         """True if it is at the path that it has on the base."""
         return "deleted" not in self.by and self.path == self.origin
 
-    def now(self) -> Text:
-        """The text as the edits so far leave it."""
-        return self.edited.now()
-
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""
         self.text, self.edited = text, EditedText(text)
@@ -172,7 +168,7 @@ class Files:
         self.by_path: dict[str, list[Edit]] = {}  # all edits by the path that they name
         for edit in edits:
             self.by_path.setdefault(edit.path, []).append(edit)
-        self._base: dict[str, File] = {}  # the files of the base, by their paths there
+        self.base: dict[str, File] = {}  # the files of the base, by their paths there
         # The files that the batch puts at a path where they were not.
         self.placed: dict[str, File] = {}
         self._all: dict[int, File] = {}  # by `id`
@@ -189,7 +185,7 @@ class Files:
         placed = self.placed.get(path)
         if self.in_order and placed is not None:
             return (placed,)
-        if placed is None and path in self._base and path not in self.renames:
+        if placed is None and path in self.base and path not in self.renames:
             return (self.of_base(path),)
         files = [self.of_base(path)] if self.tree.entry(path) is not None else []
         coming = placed or self._coming(path)
@@ -199,15 +195,15 @@ class Files:
 
     def of_base(self, path: str, *, link: bool = False) -> File:
         """The file, or the symbolic link, that the base has there; raises `EditRefused`."""
-        if path not in self._base or self._base[path].was_link != link:
+        if path not in self.base or self.base[path].was_link != link:
             data, entry = self._existing(path, link=link)
             bit = entry.executable
             text = Text(data, searches=len(self.by_path.get(path, ())))
-            self._base[path] = file = File(
+            self.base[path] = file = File(
                 path, text, data, bit, path, was_executable=bit, link=link, was_link=link
             )
             self._all[id(file)] = file
-        return self._base[path]
+        return self.base[path]
 
     def _existing(self, path: str, *, link: bool) -> tuple[bytes, Entry]:
         suggests = self._suggestions > 0
@@ -227,14 +223,10 @@ class Files:
             met.add(path)
         return None
 
-    def seen(self, path: str) -> File | None:
-        """The file of the base there, if an edit has named it."""
-        return self._base.get(path)
-
     def is_free(self, path: str) -> bool:
         """Return whether the file that the base has there goes away."""
         if self.in_order:
-            return path in self._base and not self._base[path].stays
+            return path in self.base and not self.base[path].stays
         return path in self.leaving and self.tree.entry(path) is not None
 
     def check_new(self, path: str) -> Entry | None:

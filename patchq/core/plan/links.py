@@ -34,7 +34,9 @@ class _Astray(Exception):
 
 def flaws(changes: Sequence[FileChange], before: Tree, rules: PlanRules) -> Iterator[ErrorProblem]:
     """The links that changes of the tree `before` would make, and may not."""
-    for change, after in _made(changes, before):
+    links = [change for change in changes if change.link and change.after is not None]
+    after = _After(changes if links else (), before)
+    for change in links:
         try:
             _judge(change.path, rules.denied)
             _follow(change, after, rules.denied)
@@ -45,15 +47,6 @@ def flaws(changes: Sequence[FileChange], before: Tree, rules: PlanRules) -> Iter
                 "link to a file of the repository, by a path relative to the link",
                 path=change.path,
             )
-
-
-def _made(changes: Sequence[FileChange], before: Tree) -> Iterator[tuple[FileChange, _After]]:
-    """The changes that make a link, or lead one elsewhere, and the tree behind all of them."""
-    links = [change for change in changes if change.link and change.after is not None]
-    after = _After(changes, before) if links else None
-    for link in links:
-        assert after is not None
-        yield link, after
 
 
 def _judge(path: str, denied: Callable[[str], str | None]) -> None:

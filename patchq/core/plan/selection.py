@@ -76,11 +76,16 @@ class Cascade:
 
     def run(self) -> list[EditOutcome]:
         """Decide every edit, and return their outcomes in their order."""
-        for edit in sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL):
-            if edit.depends_on or edit.fallback_of:
-                self._decide(edit)
-            elif id(edit) not in self.done:
-                self.done[id(edit)] = self._decided(edit)
+        todo = sorted(self.edits, key=lambda edit: edit.format == CONTEXTUAL)[::-1]
+        waits = set[int]()
+        while todo:
+            now = todo.pop()
+            first = [one for one in self._before(now) if id(one) not in self.done]
+            if id(now) not in self.done and first and id(now) not in waits:
+                waits.add(id(now))  # for those that it depends on, however many there are
+                todo += [now, *reversed([one for one in first if id(one) not in waits])]
+            elif id(now) not in self.done:
+                self.done[id(now)] = self._decided(now)
         if self.edits and all(map(self._is_doubtful, self.edits)):
             self.errors = dict.fromkeys(map(refusal, self.warnings))
             self.warnings = []
@@ -88,20 +93,6 @@ class Cascade:
 
     def _is_doubtful(self, edit: Edit) -> bool:
         return edit.confidence is not None and edit.confidence < self.threshold
-
-    def _decide(self, edit: Edit) -> None:
-        """Decide the edit, and before it those that it depends on, however many there are."""
-        stack, open = [edit], set[int]()
-        while stack:
-            now = stack[-1]
-            first = [o for o in self._before(now) if id(o) not in self.done and id(o) not in open]
-            if first and id(now) not in self.done and id(now) not in open:
-                open.add(id(now))
-                stack += reversed(first)
-                continue
-            stack.pop()
-            if id(now) not in self.done:
-                self.done[id(now)] = self._decided(now)
 
     def _before(self, edit: Edit) -> list[Edit]:
         """The edits on which it depends whether this one counts."""

@@ -29,6 +29,7 @@ from patchq.core.resolve.ladder import Found, Missed, Rewrite, inserted
 from patchq.core.resolve.levels import STRIPPED, Lines, lines_of, stripped
 from patchq.core.resolve.places import LineRange, find_lines, indentation
 from patchq.core.text import grammars
+from patchq.core.text.grammars import Part
 from patchq.core.text.lines import Text
 
 _DEFINITIONS = ("function_definition", "class_definition")
@@ -146,24 +147,6 @@ def _content(text: Text, op: Anchored, part: Part) -> Lines:
 _REACH = 10
 
 
-class Part(Struct, frozen=True):
-    """Lines `start:end` (0-based, half-open) of a file that belong together.
-
-    For a definition `start` is its first decorator's line, `header:body` are its header's lines.
-    """
-
-    kind: str
-    name: str | None
-    start: int
-    end: int
-    header: int
-    body: int
-
-    @classmethod
-    def of_lines(cls, kind: str, name: str | None, start: int, end: int) -> Part:
-        return cls(kind, name, start, end, start, end)
-
-
 def parts(path: str, source: str) -> list[Part] | None:
     """Return the parts of a file in order, or None if it cannot be parsed."""
     if path.endswith((".py", ".pyi")):
@@ -179,7 +162,7 @@ def parts(path: str, source: str) -> list[Part] | None:
         named = grammars.named(path, source.encode("utf-8", "surrogateescape"))
         if named is None:
             return None
-        found = (Part(n.kind, n.name, n.start, n.end, n.header, n.body) for n in named)
+        found = iter(named)
     return sorted(found, key=lambda part: (part.start, -part.end))
 
 

@@ -62,16 +62,22 @@ _BEFORE = ("decorator", "attribute_item")
 MAX_DEPTH = 400
 
 
-class Named(Struct, frozen=True):
-    """A definition, import or decorator: its lines `start:end`, those of its header
-    `header:body`; 0-based and half-open."""
+class Part(Struct, frozen=True):
+    """Lines `start:end` (0-based, half-open) of a file that belong together.
 
-    kind: Kind
-    name: str
+    For a definition `start` is its first decorator's line, `header:body` are its header's lines.
+    """
+
+    kind: str
+    name: str | None
     start: int
     end: int
     header: int
     body: int
+
+    @classmethod
+    def of_lines(cls, kind: str, name: str | None, start: int, end: int) -> Part:
+        return cls(kind, name, start, end, start, end)
 
 
 def is_code(path: str) -> bool:
@@ -117,7 +123,7 @@ def balanced(path: str, source: bytes) -> bool:
     return not opened
 
 
-def named(path: str, source: bytes) -> list[Named] | None:
+def named(path: str, source: bytes) -> list[Part] | None:
     """Return what the source defines, imports and decorates;
 
     None if it does not parse or is unknown.
@@ -125,7 +131,7 @@ def named(path: str, source: bytes) -> list[Named] | None:
     tree = _tree(path, source)
     if tree is None or tree.root_node.has_error:
         return None
-    found: list[Named] = []
+    found: list[Part] = []
     stack = [(tree.root_node, 0)]
     while stack:
         node, depth = stack.pop()
@@ -154,16 +160,16 @@ def _tree(path: str, source: bytes) -> Any | None:
     return parser.parse(source) if parser is not None else None
 
 
-def _named(node: Any, kind: Kind) -> Named:
+def _named(node: Any, kind: Kind) -> Part:
     start, end = node.start_point.row, node.end_point.row + (node.end_point.column > 0)
     if kind in ("import_statement", "decorator"):
-        return Named(kind, node.text.decode("utf-8", "replace").strip(), start, end, start, end)
+        return Part.of_lines(kind, node.text.decode("utf-8", "replace").strip(), start, end)
     name = _name(node)
     header = name.start_point.row if name is not None else start
     body = node.child_by_field_name("body")
     behind = body.start_point.row + 1 if body is not None else header + 1
     text = name.text.decode("utf-8", "replace") if name is not None else ""
-    return Named(kind, text, _start(node), end, header, min(max(behind, header + 1), end))
+    return Part(kind, text, _start(node), end, header, min(max(behind, header + 1), end))
 
 
 def _name(node: Any) -> Any | None:

@@ -21,13 +21,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate, pairwise
-from typing import AnyStr, overload
+from typing import AnyStr
 
 from patchq.core.model.values import Hunk
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\f\v"
 Normalise = Callable[[list[bytes]], list[bytes]]
+# The last place of each line, and all places of those that stand there more than once.
+LineIndex = tuple[dict[bytes, int], dict[bytes, list[int]]]
 
 _ANY_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 # So many searches look through the whole text; for more it pays to know where each line of a view
@@ -214,7 +216,7 @@ class Text:
         return [content(line) for line in self.lines]
 
     @cached_property
-    def starts(self) -> Sequence[int]:
+    def starts(self) -> list[int] | _Starts:
         """Offset in `whole` of each line's start, and of the end behind the last."""
         return list(accumulate(map(len, self.lines), initial=self.offset))
 
@@ -259,7 +261,7 @@ class Text:
         return self.views[read]
 
 
-class _Starts(Sequence[int]):
+class _Starts:
     """Offsets of lines in a text that changes; from one line on, a number is to be added."""
 
     def __init__(self, offsets: Iterable[int]) -> None:
@@ -269,15 +271,7 @@ class _Starts(Sequence[int]):
     def __len__(self) -> int:
         return len(self._offsets)
 
-    @overload
-    def __getitem__(self, key: int) -> int: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> list[int]: ...
-
-    def __getitem__(self, key: int | slice) -> int | list[int]:
-        if isinstance(key, slice):
-            return [self[i] for i in range(*key.indices(len(self)))]
+    def __getitem__(self, key: int) -> int:
         return self._offsets[key] + (self._grown if key >= self._from else 0)
 
     def splice(self, first: int, stop: int, lines: Sequence[bytes], grown: int) -> None:
@@ -295,19 +289,27 @@ class View:
     """Lines that can be searched for runs of lines, in a time that does not grow with what they
     repeat."""
 
-    def __init__(self, lines: list[bytes], searches: int = 0) -> None:
+    def __init__(
+        self,
+        lines: list[bytes],
+        searches: int = 0,
+        drift: int | None = None,
+        index: LineIndex | None = None,
+    ) -> None:
         self.lines = lines
         self._searches = searches if searches > SCANS else 0
         # So far a line may be from where the index has it; None: it was made of no other view.
-        self._drift: int | None = None
+        self._drift = drift
+        if index is not None:
+            self._index = index
 
     def spliced(self, first: int, stop: int, lines: Sequence[bytes]) -> View:
         """Return the view with other lines, which takes those of a view that was made so."""
-        view = View(self.lines.copy() if self._drift is None else self.lines)
-        view.lines[first:stop] = lines
+        own = self.lines.copy() if self._drift is None else self.lines
+        own[first:stop] = lines
         drift = (self._drift or 0) + abs(len(lines) - (stop - first))
         if drift > _MOST_DRIFT:
-            return view
+            return View(own)
         last, repeated = self._index
         if self._drift is None:
             last, repeated = last.copy(), {line: [*at] for line, at in repeated.items()}
@@ -315,17 +317,15 @@ class View:
             if line in last:
                 repeated.setdefault(line, [last[line]]).append(i)
             last[line] = i
-        view._index, view._drift, view._searches = (last, repeated), drift, SCANS
-        return view
+        return View(own, SCANS + 1, drift, (last, repeated))
 
     @cached_property
     def _joined(self) -> bytes:
         return b"\n".join([b"", *self.lines, b""])
 
     @cached_property
-    def _index(self) -> tuple[dict[bytes, int], dict[bytes, list[int]]]:
-        """The last place of each line, and all places of those that stand there more than once:
-        most stand once, and a list for each would cost more than all else."""
+    def _index(self) -> LineIndex:
+        """The places of all lines; most stand once, and a list for each would cost too much."""
         last = dict(zip(self.lines, range(len(self.lines)), strict=True))
         counts = Counter(self.lines) if len(last) < len(self.lines) else Counter[bytes]()
         repeated: dict[bytes, list[int]] = {line: [] for line, n in counts.items() if n > 1}

@@ -157,14 +157,6 @@ def _answer(node: Node) -> ApiAnswer | None:
         return _opened(content, reason, node.text("modelVersion", "model"))
     if node.text("object") == "response" and node.get("output") is not None:
         return _response(node)
-    stats, answer = node.get("stats"), node.get("response")
-    if (
-        answer is not None and isinstance(answer.value, str) and stats is not None
-    ):  # of the Gemini CLI
-        failed = node.get("error")
-        lines = answer.line, answer.last
-        cut = "error" if failed is not None and failed.value else None
-        return ApiAnswer((ApiText(answer.value, lines),), cut)
     by_model = node.text("role") in (None, "assistant")
     if by_model and node.get("content") and (node.text("role") or node.text("type") == "message"):
         return ApiAnswer(

@@ -114,7 +114,7 @@ def split(text: str) -> Split | Problem | None:
     marker = _MARKER.fullmatch(first.text) if first else None
     if opening is None or first is None or marker is None:
         return None
-    if mark and (mark.closing or path_of_info(mark.info, _nowhere)):
+    if mark and (mark.closing or path_of_info(mark.info, lambda path: False)):
         return None
     named, closing, edit = _block(lines, marker[1], mark)
     if named is None or (mark and closing is None):
@@ -192,10 +192,6 @@ def _unwrapped(text: str, found: Split, opening: _Line, mark: Fence) -> Split | 
     body = text[opening.start : opening.end] + found.body
     line = found.body_line - 1
     return Split(found.block, found.block_line, found.block_at, body, line, found.promised)
-
-
-def _nowhere(path: str) -> bool:
-    return False
 
 
 def _misplaced(line: int, how: str) -> Problem:

@@ -8,8 +8,8 @@ A session tells what became of its calls: one that was denied, or failed, has ch
 call counts once by its id, and only if a result says that it was made; how the session ended tells
 whether all of it is there.  A hook's object is one call, which is about to be made.
 
-The events of Claude Code are read, and those of the Gemini CLI, which have a kind for each step.
-What an event of another kind says is passed over, unless it holds a call.
+The events of Claude Code are read.  What an event of another kind says is passed over, unless it
+holds a call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from patchq.core.text import jsonish
 from patchq.core.text.jsonish import JsonError, Node
 
 _CALLED = frozenset({"PreToolUse", "PermissionRequest", "PostToolUse", "BeforeTool", "AfterTool"})
-_FAILED = frozenset({"PostToolUseFailure", "PermissionDenied"})
 _EVENTS = frozenset({"system", "assistant", "user", "result"})
 # Events that say nothing of their own.
 _REPEATS = frozenset(
@@ -146,14 +145,14 @@ class _Stream:
         if _NAMES_FILES.fullmatch(kind):
             return _unreadable(event, *_CODEX)
         if kind not in _EVENTS:
-            return self._other(event, kind)
+            if kind not in _REPEATS and _holds_call(event):
+                return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
+            return None
         self.session = True
         message, parent = event.get("message"), event.text("parent_tool_use_id")
         if kind == "system":
             self.cwd = event.text("cwd") or self.cwd
             self.model = self.model or event.text("model")
-            if event.text("subtype") == "permission_denied":
-                self._deny(event)
         elif kind == "result":
             self._result(event)
         elif message is not None and kind == "user":
@@ -171,9 +170,6 @@ class _Stream:
         if name is None or given is None:
             return None
         key, kind = event.text("tool_use_id"), event.text("hook_event_name")
-        if kind in _FAILED and key:
-            self.made[key] = False
-            return None
         if kind not in _CALLED:
             return _unreadable(event, f"a hook's object of the kind {kind!r} tells no call", WHOLE)
         call = ToolCall(name, given, (event.line, event.last), key)
@@ -225,39 +221,17 @@ class _Stream:
             failed = (error is not None and bool(error.value)) or _says_error(item)
             self.made[key] = self.made.get(key, True) and not failed
 
-    def _deny(self, event: Node) -> None:
-        self.made[event.text("tool_use_id") or ""] = False
-
     def _result(self, event: Node) -> None:
         """The end of a turn; its text repeats the last message."""
         self.ended = True
-        error, how = event.get("is_error"), event.text("subtype", "status") or "success"
+        error, how = event.get("is_error"), event.text("subtype") or "success"
         failed = error is not None and bool(error.value)
         self.cut = cut_of(event.get("stop_reason")) or self.cut
         self.failed = how if how != "success" else "an error" if failed else None
         for denied in items_of(event.get("permission_denials")):
-            self._deny(denied)
+            self.made[denied.text("tool_use_id") or ""] = False
         if not (self.texts or self.calls) and (text := event.text("result")):
             self.parts.append(ApiText(text, (event.line, event.last)))
-
-    def _other(self, event: Node, kind: str) -> Unopened | None:
-        key = event.text("tool_id")
-        if kind == "error":
-            self.ended, self.failed = True, "an error"
-        elif kind == "tool_result" and key:
-            self.made[key] = event.text("status") == "success"
-        elif kind == "tool_use" and (name := event.text("tool_name")):
-            self.session, self.ended = True, False
-            given = event.get("parameters") or Node({}, event.line, event.last)
-            call = ToolCall(name, _below(given, self.cwd), (event.line, event.last), key)
-            return self._call(call, key, event)
-        elif kind == "message":
-            self.session, self.ended = True, False
-            if event.text("role") != "user" and (text := event.text("content")):
-                self.parts.append(ApiText(text, (event.line, event.last)))
-        elif kind not in _REPEATS and _holds_call(event):
-            return _unreadable(event, f"an event of the kind {kind!r} holds a call", WHOLE)
-        return None
 
     def answer(self) -> ApiAnswer:
         if self.failed:
@@ -266,7 +240,8 @@ class _Stream:
             return ApiAnswer((), unreadable=cut(self.last, "without its event `result`"))
         parts = [made for part in self.parts if (made := self._made(part))]
         cwd = self.cwd if self.session else None
-        parts = [part for part in parts if not (self.session and _is_talk(part))]
+        if self.session:
+            parts = [one for one in parts if isinstance(one, ApiText) or one.name not in _TALK]
         return ApiAnswer(tuple(joined(parts)), self.cut, self.model, cwd)
 
     def _made(self, part: ApiPart) -> ApiPart | None:
@@ -275,10 +250,6 @@ class _Stream:
             return part
         made = self.made.get(part.id)
         return None if made is False else replace(part, certain=bool(made) or not self.session)
-
-
-def _is_talk(part: ApiPart) -> bool:
-    return isinstance(part, ToolCall) and part.name in _TALK
 
 
 def _says_error(result: Node) -> bool:

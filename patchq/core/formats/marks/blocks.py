@@ -92,6 +92,11 @@ def is_suspect(line: str) -> bool:
     return signs and _SUSPECT.match(line) is not None
 
 
+def is_marker(line: str) -> bool:
+    """Return whether the line looks like a marker of blocks, or begins a patch."""
+    return is_suspect(line) or line.lstrip().startswith(BEGIN_PATCH)
+
+
 def is_cut(line: str, headed: bool) -> bool:
     """Return whether a response's last line is the beginning of an opening marker or of a fence.
 
