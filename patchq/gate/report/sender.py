@@ -12,16 +12,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from patchq.core.formats.envelope import front_matter
+from patchq.core.formats.envelope.front_matter import Split
 from patchq.core.formats.envelope.opening import open_response
-from patchq.core.model.values import Envelope, Header, Problem
-from patchq.gate.errors import UsageError
+from patchq.core.model.values import Envelope
 from patchq.gate.report.message import trailers
 
-# A key of front matter with its value, which may be a block of lines.
-_ENTRY = r"(?m)^([\"']?){}\1[ \t]*:.*\n(?:(?:[ \t]|- ).*\n|\n(?=[ \t]))*"
 _TRAILER = re.compile(r"(?m)^Assisted-by:.*\n?")
 
 
@@ -66,39 +65,28 @@ def with_header(
 ) -> tuple[bytes, list[str]]:
     """Return the response with these keys in its front matter, and those that it had otherwise.
 
-    `fallback` counts where neither the keys nor the front matter name a sender.
+    `fallback` counts where neither the keys nor the front matter name a sender.  What cannot be
+    opened stays as it is: the queue refuses it.
     """
     opened = open_response(data)
-    header = opened.header if isinstance(opened, Envelope) else Header()
-    there = {key: getattr(header, key) for key in Header.__struct_fields__}
-    spare = (fallback or Sender()).keys()
-    wanted = {key: value for key, value in spare.items() if not there[key]}
-    wanted |= {key: value for key, value in keys.items() if _differs(there[key], value)}
-    replaced = [key for key in wanted if there[key]]
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data, []  # the queue refuses it
-    found = front_matter.split(text)
-    if not wanted or isinstance(found, Problem):
+    if not isinstance(opened, Envelope):
         return data, []
-    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in wanted.items())
-    if found is None:
+    given = to_builtins(replace(opened.header, blank=False))
+    there = {key: value for key, value in given.items() if value}
+    spare = (fallback or Sender()).keys()
+    wanted = {key: value for key, value in spare.items() if key not in there}
+    asked = to_builtins(dict(keys)).items()
+    wanted |= {key: value for key, value in asked if value and value != there.get(key)}
+    if not wanted:
+        return data, []
+    lines = "".join(
+        f"{key}: {json.dumps(value, ensure_ascii=False)}\n"
+        for key, value in {**there, **wanted}.items()
+    )
+    text = data.decode("utf-8-sig")
+    found = front_matter.split(text)
+    if not isinstance(found, Split):
         return f"---\n{lines}---\n{text}".encode(), []
-    block = found.block
-    for key in replaced:
-        block = re.sub(_ENTRY.format(key), "", block)
     end = found.block_at + len(found.block)
-    made = (text[: found.block_at] + lines + block + text[end:]).encode()
-    again = open_response(made)
-    if replaced and not isinstance(again, Envelope):
-        raise UsageError(
-            f"cannot replace {', '.join(replaced)} in the front matter", "remove it there"
-        )
-    return made, replaced
-
-
-def _differs(there: object, wanted: object) -> bool:
-    """Return true if a key is wanted that the front matter does not have so."""
-    value = tuple(wanted) if isinstance(wanted, list) else wanted
-    return value not in (None, (), there)
+    made = text[: found.block_at] + lines + text[end:]
+    return made.encode(), [key for key in wanted if key in there]

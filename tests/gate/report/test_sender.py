@@ -83,6 +83,10 @@ def test_a_flag_replaces_the_front_matter_and_the_rest_stays(repo: Path) -> None
     done = patchq("submit", "-", "--agent", "f", "--message", "New", cwd=repo, stdin=front + EDIT)
     assert "--agent replaces `agent` of the front matter" in done.err
     data, replaced = with_header((front + EDIT).encode(), {"agent": "f", "message": "New"})
-    assert data == b'---\nagent: "f"\nmessage: "New"\nmodel: m\n---\n' + EDIT.encode()
+    assert data == b'---\nmessage: "New"\nagent: "f"\nmodel: "m"\n---\n' + EDIT.encode()
     assert replaced == ["agent", "message"]
+    assert with_header(b"---\n---\n" + EDIT.encode(), {"agent": "f"}) == (
+        b'---\nagent: "f"\n---\n' + EDIT.encode(),
+        [],
+    )
     assert with_header(data, {"agent": "f"}, Sender("x", "y")) == (data, [])
