@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -203,6 +204,12 @@ def test_same_question_is_asked_once(queue: Path) -> None:
     attempt(asked, CALL, files={PATH: FILE + "\n"}, cache=cache)
     assert len(asked.questions) == 3, "another content is another question"
     attempt(Scripted([said(OLD, "")], name="other"), CALL, cache=cache)
+
+
+def test_what_changed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "patchq")
+    attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL)
+    assert all(repr(text) in caplog.text for text in (OLD_STR, THERE, NEW_STR, FRESH))
 
 
 # ---------------------------------------------------------------- through a server

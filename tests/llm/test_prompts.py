@@ -84,6 +84,11 @@ def test_a_definition_that_the_task_names_is_the_target() -> None:
     assert aimed(ShownFile("a.py", LARGE), "Rename it").line is None
 
 
+def test_tests_are_shown_and_no_form_is_asked_for_them() -> None:
+    text = build(task(ShownFile("a.py", SMALL), tests=(ShownFile("test_a.py", "import a\n"),))).text
+    assert "do not change them\n\n### `test_a.py`, all of its 1 lines\n\n```\nimport a\n```" in text
+
+
 def test_a_script_selects_from_the_ranked_candidates() -> None:
     prompt = build(task(ShownFile("big.py", LARGE, 401)), form="edit-script")
     (offered,) = prompt.candidates.values()

@@ -146,6 +146,23 @@ def test_a_checked_out_branch_brings_no_rules(
     assert not marker.exists()
 
 
+def test_accept_runs_no_hook_of_a_checked_out_branch(repo: Path, marker: Path) -> None:
+    through_run(repo)
+    assert report(repo / ".patchq", "x")["state"] == "proposed"
+    patchq("accept", "x", cwd=repo)
+    assert not marker.exists()
+
+
+def test_a_bare_repository_reads_its_home_branch(repo: Path, marker: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
+    git("symbolic-ref", "HEAD", "refs/heads/agent/x", cwd=bare)
+    patchq("init", "--target", "main", cwd=bare)
+    drop(bare / ".patchq", {"x.md": RESPONSE})
+    patchq("run", cwd=bare)
+    assert (tip(bare), marker.exists()) == (tip(repo), False)
+
+
 def test_the_page_and_mcp_see_what_counts(repo: Path) -> None:
     """Both open what they show and decide on by one door, call by call."""
     with ExitStack() as opened:

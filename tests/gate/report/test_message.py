@@ -90,6 +90,13 @@ def test_the_subject_is_what_says_the_most(text: str, expected: str) -> None:
     assert subject(text) == expected
 
 
+def test_prose_is_cut_at_a_line() -> None:
+    text = message(prose="\n".join(f"line {i} ä" for i in range(1000)))
+    prose = text.split("\n\n")[1]
+    assert 1500 < len(prose.encode()) <= 2048
+    assert prose.endswith("ä […]")
+
+
 def test_a_message_has_at_most_16_kib_and_keeps_its_trailers() -> None:
     text = message(Header(message="M\n\n" + "long\n" * 10_000), prose="p" * 9999)
     assert MAX_BYTES - 10 < len(text.encode()) <= MAX_BYTES
