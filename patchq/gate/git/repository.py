@@ -221,8 +221,8 @@ class Repository:
         """Return True if the commit and its tree are on disk now: `git gc --prune=now` may have
         taken them, whatever this handle remembers."""
         disk = pygit2.Odb(str(self.commondir / "objects"))
-        both = (commit, self.tree(commit).root)
-        return all(disk.exists(pygit2.Oid(hex=oid)) for oid in both)
+        there = disk.exists(pygit2.Oid(hex=commit))
+        return there and disk.exists(pygit2.Oid(hex=self.tree(commit).root))
 
     @property
     def shallow(self) -> bool:

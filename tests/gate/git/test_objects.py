@@ -13,7 +13,6 @@ from patchq.gate.git.objects import (
     make_identity,
     parse_identity,
 )
-from patchq.gate.git.ref_files import is_ref_name
 
 
 def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
@@ -39,18 +38,11 @@ def test_graft_sorts_as_git_does_and_keeps_the_rest() -> None:
     ("text", "expected"),
     [
         ("Ada <ada@x.org>", ("Ada", "ada@x.org")),
-        ("  Ada  Lovelace   <ada@x.org> ", ("Ada  Lovelace", "ada@x.org")),
         ("Ada\nInjected: x <ada@x.org>", ("AdaInjected: x", "ada@x.org")),
         ("Ada <ada@x.org\nparent 123>", ("Ada", "ada@x.orgparent 123")),
-        ("Ada\0 <a@x>", ("Ada", "a@x")),
-        ("Ada <>", ("Ada", "")),
         ('"Ada," <a@x>', ("Ada", "a@x")),
         ("<a@x>", None),
-        (".,; <a@x>", None),
-        ("Ada", None),
         ("Ada <a@x> <b@x>", None),
-        ("Ada >< <a@x>", None),
-        ("", None),
     ],
 )
 def test_parse_identity(text: str, expected: tuple[str, str] | None) -> None:
@@ -71,8 +63,3 @@ def test_no_identity_breaks_out_of_its_line(name: str, email: str) -> None:
     line = str(identity) if identity else "x <> 0 +0000"
     assert not set("\n\r\0") & set(line)
     assert (line.count("<"), line.count(">")) == (1, 1)
-
-
-@pytest.mark.parametrize("name", ["refs/heads/main", "refs/heads/a/b-c_d.e", "refs/patchq/ü"])
-def test_ref_names(name: str) -> None:
-    assert is_ref_name(name)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -77,15 +76,6 @@ def test_g09_what_libgit2_cannot_read_is_refused_with_a_cure(
     assert cure in (fault.value.hint or "")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_repository_of_another_user_is_refused_with_the_command(path: Path) -> None:
-    os.chown(path, 12345, 12345)
-    os.chown(path / ".git", 12345, 12345)
-    with pytest.raises(RepositoryFault) as fault:
-        Repository.open(path)
-    assert "safe.directory" in (fault.value.hint or "")
-
-
 # ---------------------------------------------------------------- names
 
 
@@ -130,31 +120,6 @@ def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
 # ---------------------------------------------------------------- reading
 
 
-def test_tree_reads_what_git_shows(path: Path, repo: Repository, tip: str) -> None:
-    (path / "link").symlink_to("README")
-    tip = commit_files(path, {"ümläut name.txt": b"\x00\xff"})
-    tree = repo.tree(tip)
-    kinds = {
-        name: (entry.kind, entry.executable)
-        for name in ("README", "src", "bin/run", "link", "ümläut name.txt")
-        if (entry := tree.entry(name))
-    }
-    assert kinds == {
-        "README": ("file", False),
-        "src": ("tree", False),
-        "bin/run": ("file", True),
-        "link": ("link", False),
-        "ümläut name.txt": ("file", False),
-    }
-    assert tree.read("ümläut name.txt") == b"\x00\xff"
-    assert tree.names("src") == ("a.py", "b.py", "deep")
-    assert tree.names("") == ("README", "bin", "link", "src", "ümläut name.txt")
-    assert tree.names("README") == tree.names("nope") == ()
-    assert list(tree.paths()) == [
-        name for name in git("ls-files", "-z", cwd=path).split("\0") if name not in ("", "link")
-    ]
-
-
 def test_submodule_is_an_entry_and_no_path(path: Path, repo: Repository, tip: str) -> None:
     git("update-index", "--add", "--cacheinfo", f"160000,{tip},sub", cwd=path)
     git("commit", "-q", "-m", "sub", cwd=path)
@@ -181,15 +146,12 @@ FILTERS = {
 }
 
 
-@pytest.mark.parametrize("bare", [False, True], ids=["work tree", "bare"])
-def test_filter_attribute_is_that_of_the_commit(path: Path, tmp_path: Path, bare: bool) -> None:
+def test_filter_attribute_is_that_of_the_commit(path: Path, tmp_path: Path) -> None:
     with_filters = commit_files(path, ATTRIBUTES)
     git("rm", "-q", "-r", "d", cwd=path)
     without = commit_files(path, {".gitattributes": "d/z.txt filter=later\n"})
-    if bare:
-        git("clone", "-q", "--bare", str(path), str(tmp_path / "bare"), cwd=path)
-        path = tmp_path / "bare"
-    repo = Repository.open(path)
+    git("clone", "-q", "--bare", str(path), str(tmp_path / "bare"), cwd=path)
+    repo = Repository.open(tmp_path / "bare")
     for _ in range(2):  # libgit2 caches attribute files
         tree = repo.tree(with_filters)
         assert {name: tree.filtered(name) for name in FILTERS} == FILTERS
@@ -197,14 +159,9 @@ def test_filter_attribute_is_that_of_the_commit(path: Path, tmp_path: Path, bare
         assert [later.filtered(name) for name in ("x.bin", "d/z.txt")] == [None, "later"]
 
 
-@pytest.mark.parametrize("where", ["info", "named"])
-def test_filter_attribute_from_outside_the_tree(
-    path: Path, tip: str, tmp_path: Path, where: str
-) -> None:
-    file = path / ".git/info/attributes" if where == "info" else tmp_path / "attributes"
-    file.write_text("*.txt filter=mine\n")
-    if where == "named":
-        git("config", "core.attributesFile", str(file), cwd=path)
+def test_filter_attribute_from_outside_the_tree(path: Path, tip: str, tmp_path: Path) -> None:
+    (tmp_path / "attributes").write_text("*.txt filter=mine\n")
+    git("config", "core.attributesFile", str(tmp_path / "attributes"), cwd=path)
     tree = Repository.open(path).tree(tip)
     assert tree.filtered("a/b.txt") == "mine"
     assert tree.filtered("a/b.py") is None
@@ -250,14 +207,6 @@ def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
         list(repo.commits(new))
 
 
-def test_exists_sees_what_gc_took(path: Path, repo: Repository, tip: str) -> None:
-    commit = write(repo, tip, edit("README", "read me\n", "x"))
-    assert repo.exists(commit)
-    git("gc", "-q", "--prune=now", cwd=path)
-    assert repo.message(commit) == "m"  # remembered
-    assert not repo.exists(commit)
-
-
 # ---------------------------------------------------------------- writing
 
 
@@ -295,47 +244,19 @@ def test_write_commit_changes_exactly_that(path: Path, repo: Repository, tip: st
     git("fsck", "--strict", cwd=path)
 
 
-def test_deleting_everything_leaves_the_empty_tree(path: Path, repo: Repository, tip: str) -> None:
-    gone = [
-        FileChange(name, repo.tree(tip).read(name), None) for name in list(repo.tree(tip).paths())
-    ]
-    commit = write(repo, tip, *gone)
-    assert git("ls-tree", "-r", commit, cwd=path) == ""
-    git("fsck", "--strict", cwd=path)
-
-
-def test_the_executable_bit_is_as_declared(path: Path, repo: Repository, tip: str) -> None:
-    commit = write(
-        repo,
-        tip,
-        edit("bin/run", "#!/bin/sh\n", "#!/bin/sh\n", executable=False),
-        edit("README", "read me\n", "read me\n", executable=True),
-    )
-    shown = git("ls-tree", "-r", commit, "bin/run", "README", cwd=path)
-    assert [line.split()[0] for line in shown.split("\n")] == ["100755", "100644"]
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         [edit("README/x", None, "x")],
         [edit("src", None, "x")],
-        [edit("n", None, "x"), edit("n/m", None, "x")],
-        [edit("src", None, "x"), edit("src/a.py", "a = 1\n", None)],
-        [edit("README", None, "x")],
         [edit("README", "stale\n", "x")],
-        [edit("missing", "x", None)],
         [edit("src/a.py", "b = 1\n", "b = 1\n", renamed_from="src/b.py")],
         [edit("new", None, "x"), edit("new", None, "y")],
     ],
     ids=[
         "file becomes directory",
         "directory becomes file",
-        "both new",
-        "directory not emptied",
-        "exists",
         "changed since",
-        "not there",
         "rename onto a file",
         "twice",
     ],
@@ -347,24 +268,8 @@ def test_changes_that_would_lose_data_are_refused(
         repo.write_commit(tip, changes, "m", WHO, WHO)
 
 
-def test_a_file_may_give_way(path: Path, repo: Repository, tip: str) -> None:
-    commit = write(
-        repo,
-        tip,
-        edit("README", "read me\n", None),
-        edit("README/index", None, "x"),
-        edit("src/deep/er/c.py", "c = 1\n", None),
-        edit("src/deep", None, "x"),
-        edit("src/a.py", "b = 1\n", "b = 1\n", renamed_from="src/b.py"),
-        edit("src/b.py", "a = 1\n", "a = 1\n", renamed_from="src/a.py"),
-    )
-    assert names(path, commit) == ["README/index", "bin/run", "src/a.py", "src/b.py", "src/deep"]
-    git("fsck", "--strict", cwd=path)
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage"], ids=["empty", "garbage"])
 def test_g06_a_damaged_object_in_the_way_is_replaced(
-    path: Path, repo: Repository, tip: str, content: bytes
+    path: Path, repo: Repository, tip: str
 ) -> None:
     change = edit("src/deep/er/c.py", "c = 1\n", "c = 2\n")
     commit = write(repo, tip, change)
@@ -373,7 +278,7 @@ def test_g06_a_damaged_object_in_the_way_is_replaced(
     for oid in made.split():
         loose = path / ".git/objects" / oid[:2] / oid[2:]
         loose.unlink()
-        loose.write_bytes(content)
+        loose.write_bytes(b"")
     assert write(Repository.open(path), tip, change) == commit
     git("fsck", "--strict", cwd=path)
 
@@ -393,7 +298,7 @@ def test_damaged_objects_are_replaced_beside_a_pack(path: Path, repo: Repository
     git("fsck", "--full", "--strict", cwd=path)
 
 
-@pytest.mark.parametrize("name", [".git/config", "src/.GIT", "src/..", "src/./a", "src//a"])
+@pytest.mark.parametrize("name", [".git/config", "src/.."])
 def test_a_name_that_no_file_can_have_is_refused(repo: Repository, tip: str, name: str) -> None:
     with pytest.raises(RepositoryFault, match="cannot be the name"):
         repo.write_commit(tip, [edit(name, None, "x")], "m", WHO, WHO)
@@ -409,15 +314,3 @@ def test_identity_from_the_configuration(path: Path, repo: Repository) -> None:
     assert who.when > 1_700_000_000
     git("config", "committer.name", "Grace", cwd=path)
     assert getattr(Repository.open(path).identity(), "name", None) == "Grace"
-
-
-def test_identity_of_the_environment_wins(
-    repo: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GIT_COMMITTER_NAME", "Envy\n<x>")
-    committer = repo.identity()
-    assert committer is not None
-    assert (committer.name, committer.email) == ("Envyx", "ada@example.org")
-
-
-# ---------------------------------------------------------------- scale

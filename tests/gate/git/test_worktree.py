@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -144,18 +141,6 @@ def test_the_work_tree_follows(path: Path, tmp_path: Path, old: str, new: str) -
     assert rest(path) == []
 
 
-def test_rollback_leaves_everything_as_it_was(path: Path, old: str, new: str) -> None:
-    before = files(path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    assert files(path) != before
-    step.rollback()
-    assert files(path) == before
-    assert git("diff-files", cwd=path) == ""
-    assert git("status", "--porcelain", cwd=path) == ""
-    assert rest(path) == []
-
-
 def test_other_changes_of_the_person_stay(path: Path, old: str, new: str) -> None:
     write_files(path, {"unrelated": "edited\n", "src/a.py": "a = 2\n", "notes": "", "x.log": ""})
     git("add", "src/a.py", cwd=path)
@@ -200,30 +185,6 @@ def test_a_linked_work_tree_follows(path: Path, tmp_path: Path, old: str, new: s
     assert rest(path) == []
 
 
-@pytest.mark.parametrize(
-    "style", ["index.version=4", "core.splitIndex=true", "core.fileMode=false"]
-)
-def test_every_style_of_index_follows(path: Path, old: str, new: str, style: str) -> None:
-    git("config", *style.split("="), cwd=path)
-    git("update-index", "--force-write-index", cwd=path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    move(path, old, new, step)
-    step.commit()
-    assert git("status", "--porcelain", cwd=path) == ""
-    git("fsck", "--strict", cwd=path)
-
-
-def test_stale_times_are_no_changes(path: Path, old: str, new: str) -> None:
-    for name in ("README", "src/name.py", "unrelated"):
-        os.utime(path / name, (1, 1))
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    move(path, old, new, step)
-    step.commit()
-    assert git("status", "--porcelain", cwd=path) == ""
-
-
 @pytest.mark.parametrize("way", ["attribute", "autocrlf"])
 def test_line_ends_are_converted_as_git_does(path: Path, way: str) -> None:
     if way == "attribute":
@@ -254,11 +215,6 @@ def edit_readme(path: Path) -> None:
     write_files(path, {"README": "mine\n"})
 
 
-def edit_two(path: Path) -> None:
-    edit_readme(path)
-    write_files(path, {"bin/run": "#!/bin/sh\nmine\n"})
-
-
 def stage_readme(path: Path) -> None:
     edit_readme(path)
     git("add", "README", cwd=path)
@@ -277,19 +233,7 @@ def relink(path: Path, name: str, to: str | None) -> None:
 WAYS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "dirty": (edit_readme, ["README"]),
     "staged": (stage_readme, ["README"]),
-    "other mode": (lambda path: (path / "README").chmod(0o755), ["README"]),
     "untracked": (lambda path: write_files(path, {"src/named.py": ""}), ["src/named.py"]),
-    "file for directory": (lambda path: write_files(path, {"new": ""}), ["new/dir/n.py"]),
-    "skip-worktree": (
-        lambda path: git("update-index", "--skip-worktree", "README", cwd=path),
-        ["README"],
-    ),
-    "several": (edit_two, ["README", "bin/run"]),
-    "a link led elsewhere": (lambda path: relink(path, "led", "unrelated"), ["led"]),
-    "a link in place of a file": (lambda path: relink(path, "README", "unrelated"), ["README"]),
-    "a file in place of a link": (lambda path: relink(path, "led", None), ["led"]),
-    "an untracked link": (lambda path: relink(path, "src/named.py", "a.py"), ["src/named.py"]),
-    "a link above": (lambda path: relink(path, "new", "bin"), ["new/dir/n.py"]),
     "a link in the way of a directory's end": (
         lambda path: relink(path, "below/mine", "../src"),
         ["below"],
@@ -334,13 +278,8 @@ def stage(edit: Callable[[Path], None]) -> Callable[[Path], None]:
 
 ALREADY: dict[str, Callable[[Path], object]] = {
     "edited": edit_as_the_batch,
-    "staged": stage(edit_as_the_batch),
     "untracked": add_as_the_batch,
-    "added": stage(add_as_the_batch),
     "gone": lambda path: shutil.rmtree(path / "old"),
-    "removed": lambda path: git("rm", "-q", "old/only.txt", cwd=path),
-    "mode": lambda path: (path / "bin/run").chmod(0o755),
-    "linked": links_as_the_batch,
     "staged links": stage(links_as_the_batch),
 }
 """What a person, or a work tree that is handed in, has done of the batch already."""
@@ -365,14 +304,6 @@ def test_what_has_the_result_already_is_not_in_the_way(
     assert files(path) == expected
     assert git("status", "--porcelain", "--ignored", cwd=path) == ""
     assert rest(path) == []
-
-
-def test_an_ignored_file_in_the_way_is_kept(path: Path, old: str) -> None:
-    change = FileChange("x.log", None, b"theirs\n")
-    new = commit(Repository.open(path), old, change)
-    write_files(path, {"x.log": "mine\n"})
-    assert follow(path, old, new).prepare() == ["x.log"]
-    assert (path / "x.log").read_text() == "mine\n"
 
 
 def test_a_change_at_the_last_moment_is_kept(
@@ -549,66 +480,3 @@ def test_recovery_keeps_what_the_person_wrote_since(path: Path, old: str, new: s
     assert (path / "swap/inner").read_text() == "now below\n"
     assert git("diff", "--name-only", cwd=path).split("\n") == ["README", "new/dir/n.py"]
     assert git("diff", "--name-only", "--cached", cwd=path) == ""
-
-
-@pytest.mark.skipif(
-    subprocess.run(["sh", "-c", "strace -V"], capture_output=True).returncode != 0,
-    reason="needs strace",
-)
-@pytest.mark.parametrize("reads", ["before the branch moves", "after the branch moved"])
-def test_commit_that_read_the_index_before_it_was_locked_takes_nothing_back(
-    path: Path, tmp_path: Path, old: str, new: str, reads: str
-) -> None:
-    trace, lock = tmp_path / "trace", path / ".git/index.lock"
-    hold = ("-P", str(lock), "-e", "trace=openat", "-e", "inject=openat:delay_enter=3000000")
-    words = ["strace", "-f", "-o", str(trace), *hold, "git", "commit", "-q", "-m", "mine"]
-    write_files(path, {"mine": "mine\n"})
-    git("add", "mine", cwd=path)
-    step = follow(path, old, new)
-    assert step.prepare() == []
-    commits: list[subprocess.Popen[bytes]] = []
-
-    def begin_to_commit() -> None:
-        commits.append(subprocess.Popen(words, cwd=path, stderr=subprocess.PIPE))
-        time.sleep(1)  # it has read the branch and the index, and is about to lock
-
-    def first() -> None:
-        step.swap()
-        if reads.startswith("before"):
-            begin_to_commit()
-
-    assert refs.move(Repository.open(path), "refs/heads/main", old, new, "m", WHO, first=first)
-    if reads.startswith("after"):
-        begin_to_commit()
-    step.commit()
-    (commit,) = commits
-    _, said = commit.communicate()
-    assert (commit.returncode, b"cannot lock ref" in said) in ((0, False), (128, True)), said
-    if commit.returncode:
-        git("commit", "-q", "-m", "mine", cwd=path)
-    assert git("diff", "--name-status", new, "HEAD", cwd=path) == "A\tmine"
-    assert git("rev-parse", "HEAD^", cwd=path) == new
-    assert git("status", "--porcelain", cwd=path) == ""
-
-
-SURVIVOR = """
-import fcntl, sys, time
-file = open(sys.argv[1])
-fcntl.flock(file, fcntl.LOCK_EX)
-print(flush=True)
-time.sleep(60)
-"""
-
-
-def test_recovery_waits_for_a_git_that_outlived_its_owner(path: Path, old: str, new: str) -> None:
-    assert die_before_read_tree(path, old, new)
-    (own,) = (path / ".git").glob("patchq-*.index")
-    survivor = subprocess.Popen([sys.executable, "-c", SURVIVOR, str(own)], stdout=subprocess.PIPE)
-    assert survivor.stdout is not None
-    survivor.stdout.readline()
-    assert recover(Repository.open(path), wait=0.0) == []
-    threading.Timer(0.2, survivor.send_signal, [signal.SIGKILL]).start()
-    assert recover(Repository.open(path), wait=30.0) == [path]
-    survivor.wait()
-    survivor.stdout.close()
-    assert rest(path) == []

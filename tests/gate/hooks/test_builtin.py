@@ -87,26 +87,17 @@ def test_a_gate_says_the_same_as_a_program(name: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- no-secrets
 
 KEY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj"
-JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.x"
 SECRETS = {
     "pem": ("key.txt", f"-----BEGIN PRIVATE KEY-----\n{KEY}\n"),
     "rsa": ("key.txt", f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n"),
-    "openssh": ("a.sh", f"cat <<E\n-----BEGIN OPENSSH PRIVATE KEY-----\n{KEY}\n"),
-    "pgp": ("k", f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{KEY}\n"),
-    "one line": ("a.py", f'K = "-----BEGIN EC PRIVATE KEY-----\\n{KEY}\\n"\n'),
     "aws id": ("a.py", "ID = 'AKIA2E0A8F3B244C9986'\n"),
     "aws key": ("a", f"aws_secret_access_key = {RANDOM}AbCd\n"),
     "github": ("a.py", f"t('ghp_{RANDOM}')\n"),
-    "github fine": ("a.py", f"t('github_pat_{RANDOM}{RANDOM}')\n"),
     "gitlab": ("a.yml", f"token: glpat-{RANDOM[:20]}\n"),
     "slack": ("a.py", "t('xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx')\n"),
-    "slack hook": ("a", f"https://hooks.slack.com/services/T0AB1CD2E/B0AB1CD2E/{RANDOM[:24]}\n"),
     "google": ("a.js", f"k('AIza{RANDOM[:35]}')\n"),
-    "stripe": ("a.rb", f"k 'sk_live_{RANDOM[:24]}'\n"),
-    "npm": ("a", f"npm_{RANDOM}\n"),
     "npmrc": (".npmrc", f"//registry.example.org/:_authToken={RANDOM}\n"),
     "pypi": ("a", f"pypi-AgEIcHlwaS5vcmc{RANDOM}{RANDOM}\n"),
-    "jwt": ("a.py", "t('eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjQyLCJhZG1pbiI6MX0." + RANDOM + "')\n"),
     "password": ("a.py", 'password = "k8Jz!q2Lw9#xV4mT7pRb"\n'),
     "json": ("a.json", '{"client_secret": "9f86d081884c7d659a2feaa0c55ad015"}\n'),
     "env": (".env.local", f"API_KEY={RANDOM[:24]}\n"),
@@ -125,20 +116,14 @@ def test_a_secret_is_refused_with_its_place_and_not_repeated(path: str, text: st
 
 
 INNOCENT = {
-    "aws example": "AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
     "fillers": f"ghp_{'x' * 36} glpat-{'0' * 20} sk_live_{'X' * 24}\n",
     "yours": "token: ghp_yourtokenyourtokenyourtokenyourtoken1\n",
-    "short password": 'password = "hunter2"\n',
     "words": 'password = "changeme123456"; token = "test_password_1"; secret = "my-secret-value"\n',
     "code": 'password = os.environ["DB_PASSWORD_1"]; token = getToken(a1, b2, C3d4E5)\n',
     "template": 'password = "${DB_PASSWORD_42a}"; secret = "{{ s3cr3tV4lu3x }}"\n',
     "a key's name": 'if text.startswith("-----BEGIN PRIVATE KEY-----"):\n    return\n',
-    "dots": "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----\n",
     "public": f"-----BEGIN PUBLIC KEY-----\n{KEY}\n",
     "hash": f'sha256 = "{"9f86d081884c7d65" * 4}"\nmonkey = "{RANDOM}"\n',
-    "uuid": 'token_id = "550e8400-e29b-41d4-a716-446655440000"\n',
-    "tutorial": f"{JWT[:-1]}SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c\n",
-    "address": "postgres://user:password@localhost/db\n",
 }
 
 
@@ -166,20 +151,13 @@ def test_a_diff_that_was_cut_does_not_pass() -> None:
     ("path", "own", "pattern"),
     [
         ("LICENSE", "", "/LICENSE*"),
-        ("docs/LICENSE", "", None),
         ("License.md", "", "/LICENSE*"),
         ("LICENSE", "!/LICENSE", None),
         ("web/node_modules/x/y.js", "", "node_modules/"),
-        ("node_modules.py", "", None),
         ("infra/prod.tfstate", "", "*.tfstate"),
         ("db/migrations/1.sql", "migrations/", "migrations/"),
-        ("db/migrations/1.sql", "/migrations/", None),
-        ("a/b/c.txt", "a/**/c.txt", "a/**/c.txt"),
-        ("a/c.txt", "a/**/c.txt", "a/**/c.txt"),
         ("a/b/c.txt", "a/*.txt", None),
         ("vendor/x", "vendor/**  !vendor/x", None),
-        ("v1/x", "v[0-9]/", "v[0-9]/"),
-        ("a+b/x", "a+b", "a+b"),
     ],
 )
 def test_protected_paths(path: str, own: str, pattern: str | None) -> None:
@@ -199,7 +177,6 @@ def test_both_names_of_a_rename_are_protected() -> None:
         ("PATCHQ_MAX_FILES", "1", "2 files touched, more than 1 (PATCHQ_MAX_FILES)"),
         ("PATCHQ_MAX_LINES", "2", "3 lines added, more than 2 (PATCHQ_MAX_LINES)"),
         ("PATCHQ_MAX_BYTES", "9", "10 bytes added, more than 9 (PATCHQ_MAX_BYTES)"),
-        ("PATCHQ_MAX_FILES", "2", None),
         ("PATCHQ_MAX_LINES", "0", None),
     ],
 )
@@ -268,16 +245,11 @@ def test_syntax_refuses_what_does_not_parse(
     ("files", "program", "code"),
     [
         ({"tests/test_a.py": ""}, "pytest", 0),
-        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pytest", 0),
-        ({"setup.cfg": "[tool:pytest]\n"}, "pytest", 0),
-        ({"package.json": '{"scripts": {"test": "x"}}'}, "npm", 0),
         ({"package.json": '{"scripts": {"test": "x"}}', "pytest.ini": ""}, "pytest", 0),
         ({"Cargo.toml": ""}, "cargo", 0),
         ({"go.mod": ""}, "go", 0),
         ({"Makefile": "all:\n\ntest: all\n"}, "make", 0),
         ({"Makefile": "test := 1\n"}, None, 1),
-        ({"package.json": '{"scripts": {"test": "echo no test specified"}}'}, None, 1),
-        ({"a": ""}, None, 1),
     ],
 )
 def test_run_tests_runs_what_the_tree_shows(
@@ -354,17 +326,6 @@ def test_a_batch_does_not_choose_what_it_is_checked_by(
     path = {} if FRAMEWORKS else tool(tmp_path, "prek", FAKE)
     loose = {".pre-commit-config.yaml": "repos: []\n", "a": "X\n"}
     root = candidate(loose, {".pre-commit-config.yaml": LOCAL})
-    assert on_tree("pre-commit-framework", root, **path).returncode == 1
-
-
-def test_the_framework_runs_again_on_what_it_fixed(
-    candidate: Callable[..., Path], tmp_path: Path
-) -> None:
-    fixing = "#!/bin/sh\n[ ! -f changed ] || exit 0\ntouch changed\nexit 1\n"
-    path = {**tool(tmp_path, "prek", fixing), **tool(tmp_path, "pre-commit", fixing)}
-    root = candidate({"a": "x\n"}, {".pre-commit-config.yaml": "repos: []\n"})
-    assert on_tree("pre-commit-framework", root, PATCHQ_FIXES="1", **path).returncode == 0
-    (root / "changed").unlink()
     assert on_tree("pre-commit-framework", root, **path).returncode == 1
 
 

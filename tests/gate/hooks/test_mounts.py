@@ -265,16 +265,6 @@ def test_h13_a_batchs_code_reaches_nothing_of_the_operators(
         assert not subprocess.run(command, capture_output=True).stdout
 
 
-def test_h13_many_processes_that_detach_themselves_end_with_the_time(there: Path) -> None:
-    seconds = f"1001.{os.getpid()}"
-    one = f"(trap '' TERM; setsid sleep {seconds} &)"
-    run = f"for n in $(seq 300); do {one}; done; sleep 60"
-    configure(there, {"run": run, "timeout_seconds": 1.0})
-    (problem,) = told(there, "r", code=1)["problems"]
-    assert problem["code"] == "hook.timeout"
-    assert not running(seconds)
-
-
 def test_h13_what_a_batchs_code_read_is_not_shown_encoded(there: Path) -> None:
     """Where an operator showed too much, it is not repeated."""
     encode = "import base64; print(base64.b64encode(open('/etc/passwd', 'rb').read()).decode())"

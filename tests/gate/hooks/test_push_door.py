@@ -66,12 +66,7 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
     at = {"good": good, "start": git("rev-parse", "main", cwd=repo), "none": NOTHING}
     at["files"] = commit_files(repo, {f"{n}.txt": "x\n" for n in range(4)})
     git("reset", "-q", "--hard", good, cwd=repo)
-    at["large"] = commit_files(
-        repo,
-        {
-            "large.txt": "x" * 2001,
-        },
-    )
+    at["large"] = commit_files(repo, {"large.txt": "x" * 2001})
     git("reset", "-q", "--hard", good, cwd=repo)
     git("checkout", "-q", "-b", "other", "main", cwd=repo)
     commit_files(repo, {"b.txt": "y\n"})
@@ -81,7 +76,6 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
     at["apart"] = commit_files(repo, {"b.txt": "z\n"})
     git("checkout", "-q", "-f", "--detach", "main", cwd=repo)
     at["empty"] = commit_files(repo, {}, "Nothing")
-    at["blob"] = git("rev-parse", "main:a.txt", cwd=repo)
     at["many"] = many(repo, 1001)
     at["lost"] = "1" * 40
     long = "id=" + "x" * 10_001
@@ -90,31 +84,21 @@ def test_what_is_wrong_is_said_at_the_door_and_leaves_nothing(repo: Path, tmp_pa
         ("empty", "main", (), "response.no_edits: nothing was changed"),
         ("none", "main", (), "pushed to and never stored"),
         ("good", "man", (), "frontmatter.target: the branch 'man'"),
-        ("good", "caf\udce9", (), "frontmatter.target"),
         ("good", "gone", (), "there is no branch 'gone'"),
         ("good", "", (), "refs/for/ is for no branch"),
-        ("good", "patchq/x", (), "frontmatter.target"),
         ("files", "main", (), "response.too_large: 5 files would change"),
         ("large", "main", (), "response.too_large: large.txt would have 2001 bytes"),
-        ("good", "side/1", (), "there is no branch"),
         ("merge", "main", (), "holds the merge"),
         ("apart", "main", (), "no commit in common"),
-        ("blob", "main", (), "there is no commit"),
         ("lost", "main", (), "there is no commit"),
         ("many", "main", (), "holds more than 1000 commits"),
         ("good", "main", ("nonsense",), "there is no push option 'nonsense'"),
-        ("good", "main", ("target=main",), "there is no push option 'target'"),
-        ("good", "main", ("id",), "the push option id has no value"),
         ("good", "main", ("id= ",), "the push option id has no value"),
         ("good", "main", ("id=a", "id=b"), "given twice"),
         ("good", "main", ("id=../../x",), "no batch's id"),
-        ("good", "main", ("depends-on=a,,b",), "no batch's id"),
-        ("good", "main", ("retries=a b",), "no batch's id"),
         ("good", "main", ("message=a\nb",), "holds a control character"),
-        ("good", "main", ("agent=a\0b",), "holds a control character"),
         ("good", "main", (long,), "10000 characters"),
         ("good", "main", ("timeout=soon",), "the push option timeout is"),
-        ("good", "main", ("timeout=nan",), "the push option timeout is"),
     ]
     before = state(repo)
     aside = tmp_path / "aside"
