@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from patchq.core.text import unified
@@ -130,8 +129,7 @@ def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> C
     """Return the comment with its lines as they are in the commit, without them if unknown."""
     known = repo.resolve_commit(thread.commit)
     line = thread.line if known else None
-    at = document.moment(time.time())
-    assert at
+    at = document.now()
     entry = CommentEntry(
         id="c1",
         at=at,

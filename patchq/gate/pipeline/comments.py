@@ -8,7 +8,6 @@ there no more, the comment stays with its file.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -214,8 +213,7 @@ def _with_words(comment: CommentEntry, header: Header, commit: str) -> CommentEn
     """Return the comment as its agent answers it, by words or by a change of its lines."""
     replies, words = comment.replies, header.answers.get(comment.id)
     if words:
-        at = document.moment(time.time())
-        assert at
+        at = document.now()
         text = clip(words, _MOST_REPLY)
         agent = header.agent or "its agent"
         replies += (ReplyEntry(by=agent, at=at, text=text, commit=commit),)

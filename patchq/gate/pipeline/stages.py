@@ -227,17 +227,13 @@ def _check_size(parsed: Parsed, limits: Limits) -> None:
             "send every change as a SEARCH/REPLACE block",
         )
         raise EndedEarly("rejected", problem)
-    for count, most, what in (
-        (len(parsed.edits), limits.edits, "edits"),
-        (len({edit.path for edit in parsed.edits}), limits.files, "files"),
-    ):
-        if count > most:
-            problem = Problem(
-                "response.too_large",
-                f"the response holds {count} {what}, more than `limits.{what}` ({most})",
-                "send the changes in several responses",
-            )
-            raise EndedEarly("rejected", problem)
+    if len(parsed.edits) > limits.edits:
+        problem = Problem(
+            "response.too_large",
+            f"{len(parsed.edits)} edits are more than `limits.edits` ({limits.edits})",
+            "send the changes in several responses",
+        )
+        raise EndedEarly("rejected", problem)
 
 
 def resolve(response: Response, target: Target, base: Base, parsed: Parsed) -> Resolved:

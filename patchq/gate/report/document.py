@@ -93,8 +93,8 @@ def _whole(outcome: Outcome) -> Report:
         agent=_short(outcome.agent),
         model=_short(outcome.model),
         message=None if secret else _short(outcome.subject or None),
-        received=moment(outcome.received),
-        decided=moment(outcome.decided),
+        received=None if outcome.received is None else moment(outcome.received),
+        decided=None if outcome.decided is None else moment(outcome.decided),
         reason=None,
         mode=outcome.mode,
         rules=outcome.rules,
@@ -140,16 +140,19 @@ def with_state(report: Report, state: State, **changes: Any) -> Report:
     """
     later: dict[str, Any] = {} if state == "proposed" else {**_OVER}
     if state != report.state:
-        later |= {"decided": moment(time.time()), "reason": None}
+        later |= {"decided": now(), "reason": None}
     return fitted(replace(report, **{**later, "state": state, **changes}))
 
 
-def moment(seconds: float | None) -> Moment | None:
-    """A time of the wall clock, in seconds since the epoch, as reports have it."""
-    if seconds is None:
-        return None
+def moment(seconds: float) -> Moment:
+    """Return a time in seconds since the epoch as reports have it."""
     iso = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Moment(unix=round(seconds, 3), iso=iso)
+
+
+def now() -> Moment:
+    """Return the present time as reports have it."""
+    return moment(time.time())
 
 
 def with_problems(report: Report, *problems: Problem) -> Report:

@@ -129,7 +129,6 @@ def _marked(report: Report, session: Session, at: float, by: str | None) -> Repo
     mark = records.BOARDED + id
     refs.move(session.repo, mark, session.repo.ref_target(mark), branch, f"{id} accepted", who)
     moment = document.moment(at)
-    assert moment
     problems = [one for one in report.problems if not one.code.startswith("hook.")]
     return replace(
         report, boarded=BoardedEntry(by=by or who.name, at=moment, commit=branch), problems=problems

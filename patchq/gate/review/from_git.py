@@ -27,7 +27,7 @@ from patchq.gate.queue import Past
 from patchq.gate.queue.engine import store_queue
 from patchq.gate.report import document
 from patchq.gate.report.message import subject
-from patchq.gate.report.schema import Report, SourceEntry, waits_for_its_agent
+from patchq.gate.report.schema import Moment, Report, SourceEntry, waits_for_its_agent
 
 SAYS_SO = "from git alone: its report is not in the queue"
 
@@ -155,7 +155,7 @@ def _report(context: RepoContext, batch: Trace, target: str | None) -> Report:
         stands_on=_stands_on(context, parent, known.target) if branch else None,
         duplicate_of=note.by if note else None,
         reason=note.reason if note and batch.state == "discarded" else None,
-        decided=document.moment(_decided(context, batch.id, note)),
+        decided=_decided(context, batch.id, note),
     )
     review = note.reviews() if note else None
     if note is None or review is None:
@@ -174,13 +174,13 @@ def _stands_on(context: RepoContext, parent: str | None, target: str | None) -> 
     return StandsOn(below, parent) if below else None
 
 
-def _decided(context: RepoContext, id: str, note: Note | None) -> float | None:
+def _decided(context: RepoContext, id: str, note: Note | None) -> Moment | None:
     """Return the time of the decision, by its note or the register of ids."""
     with suppress(ValueError):
         if note and note.time:
-            return datetime.fromisoformat(note.time).timestamp()
+            return document.moment(datetime.fromisoformat(note.time).timestamp())
     past = context.queue.past(id)
-    return past.at if past else None
+    return document.moment(past.at) if past else None
 
 
 def _op(before: Leaf | None, after: Leaf | None) -> str:

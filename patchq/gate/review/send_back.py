@@ -12,7 +12,6 @@ write.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -107,8 +106,7 @@ def _asked(
 ) -> ReviewEntry:
     """Return the review with these comments behind those that are not resolved."""
     known = now.review.comments if now.review else []
-    at = document.moment(time.time())
-    assert at
+    at = document.now()
     review = ReviewEntry(state="changes_requested", by=who, at=at, comments=entries)
     review = comments.carried(session.repo, review, shown, now.commit)
     asked = {_words(one) for one in known}

@@ -7,7 +7,6 @@ for changes that no answer has come to, a discarded proposal.
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 
 from msgspec.structs import replace
@@ -48,8 +47,7 @@ def discuss(
     decide.refresh(session)
 
     def change(now: CommittedReport) -> ReviewEntry:
-        at = document.moment(time.time())
-        assert at
+        at = document.now()
         review = now.review
         if review is None or all(one.id != comment for one in review.comments):
             raise UsageError(f"{id} has no comment {clip(comment, 20)}", f"see `patchq show {id}`")
