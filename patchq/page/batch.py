@@ -12,16 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import FileChange
-from patchq.core.text.lines import split_lines
 from patchq.gate.api import Gate, words
 from patchq.gate.api.rows import ChangeRow
 from patchq.gate.errors import UsageError
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import CommentEntry, Report
-from patchq.page import inbox, pictures, tree
-from patchq.page.decisions import FormResult, Preview, place_of
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.rows import FileRows
+from patchq.page import inbox, tree
+from patchq.page.decisions import FormResult, place_of
 from patchq.page.diff import FileDiff, Span
-from patchq.page.pictures import Picture
 from patchq.page.shown import Shown
 
 VIEWED, DRAFT = "viewed", "draft"  # kinds of marks
@@ -36,28 +36,18 @@ _MOST_CHANGED = 1500  # changed lines up to which a file is shown unasked
 class FileView(Struct, frozen=True):
     """A file as the page shows it; `body` is None where it is fetched when asked for."""
 
-    path: str
-    what: str
-    mode: str
-    added: int
-    deleted: int
-    renamed_from: str | None
-    one_sided: bool
-    binary: bool
-    sizes: str
+    diff: FileDiff
     body: Markup | None
-    href: str
-    content: str = ""
+    content: str
     """A digest of both sides, under which a person's mark is kept."""
-    viewed: bool = False
-    in_conflict: bool = False
-    pictures: Sequence[Picture] = ()
-    near: bool = False
+    viewed: bool
+    in_conflict: bool
+    near: bool
     """True of one that is fetched by itself when it is near the screen."""
 
     @property
-    def lines(self) -> int:
-        return self.added + self.deleted
+    def file(self) -> FileRows:
+        return self.diff.file
 
 
 def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None) -> Shown:
@@ -94,8 +84,8 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
             if place != GENERAL
         ],
         "tree": tree.tree_of(_leaves(files, comments)),
-        "added": sum(one.added for one in files),
-        "deleted": sum(one.deleted for one in files),
+        "added": sum(one.file.added for one in files),
+        "deleted": sum(one.file.deleted for one in files),
         "before": before,
         "after": after,
         "page": to_markdown(report, person=True),
@@ -157,8 +147,7 @@ def view_file(gate: Gate, asked: Mapping[str, str]) -> Shown:
         body = diff.unfolded((int(first), int(last)), opened)
     else:
         body = diff.html(opened)
-    one = _viewed(diff, change, body)
-    return Shown("one_file.html", path, {"id": report.id, "one": one, "part": body})
+    return Shown("one_file.html", path, {"id": report.id, "diff": diff, "part": body})
 
 
 def _span(asked: Mapping[str, str], *names: str) -> Span | None:
@@ -181,14 +170,8 @@ def _files(shown: _Compared, seen: Mapping[str, str], *, waits: bool) -> Iterato
             body = diff.html()
             room -= len(body)
             body = body if room > -_MOST_CHARACTERS // 4 else None
-        one = _viewed(diff, change, body)
-        yield replace(
-            one,
-            near=body is None and not large and not is_quiet,
-            content=content,
-            viewed=viewed,
-            in_conflict=change.path in conflicts,
-        )
+        near = body is None and not large and not is_quiet
+        yield FileView(diff, body, content, viewed, change.path in conflicts, near)
 
 
 def _looked(shown: _Compared, seen: Mapping[str, str]) -> dict[str, int]:
@@ -216,40 +199,13 @@ def digest(change: FileChange) -> str:
     return "-".join(sides)
 
 
-def _viewed(diff: FileDiff, change: FileChange, body: Markup | None) -> FileView:
-    file = diff.file
-    lines = [len(split_lines(one or b"")) for one in (change.before, change.after)]
-    alike = 200 * (lines[0] - file.deleted) // max(1, sum(lines))
-    bits = {True: "755", False: "644"}
-    before, after = (len(one) if one is not None else 0 for one in (change.before, change.after))
-    return FileView(
-        path=file.path,
-        what=f"{alike} % alike" if file.renamed_from else file.what,
-        mode=""
-        if change.was_executable is None
-        else f"mode {bits[change.was_executable]} → {bits[change.executable]}",
-        added=file.added,
-        deleted=file.deleted,
-        renamed_from=file.renamed_from,
-        one_sided=diff.one_sided,
-        binary=file.binary,
-        sizes=f"{before:,} → {after:,} bytes",
-        body=body,
-        href=diff.address(),
-        pictures=pictures.of(change),
-    )
-
-
 def _leaves(files: Sequence[FileView], comments: Sequence[CommentEntry]) -> list[tree.TreeFile]:
     many = Counter(one.path for one in comments if one.state != "resolved")
     return [
-        tree.TreeFile(
-            one.path, one.path.split("/")[-1], number, one.added, one.deleted, many[one.path]
-        )
-        for number, one in enumerate(files, 1)
+        tree.TreeFile(number, one.file, many[one.file.path]) for number, one in enumerate(files, 1)
     ]
 
 
-def _ticked(report: Report, choice: Preview | None) -> frozenset[str]:
-    edits = choice.edits if choice else report.edits
+def _ticked(report: Report, choice: Decided | None) -> frozenset[str]:
+    edits = (choice.report if choice else report).edits
     return frozenset(edit.id for edit in edits if edit.state not in ("skipped", "cancelled"))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import EditOutcome, Problem
+from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.errors import Fault, UsageError
 from patchq.gate.review import comment_file
@@ -28,17 +28,8 @@ class FormResult(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     written: str = ""
     """The comments that were not taken, as plain lines: what a person wrote is not lost."""
-    choice: Preview | None = None
-
-
-class Preview(Struct, frozen=True):
-    """The edits that would land, those brought back, and those left out without being named, each
-    with the one that it needs."""
-
-    edits: tuple[EditOutcome, ...]
-    back: tuple[str, ...]
-    along: tuple[tuple[str, str], ...]
-    diff: str
+    choice: Decided | None = None
+    """What a choice of edits would land."""
 
 
 def take(gate: Gate, id: str, deed: str, fields: Fields) -> FormResult | None:
@@ -154,8 +145,7 @@ def _choose(gate: Gate, id: str, fields: Fields) -> FormResult | None:
     decided = gate.preview(id, _edits(fields))
     if decided.problems:
         return FormResult(decided.problems)
-    edits = tuple(edit for edit in decided.report.edits if edit.state == "applied")
-    return FormResult(choice=Preview(edits, decided.back, decided.along, decided.report.diff))
+    return FormResult(choice=decided)
 
 
 def _discard(gate: Gate, id: str, fields: Fields) -> FormResult | None:

@@ -14,11 +14,13 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from patchq.core.model.values import FileChange, LineHunk
+from patchq.core.text.lines import split_lines
 from patchq.core.text.quote import decode
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
-from patchq.page import colours
+from patchq.page import colours, pictures
+from patchq.page.pictures import Picture
 from patchq.page.shown import part
 
 _AROUND = 3  # lines that are shown before and behind a change
@@ -46,7 +48,7 @@ class FileDiff:
         round: int,
     ) -> None:
         (self.file,) = rows.side_by_side(report, [change], since, most=0)
-        self.url, self._change, self._round = url, change, round
+        self.url, self.change, self._round = url, change, round
         self._report, self._since = report, since
         self._comments: dict[tuple[str | None, int], list[CommentEntry]] = {}
         for one in report.review.comments if report.review else ():
@@ -56,9 +58,30 @@ class FileDiff:
     @cached_property
     def _rows(self) -> Sequence[Row]:
         (whole,) = rows.side_by_side(
-            self._report, [self._change], self._since, context=_WHOLE, most=_WHOLE, run=_WHOLE
+            self._report, [self.change], self._since, context=_WHOLE, most=_WHOLE, run=_WHOLE
         )
         return whole.rows
+
+    @property
+    def what(self) -> str:
+        """What is done to the file: how much of a renamed one stays, and a change of its mode."""
+        file, change, bits = self.file, self.change, {True: "755", False: "644"}
+        whole = sum(len(split_lines(one or b"")) for one in (change.before, change.after))
+        alike = 100 * (whole - file.added - file.deleted) // max(1, whole)
+        what = f"{alike} % alike" if file.renamed_from else file.what
+        if change.was_executable is None:
+            return what
+        return f"{what}, mode {bits[change.was_executable]} → {bits[change.executable]}"
+
+    @property
+    def sizes(self) -> str:
+        """The bytes before and after."""
+        return f"{len(self.change.before or b''):,} → {len(self.change.after or b''):,} bytes"
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """Both sides of a picture; nothing of other files."""
+        return pictures.of(self.change)
 
     @property
     def is_discussed(self) -> bool:
@@ -91,11 +114,11 @@ class FileDiff:
     @cached_property
     def _old(self) -> Highlights:
         path = self.file.renamed_from or self.file.path
-        return colours.lines(path, decode(self._change.before or b""))
+        return colours.lines(path, decode(self.change.before or b""))
 
     @cached_property
     def _new(self) -> Highlights:
-        return colours.lines(self.file.path, decode(self._change.after or b""))
+        return colours.lines(self.file.path, decode(self.change.after or b""))
 
     def _folded(self, lines: Sequence[Row], near: Sequence[bool], opened: Span | None) -> Markup:
         shown = [

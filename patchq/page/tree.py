@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from patchq.gate.review.rows import FileRows
+
 _GENERATED = re.compile(
     r"(^|/)(vendor|node_modules|third_party|dist)/|\.(lock|min\.js|min\.css|map|snap)$"
     r"|(^|/)(package-lock\.json|pnpm-lock\.yaml|go\.sum|Cargo\.lock)$|_pb2\.py$|\.pb\.go$"
@@ -14,14 +16,15 @@ _GENERATED = re.compile(
 
 
 class TreeFile(Struct, frozen=True):
-    """A file of the tree; `number` is its place on the page."""
+    """A file of the tree, its place on the page, and the number of its comments."""
 
-    path: str
-    name: str
     number: int
-    added: int
-    deleted: int
-    comments: int = 0
+    file: FileRows
+    comments: int
+
+    @property
+    def name(self) -> str:
+        return self.file.path.rpartition("/")[2]
 
 
 class TreeFolder(Struct, frozen=True):
@@ -42,7 +45,7 @@ def tree_of(files: Sequence[TreeFile], name: str = "", depth: int = 0) -> TreeFo
     below: dict[str, list[TreeFile]] = {}
     here: list[TreeFile] = []
     for one in files:
-        parts = one.path.split("/")
+        parts = one.file.path.split("/")
         if len(parts) == depth + 1:
             here.append(one)
         else:
