@@ -58,7 +58,7 @@ def view(gate: Gate, asked: Mapping[str, str], result: FormResult | None = None)
     found = shown.found
     seen, drafts = gate.marks(VIEWED).of(), gate.marks(DRAFT).of(report.id)
     waits = report.state == "proposed" and found is not None
-    files = list(_files(shown, seen, waits=waits))
+    files = list(_files(shown, seen))
     before, after = inbox.neighbours(gate, report.id)
     comments = report.review.comments if report.review else ()
     values = {
@@ -155,23 +155,32 @@ def _span(asked: Mapping[str, str], *names: str) -> Span | None:
     return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
 
 
-def _files(shown: _Compared, seen: Mapping[str, str], *, waits: bool) -> Iterator[FileView]:
-    """Yield the files, generated ones last, with their lines as long as the page has room."""
+def _files(shown: _Compared, seen: Mapping[str, str]) -> Iterator[FileView]:
+    """Yield the files, their lines as long as the page has room.
+
+    Last come generated files, and before them those that are no lines, or too many.
+    """
     room = _MOST_CHARACTERS
-    order = sorted(shown.changes, key=lambda one: (tree.is_generated(one.path), one.path))
     conflicts = shown.found.conflicts if shown.found else ()
-    for change in order:
-        diff, content = shown.diff(change), digest(change)
-        viewed = not shown.since and viewed_key(change.path, content) in seen
+    diffs = {change.path: shown.diff(change) for change in shown.changes}
+    for path, diff in sorted(diffs.items(), key=_order):
+        content = digest(diff.change)
+        viewed = not shown.since and viewed_key(path, content) in seen
         large = diff.file.added + diff.file.deleted > _MOST_CHANGED
-        is_quiet = (viewed or tree.is_generated(change.path)) and not diff.is_discussed
+        is_quiet = (viewed or tree.is_generated(path)) and not diff.is_discussed
         body = None
         if room > 0 and not large and not is_quiet:
             body = diff.html()
             room -= len(body)
             body = body if room > -_MOST_CHARACTERS // 4 else None
         near = body is None and not large and not is_quiet
-        yield FileView(diff, body, content, viewed, change.path in conflicts, near)
+        yield FileView(diff, body, content, viewed, path in conflicts, near)
+
+
+def _order(item: tuple[str, FileDiff]) -> tuple[bool, bool, str]:
+    path, file = item[0], item[1].file
+    unseen = file.binary or file.added + file.deleted > _MOST_CHANGED
+    return tree.is_generated(path), unseen, path
 
 
 def _looked(shown: _Compared, seen: Mapping[str, str]) -> dict[str, int]:

@@ -64,7 +64,7 @@ class FileDiff:
 
     @property
     def what(self) -> str:
-        """What is done to the file: how much of a renamed one stays, and a change of its mode."""
+        """Its kind of change: of a renamed file how much stays, and a change of its mode."""
         file, change, bits = self.file, self.change, {True: "755", False: "644"}
         whole = sum(len(split_lines(one or b"")) for one in (change.before, change.after))
         alike = 100 * (whole - file.added - file.deleted) // max(1, whole)

@@ -1,4 +1,4 @@
-"""What one person has viewed, and the drafts of their comments."""
+"""Marks of one person: the files that they have viewed, and drafts of their comments."""
 
 from __future__ import annotations
 
