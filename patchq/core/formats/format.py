@@ -156,10 +156,6 @@ class UnreadableEdit(Exception):
         """Name the form of an edit that cannot be read meanwhile."""
         return self.of(replace(self.problem, format=self.problem.format or format or None))
 
-    def moved(self, line: int) -> UnreadableEdit:
-        """The same for a text that is inside JSON, on line `line` of the response."""
-        return UnreadableEdit.of(replace(self.problem, line=line))
-
 
 @contextmanager
 def written_as(format: str) -> Iterator[None]:

@@ -99,7 +99,7 @@ def _part_read(
                 raise UnreadableEdit.of(lost)
             return reader.read(part.text, FORMATS, doc.known, header, part=True)
         except UnreadableEdit as error:
-            raise error.moved(lines[0]) from None
+            raise UnreadableEdit.of(replace(error.problem, line=lines[0])) from None
     found = read_call(doc, replace(part, at=lines))
     if found and not part.certain:
         raise UnreadableEdit(

@@ -222,10 +222,6 @@ class LinesAbove(Struct, frozen=True):
     fences: tuple[tuple[int, Fence], ...] = ()
     outer: int | None = None
 
-    @property
-    def lines(self) -> tuple[int, ...]:
-        return tuple([i for i in (self.inner, self.outer) if i is not None])
-
 
 class Heading(Struct, frozen=True):
     """`path` is None if nothing above the block names one."""
@@ -248,7 +244,7 @@ def _heading_of(doc: Document, above: LinesAbove, block: Block) -> Heading:
     alone = above.inner if not above.fences else None
     if alone is not None and (path := known.on_line(lines[alone])):
         return Heading(known.meant(path), alone, frozenset((alone,)))
-    over = above.lines
+    over = tuple([i for i in (above.inner, above.outer) if i is not None])
     whole = [(i, known.on_line(lines[i])) for i in over]
     infos = [(i, path_of_info(mark.info, known)) for i, mark in above.fences if mark.info]
     named = [(i, known.meant(path)) for i, path in (*whole, *infos) if path]

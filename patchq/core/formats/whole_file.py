@@ -43,7 +43,6 @@ from patchq.core.formats.marks.parts import (
     fenced_at,
     file_line,
     half_at,
-    is_document,
     is_file_end,
     is_markdown,
     path_behind,
@@ -55,7 +54,7 @@ from patchq.core.formats.marks.paths import (
 )
 from patchq.core.model.ops import DeleteFile, Rename, Write
 from patchq.core.model.values import Edit, ShownPlace
-from patchq.core.text.languages import is_ending, language_of, may_hold, named_fence
+from patchq.core.text.languages import is_document, is_ending, language_of, may_hold, named_fence
 
 NAME = "whole_file"
 INSTRUCTIONS = """\

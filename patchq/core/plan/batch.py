@@ -207,7 +207,7 @@ class _Batch:
             if isinstance(found, Found):
                 return self._make(edit, file, file.text, found, on_base=True)
             missed = found
-        follows = not file.edited.is_bare and self.missed < _MOST_MISSED
+        follows = bool(file.edited.patches) and self.missed < _MOST_MISSED
         if missed.why == "none" and (file.stated_by is not None or follows):
             text = file.edited.now()
             found = match(text, op, hints)

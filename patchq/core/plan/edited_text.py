@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from patchq.core.model.values import Edit, Hunk
 from patchq.core.resolve.ladder import Found, replaced
-from patchq.core.text.lines import EditedHaystack, Text, bare
+from patchq.core.text.lines import EditedHaystack, Text
 
 _START, _END, _SPAN = attrgetter("start"), attrgetter("end"), attrgetter("start", "end")
 _EDITS = attrgetter("edits")
@@ -101,45 +101,30 @@ class EditedText:
         self._starts: list[int] = []
         # The most bytes of one of them, and the last offset that one reaches.
         self._longest, self._reach = 0, -1
-        self._patches: list[Patch] = []
+        self.patches: list[Patch] = []  # the replacements, in the base's bytes and in order
         self._begins: list[int] = []  # the offsets of the first patches in the text as it is
-        # The lines that whole-line patches wrote, without blanks round them.
-        self._new_lines: set[bytes] = set()
-        # Replacements of the base whose lines are not among them yet; most are never needed.
-        self._unread: list[Hunk] = []
-        # True if a patch is not of whole lines, so that not all new lines are known.
-        self._cuts_lines = False
         self._latest: dict[str, None] = {}  # the edits that no later one needs
-
-    @property
-    def is_bare(self) -> bool:
-        """True if no edit has changed anything."""
-        return not self._patches
 
     def now(self) -> Text:
         """Return the text as the edits so far leave it."""
         pending, self._pending = sorted(self._pending, key=_SPAN), []
         if self._now is None or len(pending) > _MOST_SPLICED:
-            self._now, pending = self.text if self.is_bare else Text(self.data()), []
+            self._now, pending = Text(self.data()) if self.patches else self.text, []
         for patch in pending:
-            at = bisect_left(self._patches, (patch.start, patch.end), key=_SPAN)
-            while self._patches[at] is not patch:
+            at = bisect_left(self.patches, (patch.start, patch.end), key=_SPAN)
+            while self.patches[at] is not patch:
                 at += 1
             begin = self._begin(at)
             self._now = self._now.spliced(begin, begin + patch.end - patch.start, patch.new)
-        if 0 < len(self._patches) <= _MOST_PASSED and not self._now.lacks_final_newline:
+        if 0 < len(self.patches) <= _MOST_PASSED and not self._now.lacks_final_newline:
             self._now.haystack = EditedHaystack(
-                self._now.data, self.text.haystack, tuple(self._patches)
+                self._now.data, self.text.haystack, tuple(self.patches)
             )
         return self._now
 
     def data(self) -> bytes:
         """Return the bytes as the edits so far leave them, the last line ended."""
-        return replaced(self._base.data, self.hunks(), 0, self._base.size)
-
-    def hunks(self) -> Sequence[Hunk]:
-        """Return the replacements, in the base's bytes and in order."""
-        return self._patches
+        return replaced(self._base.data, self.patches, 0, self._base.size)
 
     # ------------------------------------------------------------ edits of the base
 
@@ -157,12 +142,11 @@ class EditedText:
             self._occupy(claim)
             for hunk in hunks:
                 patch = Patch(hunk.start, hunk.end, hunk.new, (claim.edit,))
-                at = len(self._patches)
-                if at and self._patches[-1].end >= hunk.start:
-                    at = bisect_right(self._patches, (hunk.start, hunk.end), key=_SPAN)
+                at = len(self.patches)
+                if at and self.patches[-1].end >= hunk.start:
+                    at = bisect_right(self.patches, (hunk.start, hunk.end), key=_SPAN)
                 self._put(at, at, patch)
                 self._pending.append(patch)
-                self._unread.append(hunk)
                 self._latest[claim.edit] = None
         return None
 
@@ -216,9 +200,9 @@ class EditedText:
         there = [one for one in near if any((it.start, it.end) == point for it in one.hunks)]
         if not there:
             return None
-        first = bisect_left(self._patches, point, key=_SPAN)
-        last = bisect_right(self._patches, point, first, key=_SPAN)
-        equal = any(patch.new == hunk.new for patch in self._patches[first:last])
+        first = bisect_left(self.patches, point, key=_SPAN)
+        last = bisect_right(self.patches, point, first, key=_SPAN)
+        equal = any(patch.new == hunk.new for patch in self.patches[first:last])
         rivals = (one for one in there if one.format != claim.format or hunk in one.hunks)
         return next(rivals, there[0] if equal else None)
 
@@ -247,7 +231,7 @@ class EditedText:
 
     def _put(self, first: int, last: int, patch: Patch) -> None:
         """Put a patch in place of others."""
-        self._patches[first:last] = [patch]
+        self.patches[first:last] = [patch]
         del self._begins[first:]
 
     # ------------------------------------------------------------ what earlier edits did
@@ -264,32 +248,17 @@ class EditedText:
             for one in self._between(start, end)
         )
 
-    def may_hold(self, quote: bytes) -> bool:
-        """Return whether a place of a quote of whole lines may reach into new text."""
-        for hunk in self._unread:
-            self._note_lines(self._base, hunk)
-        self._unread.clear()
-        quoted = [line for line in bare(quote.split(b"\n")) if line]
-        return self._cuts_lines or not quoted or not self._new_lines.isdisjoint(quoted)
-
-    def _note_lines(self, text: Text, hunk: Hunk) -> None:
-        """Note the lines that a hunk writes into a text."""
-        ends = not hunk.new or hunk.new.endswith(b"\n")
-        whole = ends and _begins_line(text, hunk.start) and _begins_line(text, hunk.end)
-        self._cuts_lines |= not whole
-        self._new_lines.update(bare(hunk.new.split(b"\n")))
-
     def last_writer(self, start: int, end: int) -> str | None:
         """Return the last edit that wrote some of the bytes `start:end` of `now`, or took some."""
         first, last = self._inside(Hunk(start, end, b""))
-        return self._patches[last - 1].edits[-1] if first < last else None
+        return self.patches[last - 1].edits[-1] if first < last else None
 
     def _between(self, start: int, end: int) -> Sequence[Patch]:
         """Return the patches that overlap `start:end` of the base or border on it."""
-        if not self._patches or self._patches[-1].end < start:
+        if not self.patches or self.patches[-1].end < start:
             return ()
-        first = bisect_left(self._patches, start, key=_END)
-        return self._patches[first : bisect_right(self._patches, end, first, key=_START)]
+        first = bisect_left(self.patches, start, key=_END)
+        return self.patches[first : bisect_right(self.patches, end, first, key=_START)]
 
     # ------------------------------------------------------------ edits of the text as it is
 
@@ -302,8 +271,8 @@ class EditedText:
         if first == last:
             first, last = self._touched(quoted)
         needs: tuple[str, ...] = tuple(self._latest)
-        if 0 < last - first < len(self._patches):
-            needs = _edits_of(self._patches[first:last])
+        if 0 < last - first < len(self.patches):
+            needs = _edits_of(self.patches[first:last])
         for hunk in reversed(hunks):
             self._fold_one(edit, format, hunk, needs)
         for name in needs:
@@ -314,14 +283,13 @@ class EditedText:
     def _fold_one(self, edit: str, format: str, hunk: Hunk, needs: Sequence[str]) -> None:
         """Make one patch of the hunk and of all patches that it touches."""
         now = self.now()
-        self._note_lines(now, hunk)
         first, last = self._touched(hunk)
         left, right = hunk.start, hunk.end
         if first < last:
             left, right = min(left, self._begin(first)), max(right, self._end(last - 1))
         start, end = left - self._grown_before(first), right - self._grown_before(last)
         new = now.part(left, hunk.start) + hunk.new + now.part(hunk.end, right)
-        names = (name for name in _edits_of(self._patches[first:last]) if name not in needs)
+        names = (name for name in _edits_of(self.patches[first:last]) if name not in needs)
         edits = tuple(dict.fromkeys([*names, edit]))
         self._put(first, last, Patch(start, end, new, edits))
         self._now = now.spliced(hunk.start, hunk.end, hunk.new)
@@ -339,11 +307,11 @@ class EditedText:
     def _borders_on(self, quoted: Hunk, at: int) -> bool:
         """Return whether a patch that is touched shares no byte with the quote."""
         outside = self._begin(at) >= quoted.end or quoted.start >= self._end(at)
-        return outside and bool(self._patches[at].new)
+        return outside and bool(self.patches[at].new)
 
     def _touched(self, hunk: Hunk) -> tuple[int, int]:
         """Return which patches the bytes of `now` overlap or border on: the first, and the end."""
-        while len(self._begins) < len(self._patches) and self._begins[-1:] <= [hunk.end]:
+        while len(self._begins) < len(self.patches) and self._begins[-1:] <= [hunk.end]:
             self._begin(len(self._begins))
         first = bisect_left(self._begins, hunk.start)
         if first and self._end(first - 1) >= hunk.start:
@@ -353,17 +321,17 @@ class EditedText:
     def _begin(self, at: int) -> int:
         """Return the offset in `now` at which a patch's new bytes begin."""
         for known in range(len(self._begins), at + 1):
-            self._begins.append(self._patches[known].start + self._grown_before(known))
+            self._begins.append(self.patches[known].start + self._grown_before(known))
         return self._begins[at]
 
     def _end(self, at: int) -> int:
-        return self._begin(at) + len(self._patches[at].new)
+        return self._begin(at) + len(self.patches[at].new)
 
     def _grown_before(self, at: int) -> int:
         """Return by how much the patches before one grow the text."""
         if not at:
             return 0
-        patch = self._patches[at - 1]
+        patch = self.patches[at - 1]
         return self._begin(at - 1) - patch.start + patch.growth
 
 

@@ -114,11 +114,6 @@ class File:
         """The edit that states all that it holds, so that no edit means its base any more."""
         return self.by.get("written") or self.by.get("made")
 
-    @property
-    def stays(self) -> bool:
-        """True if it is at the path that it has on the base."""
-        return "deleted" not in self.by and self.path == self.origin
-
     def cleared(self, text: Text) -> None:
         """Forget what edits made of it: from now on it is made of this text."""
         self.text, self.edited = text, EditedText(text)
@@ -140,7 +135,7 @@ class File:
         """The changed lines of a file that the base has; None where they are not known."""
         if self.before is None or self.origin is None or self.stated is not None:
             return None
-        return whole_lines(self.before, after, self.edited.hunks())
+        return whole_lines(self.before, after, self.edited.patches)
 
 
 class Files:
@@ -226,7 +221,8 @@ class Files:
     def is_free(self, path: str) -> bool:
         """Return whether the file that the base has there goes away."""
         if self.in_order:
-            return path in self.base and not self.base[path].stays
+            file = self.base.get(path)
+            return file is not None and ("deleted" in file.by or file.path != path)
         return path in self.leaving and self.tree.entry(path) is not None
 
     def check_new(self, path: str) -> Entry | None:

@@ -46,7 +46,7 @@ from patchq.core.plan.syntax import unparsable
 from patchq.core.plan.targets import EditRefused, PlanRules
 from patchq.core.resolve.levels import STRIPPED, is_escaped_line, unescape, unescape_text
 from patchq.core.resolve.places import find_lines
-from patchq.core.text.languages import named_fence
+from patchq.core.text.languages import is_document, named_fence
 from patchq.core.text.line_diff import line_diff
 from patchq.core.text.lines import Text
 
@@ -255,7 +255,6 @@ _MOST_OTHERS = 7
 _SIGN = re.compile("|".join((*sorted(_LEFT), r"\.\.\.", "\u2026")).encode(), re.IGNORECASE)
 _DOTS = frozenset(("...", "\u2026", "[...]", "[\u2026]", "(...)"))
 _DOTS_ARE_CODE = (".py", ".pyi", ".yml", ".yaml")
-_DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
 
 
 def check_elision(edit: Edit, rules: PlanRules, base: Text | None) -> None:
@@ -283,12 +282,6 @@ def check_elided_changes(edit: Edit, rules: PlanRules, text: Text, hunks: Sequen
         for line, count in _suspects(edit.path, text, hunk):
             if not _is_known(line, old, text):
                 raise _refused(edit, line, f", {count} lines of the file")
-
-
-def is_document(path: str) -> bool:
-    """Return whether a file is Markdown or plain text."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[2].lower() in _DOCUMENTS if "." in name else name.isupper()
 
 
 def _has_dots(text: str) -> bool:

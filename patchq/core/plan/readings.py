@@ -23,8 +23,6 @@ from patchq.core.model.ops import (
     InParagraph,
     InsertAt,
     Occurrences,
-    PatchHunk,
-    Replace,
     ReplaceText,
 )
 from patchq.core.model.values import Collision, Edit, EditOutcome, ErrorProblem, Plan
@@ -33,8 +31,7 @@ from patchq.core.plan.files import File
 from patchq.core.resolve.ladder import Found, Missed
 from patchq.core.resolve.match import PartOp
 
-# The levels at which a quote is other lines than it says.
-_REWRITTEN = frozenset({"line_numbers", "unescaped", "elided"})
+_LITERAL = ("exact", "line_endings")  # the levels that leave no other place for a quote
 _ALL_OR_ONE = (InContext, InParagraph)  # the kinds of edits that may mean every place
 Order = Literal["base", "sequence"]
 
@@ -113,7 +110,7 @@ def _idle(outcome: EditOutcome, failed: str) -> EditOutcome:
 
 def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning: int) -> bool:
     """Return whether an edit with a result on the base may have another place in sequence."""
-    if file.edited.is_bare:
+    if not file.edited.patches:
         return False
     if meaning in file.placed or meaning in file.folded:
         return False
@@ -130,11 +127,7 @@ def may_follow(edit: Edit, op: PartOp, file: File, base: Found | Missed, meaning
         return True
     if edit.called and file.edited.collides(changed_ranges(edit, base, meaning)):
         return True
-    if not disturbed and base.level == "exact" and not means_all(op):
-        return False
-    if base.level in _REWRITTEN or not isinstance(op, Replace | PatchHunk):
-        return True
-    return file.edited.may_hold(op.old.encode("utf-8", "surrogateescape"))
+    return disturbed or base.level not in _LITERAL or means_all(op)
 
 
 def means_all(op: PartOp) -> bool:

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from patchq.core.model.values import FileChange, Problem
 from patchq.core.text import grammars, jsonish, yamlio
+from patchq.core.text.languages import suffix
 
 MAX_BYTES = 1 << 20
 _TEMPLATES = (b"{{", b"{%", b"<%")
@@ -52,8 +53,11 @@ def unparsable(change: FileChange) -> Problem | None:
     flaw = _flaw(change.path, after)
     if flaw is None or _is_template(change.path, before or b"", after, flaw):
         return None
-    own = _parser(change.path) is not None
-    if not own and before and _loses_a_bracket(change.path, before, after):
+    if (
+        suffix(change.path) not in _PARSERS
+        and before
+        and _loses_a_bracket(change.path, before, after)
+    ):
         flaw = Flaw(flaw.line, "a bracket that opens or closes alone; the first syntax error is")
     elif before and _flaw(change.path, before):
         return None
@@ -92,7 +96,7 @@ def _is_template(path: str, before: bytes, after: bytes, flaw: Flaw) -> bool:
     """Return whether the text is a template.  In code the line that cannot be read tells;
     data goes wrong anywhere, so it is judged only if its template's marks are no new ones."""
     lines = after.split(b"\n")
-    if _suffix(path) in _DATA:
+    if suffix(path) in _DATA:
         own = set(before.split(b"\n"))
         return any(mark in line for line in lines if line not in own for mark in _TEMPLATES)
     line = lines[flaw.line - 1] if flaw.line <= len(lines) else b""
@@ -108,17 +112,9 @@ def _loses_a_bracket(path: str, before: bytes, after: bytes) -> bool:
     )
 
 
-def _suffix(path: str) -> str:
-    return path.rpartition(".")[2].lower()
-
-
-def _parser(path: str) -> Callable[[bytes], Flaw | None] | None:
-    return _PARSERS.get(_suffix(path))
-
-
 def _flaw(path: str, data: bytes) -> Flaw | None:
     """None where nothing is wrong, or the language is not known."""
-    parse = _parser(path)
+    parse = _PARSERS.get(suffix(path))
     if parse is None:
         found = grammars.flaw(path, data) if grammars.knows(path) else None
         return found and Flaw(*found, "its grammar here may not know all of the language")

@@ -172,7 +172,7 @@ def elided(quote: Quote) -> Quote | None:
     """
     old, new = segments(quote.old), segments(quote.new)
     alike = 1 < len(old) == len(new) <= _MOST_PIECES and all((*old, *new))
-    if not alike or not any(map(has_text, old)) or not any(map(has_text, new)):
+    if not alike or not all(any(b"".join(one).strip() for one in half) for half in (old, new)):
         return None
     return Quote(quote.old, quote.new, "elided", quote.flaw)
 
@@ -186,11 +186,6 @@ def segments(lines: Lines) -> list[Lines]:
         else:
             runs[-1].append(line)
     return runs
-
-
-def has_text(segment: Lines) -> bool:
-    """Return True if the segment has a line that is not blank, and so shows a shift."""
-    return any(line.strip() for line in segment)
 
 
 def _unescaped_lines(half: Lines) -> Lines:

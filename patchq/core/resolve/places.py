@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from patchq.core.resolve.levels import Level, Lines, Quote, has_text, segments
+from patchq.core.resolve.levels import Level, Lines, Quote, segments
 from patchq.core.text.lines import Text, bare, plain_typography
 from patchq.core.text.lines import find as find_text
 
@@ -174,10 +174,10 @@ def _placements(text: Text, old: Lines, new: Lines, level: Level) -> Iterator[Pl
     if any(next(iter(find_lines(text, segment, level)), None) is None for segment in old_segments):
         return
     found = [_by_shift(text, segment, level) for segment in old_segments]
-    shown = next(i for i, segment in enumerate(old_segments) if has_text(segment))
+    shown = next(i for i, segment in enumerate(old_segments) if any(map(bytes.strip, segment)))
     for shift in found[shown]:
         chain = [
-            _Segment(o, n, starts.get(shift if has_text(o) else NO_SHIFT, []))
+            _Segment(o, n, starts.get(shift if any(map(bytes.strip, o)) else NO_SHIFT, []))
             for o, n, starts in zip(old_segments, new_segments, found, strict=True)
         ]
         for starts in _successions(chain):
@@ -260,7 +260,7 @@ def char_ranges(
             "line_endings",
             in_text(CharRange(at, at + len(wanted)) for at in text.flat_haystack.find(wanted)),
         )
-    if "typography" in levels and not (text.is_ascii and wanted.isascii()):
+    if "typography" in levels and not (text.data.isascii() and wanted.isascii()):
         chars, plain = text.plain
         needle = plain_typography(wanted)
         if plain != chars or needle != wanted:

@@ -32,7 +32,7 @@ from patchq.core.resolve import ladder
 from patchq.core.resolve.ladder import Missed
 from patchq.core.resolve.levels import Lines, lines_of, unescape
 from patchq.core.resolve.nearest import BYTES_A_STEP, DOTS, PER_EDIT, Effort, Sweep, nearest_places
-from patchq.core.resolve.places import LineRange, Shift, shifted
+from patchq.core.resolve.places import LineRange, Shift, indentation, shifted
 from patchq.core.text.lines import Text
 from patchq.core.text.quote import decode
 
@@ -266,7 +266,7 @@ def _cause(op: Replace, quote: Lines, scene: Scene, places: list[int]) -> tuple[
         there = list(islice(loose.find(_loose(new)), 2))
         if len(there) == 1 and any(there[0] <= near < there[0] + len(new) for near in places):
             return "already applied", "the new lines are in the file already: leave this edit out"
-    if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.haystack):
+    if len(quote) == 1 and (not quote[0].strip() or quote[0].strip() in text.data):
         return "partial line", "quote whole lines, from their first character to their last"
     seen = scene.search(b"\n".join(quote).strip()) if scene.search else Sweep()
     if seen.path is not None:
@@ -415,14 +415,10 @@ def symbol_at(text: Text, index: int, effort: Effort) -> str | None:
     depth, at = sys.maxsize, index
     while at >= max(0, index - _SYMBOL_REACH) and depth > 0:
         line, at = text.contents[at], at - 1
-        if not line.strip() or _depth(line) >= depth:
+        if not line.strip() or len(indentation(line)) >= depth:
             continue
-        depth = _depth(line)
+        depth = len(indentation(line))
         if match := _SYMBOL.match(decode(line)):
             names.append(match[1])
     effort.spend(2 * (index - at))
     return ".".join(reversed(names)) or None
-
-
-def _depth(line: bytes) -> int:
-    return len(line) - len(line.lstrip())

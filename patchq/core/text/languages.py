@@ -59,6 +59,7 @@ d3.js express.js backbone.js ember.js p5.js jquery.js svelte.js
 """
 _NAMES, _DOTTED = SOURCE.union(_WORDS.split()), frozenset(_DOTTED_WORDS.split())
 _VERSION = re.compile(r"[ @-]?v?\d+(?:\.\d+)*\Z")
+_DOCUMENTS = frozenset(("md", "markdown", "mdx", "rst", "txt", "text", "adoc", "asciidoc", "org"))
 _MEDIA_TYPE = re.compile(r"(?:application|image|text)/(?:vnd\.[\w.+-]+|[\w+-]+)")
 
 
@@ -80,6 +81,12 @@ def named_fence(path: str) -> str:
     """Return the line that opens a fence which writes the file of that path."""
     ending = path.rpartition("/")[2].partition(".")[2].rpartition(".")[2]
     return f"```{ending if ending.isalnum() else 'text'}:{path}"
+
+
+def is_document(path: str) -> bool:
+    """Return whether the file is Markdown or plain text, which may show code and edits."""
+    name = path.rpartition("/")[2]
+    return suffix(name) in _DOCUMENTS if "." in name else name.isupper()
 
 
 def language_of(info: str) -> str:

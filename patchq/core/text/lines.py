@@ -194,10 +194,6 @@ class Text:
         return self.line_end_counts[0] > 0 or self.whole.endswith(b"\r\n")
 
     @cached_property
-    def is_ascii(self) -> bool:
-        return self.data.isascii()
-
-    @cached_property
     def with_returns(self) -> Text | None:
         """The same text with a lone `\r` as the end of a line too; None if it has none."""
         if self._returns or self.data.count(b"\r") == _count_pairs(self.data):
@@ -380,9 +376,6 @@ class Haystack:
         if self._searches <= SCANS or len(needle) < _LEAST or len(self.data) > _LARGEST:
             return find(self.data, needle)
         return self._find_in_chunks(needle)
-
-    def __contains__(self, needle: bytes) -> bool:
-        return next(self.find(needle), None) is not None
 
     def repeats(self, needle: bytes) -> bool:
         """Return whether it is at two places that do not overlap, or more."""

@@ -70,9 +70,6 @@ class Mapping(Struct, frozen=True):
     column: int
     entries: tuple[tuple[Scalar, Node], ...]
 
-    def get(self, key: str) -> Node | None:
-        return next((value for name, value in self.entries if name.text == key), None)
-
 
 Node = Scalar | Sequence | Mapping
 

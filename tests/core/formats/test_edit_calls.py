@@ -12,7 +12,7 @@ from patchq.core.formats.format import Document, UnreadableEdit
 from patchq.core.formats.json.grammar import CALL_INSTRUCTIONS, read_call
 from patchq.core.model.ops import Create, InsertAt, Op, ReplaceText, Write
 from patchq.core.text import jsonish
-from tests.helpers.json_reading import edits, refusal, refused, said
+from tests.helpers.json_reading import refused, said
 
 UNREADABLE = "response.unreadable_edit"
 ONCE = ReplaceText("x\n", "y\n")
@@ -122,38 +122,6 @@ def test_parses_to(value: Any, ops: list[Op]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("a.py", "a.py"),
-        ("./a.py", "./a.py"),
-        ("a.py ", "a.py "),
-        (" a.py", " a.py"),
-        ("a.py\r", "a.py\r"),
-        ("a/src/b.py", "src/b.py"),
-        ("a/own.py", "a/own.py"),
-        ("`a.py`", "a.py"),
-        ("**new.py**", "new.py"),
-        ("CHANGES", "CHANGES"),
-        ("_new_", "_new_"),
-        ("/abs/a.py", "/abs/a.py"),
-    ],
-)
-def test_path_is_undressed(path: str, meant: str) -> None:
-    assert [found for found, _ in said(call(path=path))] == [meant]
-
-
-def test_path_of_the_front_matter_stands_in() -> None:
-    assert said({"old_str": "x\n", "new_str": "y\n"}, "a.py") == [("a.py", ONCE)]
-
-
-def test_reason_and_confidence_are_kept() -> None:
-    (edit,) = edits(json.dumps(call(explanation="why", confidence=0.5)))
-    assert (edit.id, edit.format, edit.description, edit.confidence) == (
-        "", "edit_calls", "why", 0.5,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
     "value",
     [
         pytest.param(named("view_file", path="a.py"), id="view"),
@@ -229,15 +197,6 @@ def test_text_of_a_file_without_a_tool_is_read_only_alone() -> None:
     assert said(f"\n```json\n{file}\n```\n") == [("a.py", Write("t"))]
     assert refused(f"Look:\n{file}") == (UNREADABLE, 2)
     assert refused(f"{file}\nDone.") == (UNREADABLE, 1)
-
-
-def test_line_is_that_of_the_edit() -> None:
-    text = json.dumps([call(), {"path": "a.py", "old_str": "x"}], indent=1)
-    assert refusal(f"Hi.\n{text}").line == 8
-
-
-def test_message_names_what_is_expected() -> None:
-    assert "expected the new text, found none" in refusal({"path": "a.py", "old_str": "x"}).message
 
 
 def test_a_call_takes_the_lines_of_the_call() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from patchq.core.formats.json.grammar import SCRIPT_INSTRUCTIONS
 from patchq.core.model.ops import Anchored
-from tests.helpers.json_reading import edits, refusal, refused, said
+from tests.helpers.json_reading import refused, said
 
 UNREADABLE = "response.unreadable_edit"
 LINE = {"type": "line_pattern", "selected": "    import os"}
@@ -95,27 +94,6 @@ def test_one_final_newline_ends_the_content(content: str, lines: str) -> None:
     assert anchored(edit(content=content)).content == lines
 
 
-def test_scripts_come_in_a_list_or_one_behind_the_other() -> None:
-    one, other = script(edit()), {**script(edit(), edit()), "file": "src/b.py"}
-    paths = ["a.py", "src/b.py", "src/b.py"]
-    assert [path for path, _ in said([one, other])] == paths
-    assert [path for path, _ in said(f"{json.dumps(one)}\n{json.dumps(other, indent=2)}")] == paths
-
-
-def test_file_of_the_edit_or_of_the_front_matter_counts() -> None:
-    value = {"edits": [edit(), edit(file="src/b.py")]}
-    assert [path for path, _ in said(value, "a.py")] == ["a.py", "src/b.py"]
-
-
-def test_edits_know_their_lines_and_reasons() -> None:
-    text = json.dumps(script(edit(description="why"), edit("delete")), indent=1)
-    first, second = edits(f"Hi.\n\n```json\n{text}\n```\n")
-    assert (first.id, first.format, first.description) == ("", "edit_script", "why")
-    assert text.split("\n")[first.at[0] - 4] == "  {"
-    assert text.split("\n")[second.at[1] - 4] == "  }"
-    assert first.at[1] < second.at[0]
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -157,10 +135,6 @@ def test_is_unreadable(value: Any) -> None:
 )
 def test_script_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)
-
-
-def test_line_is_that_of_the_edit() -> None:
-    assert refusal(json.dumps(script(edit(), edit("x")), indent=1)).line == 12
 
 
 def test_instructions_show_what_is_read() -> None:

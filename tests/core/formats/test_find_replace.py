@@ -38,16 +38,6 @@ def test_the_instructions_hold_a_block() -> None:
     assert edit.path == "path/to/file.py"
 
 
-def test_several_changes_of_several_files() -> None:
-    text = (
-        f"FILE: src/a.py\n\n### CHANGE 1: one\n{HALVES}\n### CHANGE 2: of `src/b.py`\n{HALVES}\n"
-        f"FILE: src/b.py\n\n{HALVES}"
-    )
-    edits = edits_of(text, read)
-    assert [edit.path for edit in edits] == ["src/a.py", "src/a.py", "src/b.py"]
-    assert [edit.description for edit in edits] == ["one", "of `src/b.py`", None]
-
-
 # ---------------------------------------------------------------- headings
 
 
@@ -77,11 +67,6 @@ def test_the_path(above: str, path: str) -> None:
     assert said(f"{above}\n{HALVES}") == [(path, OLD_NEW)]
 
 
-def test_the_front_matter_names_the_file() -> None:
-    assert said(HALVES, "src/b.py") == [("src/b.py", OLD_NEW)]
-    assert said(f"FILE: src/a.py\n{HALVES}", "src/b.py") == [("src/a.py", OLD_NEW)]
-
-
 @pytest.mark.parametrize(
     ("line", "description"),
     [
@@ -103,23 +88,6 @@ def test_the_description(line: str, description: str | None) -> None:
 
 
 # ---------------------------------------------------------------- halves
-
-
-@pytest.mark.parametrize(
-    ("find", "replace"),
-    [
-        pytest.param("FIND:", "REPLACE WITH:", id="as-documented"),
-        pytest.param("**FIND:**", "**REPLACE WITH:**", id="bold"),
-        pytest.param("**Find**:", "**Replace with**:", id="bold-word"),
-        pytest.param("#### FIND:", "#### REPLACE:", id="heading"),
-        pytest.param("find :", "Replace  With:\r", id="case-and-spacing"),
-        pytest.param("FIND", "REPLACE WITH", id="without-colon"),
-        pytest.param("1. FIND:", "2. REPLACE_WITH:", id="numbered"),
-    ],
-)
-def test_labels(find: str, replace: str) -> None:
-    text = f"FILE: src/a.py\n{find}\n```\nold\n```\n{replace}\n```\nnew\n```\n"
-    assert said(text) == [("src/a.py", OLD_NEW)]
 
 
 @pytest.mark.parametrize(
@@ -162,33 +130,6 @@ def test_halves(old: str, new: str, expected: Replace) -> None:
 def test_an_empty_find_creates_a_file() -> None:
     text = "FILE: src/new.py\nFIND:\n```\n```\nREPLACE WITH:\n```\nnew\n```\n"
     assert said(text) == [("src/new.py", Create("new\n"))]
-
-
-def test_a_further_fence_behind_the_block() -> None:
-    text = f"```\nFILE: src/a.py\n\n{HALVES}```\n\nDone:\n\n```sh\nmake\n```\n"
-    assert said(text) == [("src/a.py", OLD_NEW)]
-
-
-def test_an_end_of_the_file_behind_its_changes() -> None:
-    assert said(f"FILE: src/a.py\n{HALVES}\nEND FILE\n") == [("src/a.py", OLD_NEW)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Find: the function `greet`.",
-        "Find the function, and replace it with:\n\n```\nx\n```",
-        "Find:\n- the bug\n- the cure",
-        "```yaml\nfind:\n  - a\nreplace:\n  - b\n```",
-        "FIND: a bug, and more of them.\n\nThen go on.",
-        "## Change 1: greet\n\nSee above.",
-        "    FIND:\n    old",
-        "Replace with: care",
-        "FIND",
-    ],
-)
-def test_prose(text: str) -> None:
-    assert said(text) == []
 
 
 # ---------------------------------------------------------------- refusals

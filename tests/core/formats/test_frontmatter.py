@@ -9,7 +9,6 @@ import pytest
 from patchq.core.formats.envelope.front_matter import KEYS, MAX_BYTES
 from patchq.core.formats.envelope.opening import open_response
 from patchq.core.model.values import Envelope, Header, Problem
-from tests.helpers.effort import effort
 
 BODY = "a.py\nedits\n"
 BLOCK = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
@@ -328,9 +327,3 @@ def test_what_is_no_text(data: bytes, code: str, line: int | None, message: str)
     (problem,) = refused(data)
     assert (problem.code, problem.line) == (code, line)
     assert message in problem.message
-
-
-@pytest.mark.parametrize("unit", ["id: a\n", "- x\n", "#\n", "-\n", " \t", "k", "a:\n"])
-def test_effort_is_linear(unit: str) -> None:
-    few, many = (b"---\n" + (unit * count).encode() + b"---\nx" for count in (500, 2_000))
-    assert effort(lambda: open_response(many)) < 5 * effort(lambda: open_response(few)) + 500

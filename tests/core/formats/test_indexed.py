@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from patchq.core.formats.format import Format
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import InContext, InParagraph, Occurrences, Op
-from tests.helpers.json_reading import edits, read, refusal, refused, said
+from tests.helpers.json_reading import edits, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 
@@ -154,21 +153,6 @@ def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | N
     assert op.window == window
 
 
-def test_members_reach_the_edit() -> None:
-    text = json.dumps(
-        response(change(id="e-1", confidence=0.95, reason="why", file="src/b.py"), summary="All")
-    )
-    (piece,) = read(f"Hi.\n{text}")
-    (edit,) = piece.edits
-    assert (edit.id, edit.format, edit.at, edit.path) == ("e-1", "indexed", (2, 2), "src/b.py")
-    assert (edit.confidence, edit.description) == (0.95, "why")
-    assert piece.summary == "All"
-
-
-def test_number_is_an_id() -> None:
-    assert [edit.id for edit in edits(json.dumps(response(change(id=7), change())))] == ["7", ""]
-
-
 # ---------------------------------------------------------------- unreadable
 
 
@@ -249,11 +233,6 @@ def test_contextual_edit_is_unreadable(value: Any) -> None:
 )
 def test_object_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)
-
-
-def test_message_names_what_is_expected() -> None:
-    message = refusal(contexts(paragraph(paragraph="contains(x)"))).message
-    assert "column 1: expected `contains('…')`" in message
 
 
 @pytest.mark.parametrize("form", [FORMATS["indexed"], FORMATS["contextual"]])

@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats.envelope.api_json import ToolCall
-from patchq.core.formats.format import Document, UnreadableEdit
-from patchq.core.formats.json.grammar import read_call
-from patchq.core.model.ops import Anchored, Occurrences, ReplaceText, Write
+from patchq.core.model.ops import ReplaceText
 from patchq.core.model.values import Problem
-from patchq.core.text import jsonish
-from tests.helpers.json_reading import BASE, outcome, read, refusal, refused, said
+from tests.helpers.json_reading import outcome, refusal, refused, said
 
 UNREADABLE = "response.unreadable_edit"
 TRUNCATED = "response.truncated"
@@ -83,29 +79,6 @@ TWO = [*ONE, ("src/b.py", ReplaceText("p", "q"))]
 )  # fmt: skip
 def test_reads(text: str, expected: list[tuple[str, Any]]) -> None:
     assert said(text) == expected
-
-
-def test_forms_may_mix_and_keep_their_order() -> None:
-    value = [
-        {"file": "a.py", "edits": [
-            {"type": "delete", "anchor": {"type": "decorator", "selected": "@x"}},
-            {"type": "deletion", "target": "x"},
-            {"old_string": "x", "new_string": "y"},
-        ]},
-        {"name": "write_file", "arguments": {"path": "n.py", "content": "t"}},
-    ]  # fmt: skip
-    kinds = [Anchored, Occurrences, ReplaceText, Write]
-    assert [type(op) for _, op in said(value)] == kinds
-
-
-def test_piece_spans_its_fence() -> None:
-    (piece,) = read(f"Hi.\n```json\n{PRETTY}\n{OTHER}\n```\nDone.")
-    assert (piece.top, piece.end) == (1, 9)
-    assert [edit.at for edit in piece.edits] == [(3, 7), (8, 8)]
-
-
-def test_values_that_are_no_edits_stay_prose() -> None:
-    assert read('Look:\n```json\n{"a": [\n{"b": 1}\n]}\n```\n') == []
 
 
 # ---------------------------------------------------------------- unreadable
@@ -180,26 +153,6 @@ def test_begun_edit_is_never_lost(whole: str) -> None:
 
 
 # ---------------------------------------------------------------- calls of an API
-
-
-def test_call_of_any_form_is_read() -> None:
-    doc = Document([], BASE.__contains__, "a.py")
-    value = {"edits": [{"type": "deletion", "target": "x"}], "summary": "less"}
-    piece = read_call(doc, ToolCall("apply", jsonish.parse(json.dumps(value)), (3, 4)))
-    assert piece is not None
-    assert [(e.path, e.op, e.at) for e in piece.edits] == [("a.py", Occurrences("x", ""), (3, 4))]
-    assert piece.summary == "less"
-    assert read_call(doc, ToolCall("view", jsonish.parse('{"path": "x"}'), (1, 1))) is None
-    with pytest.raises(UnreadableEdit):
-        read_call(doc, ToolCall("edit", jsonish.parse('"x"'), (1, 1)))
-
-
-def test_path_of_a_call_is_undressed() -> None:
-    doc = Document([], BASE.__contains__)
-    arguments = jsonish.parse(EDIT.replace("a.py", "a/src/b.py"))
-    piece = read_call(doc, ToolCall("Edit", arguments, (1, 1)))
-    assert piece is not None
-    assert piece.edits[0].path == "src/b.py"
 
 
 # ---------------------------------------------------------------- every text

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise, product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats import parse
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from tests.helpers.blocks import BLOCK, read
 
@@ -221,30 +219,3 @@ HOSTILE |= {
     "line-by-line": (lines := "\n".join(MARKER_LIKE[-1:] + FORM_LIKE) + "\n")
     * (SIZE // len(lines)),
 }
-
-
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_much_of_anything_is_read_to_its_end(text: str) -> None:
-    """What costs more than the text's length takes minutes here, or for ever."""
-    parsed = read(text)
-    assert not (parsed.edits and parsed.problems)
-
-
-def test_many_blocks_are_all_read() -> None:
-    assert len(read(f"src/a.py\n{BLOCK}\n" * 2000).edits) == 2000
-
-
-def test_the_base_is_asked_in_proportion_to_the_text() -> None:
-    def asked(blocks: int) -> int:
-        calls = 0
-
-        def known(path: str) -> bool:
-            nonlocal calls
-            calls += 1
-            return path == "src/a.py"
-
-        text = f"src/a.py\n{BLOCK}" + f"and then, with some words,\n{BLOCK}" * blocks
-        assert len(parse(text, known).edits) == blocks + 1
-        return calls
-
-    assert asked(400) < 2.5 * asked(200)

@@ -6,43 +6,12 @@ import pytest
 
 from patchq.core.formats.marks.paths import (
     KnownPaths,
-    is_path,
     mentions_other,
     path_of_info,
-    undress,
-    word_line,
 )
 
 BASE = {"src/a.py", "Makefile", "docs/my file.md", "docs/x (1).md", "python"}
 known = KnownPaths.of(BASE.__contains__)
-
-
-@pytest.mark.parametrize(
-    ("token", "expected"),
-    [
-        pytest.param("src/a.py", True, id="known"),
-        pytest.param("lib/tool", True, id="slash"),
-        pytest.param("b.py", True, id="ending"),
-        pytest.param(".gitignore", True, id="dot-file"),
-        pytest.param("Makefile", True, id="known-word"),
-        pytest.param("Justfile", False, id="unknown-word"),
-        pytest.param("docs/my file.md", True, id="known-with-blank"),
-        pytest.param("docs/your file.md", False, id="unknown-with-blank"),
-        pytest.param("../a", True, id="outside-is-a-path-still"),
-        pytest.param("/etc/passwd", True, id="absolute-is-a-path-still"),
-        pytest.param("src\\a.py", True, id="windows"),
-        pytest.param("src/", False, id="directory"),
-        pytest.param("/", False, id="root"),
-        pytest.param("https://example.org/a.py", False, id="url"),
-        pytest.param("a.markdownplus", False, id="long-ending"),
-        pytest.param("std::map<int/x>", False, id="brackets"),
-        pytest.param("Done.", False, id="full-stop"),
-        pytest.param("", False, id="nothing"),
-        pytest.param("a/" * 4000 + "b", False, id="longer-than-a-path"),
-    ],
-)
-def test_is_path(token: str, expected: bool) -> None:
-    assert is_path(token, known) is expected
 
 
 @pytest.mark.parametrize(
@@ -81,42 +50,6 @@ def test_is_path(token: str, expected: bool) -> None:
 )
 def test_path_line(line: str) -> None:
     assert known.on_line(line) == "src/a.py"
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        pytest.param("docs/my file.md", "docs/my file.md", id="blank-in-known-path"),
-        pytest.param("docs/x (1).md", "docs/x (1).md", id="bracket-in-known-path"),
-        pytest.param("## Makefile", "Makefile", id="known-word"),
-        pytest.param("## Justfile", None, id="unknown-word"),
-        pytest.param("__init__.py", "__init__.py", id="underscores-are-no-emphasis"),
-        pytest.param("Change src/a.py", None, id="prose"),
-        pytest.param("touch src/a.py", None, id="command"),
-        pytest.param("#!/bin/sh", "#!/bin/sh", id="no-comment"),
-        pytest.param("", None, id="blank"),
-        pytest.param("**", None, id="dressing-only"),
-        pytest.param("File:", None, id="label-only"),
-        pytest.param("# " * 100_000, None, id="endless-dressing"),
-    ],
-)
-def test_path_line_of_other_lines(line: str, expected: str | None) -> None:
-    assert known.on_line(line) == expected
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        pytest.param("Justfile", "Justfile", id="bare"),
-        pytest.param("`Justfile`", "Justfile", id="backticks"),
-        pytest.param("**Justfile**", None, id="bold"),
-        pytest.param("Justfile:", None, id="colon"),
-        pytest.param("two words", None, id="two"),
-        pytest.param("", None, id="blank"),
-    ],
-)
-def test_word_line(line: str, expected: str | None) -> None:
-    assert word_line(line) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,24 +113,3 @@ def test_mentions_other(line: str, expected: bool) -> None:
 )
 def test_path_of_info(info: str, expected: str | None) -> None:
     assert path_of_info(info, known) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        pytest.param("./src/a.py", "src/a.py", id="dot"),
-        pytest.param("./src/z.py", "src/z.py", id="dot-unknown"),
-        pytest.param("src\\a.py", "src/a.py", id="backslash"),
-        pytest.param("src\\z.py", "src/z.py", id="backslash-unknown"),
-        pytest.param("a/src/a.py", "src/a.py", id="diff-old"),
-        pytest.param("b/src/a.py", "src/a.py", id="diff-new"),
-        pytest.param("a/src/z.py", "a/src/z.py", id="unknown-stays"),
-    ],
-)
-def test_meant(path: str, expected: str) -> None:
-    assert known.meant(path) == expected
-
-
-def test_undress_says_whether_there_were_backticks() -> None:
-    assert undress("**`x`**") == ("x", True)
-    assert undress("**x**") == ("x", False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.ops import Create, PatchHunk, Replace, ReplaceText, Write
+from patchq.core.model.ops import Create, PatchHunk, Replace, Write
 from patchq.core.model.values import Edit
 from tests.helpers.blocks import BLOCK, CREATION, block, read, said
 
@@ -107,24 +107,6 @@ def test_the_manual_shows_an_example_of_every_form() -> None:
     assert shown == set(FORMATS)
 
 
-def test_forms_keep_their_order_place_and_prose() -> None:
-    text, lines = "", []
-    forms = {**FORMS, "whole_file": WHOLE.replace("src/a", "src/w")}
-    for number, (form, part) in enumerate(forms.items()):
-        text += f"Part {number}.\n\n"
-        lines.append((form, text.count("\n")))
-        text += f"{part}\n"
-    text += "Done.\n"
-    found = read(text)
-    assert found.problems == ()
-    assert [edit.format for edit in found.edits] == [form for form, _ in lines]
-    assert [edit.id for edit in found.edits] == [str(n + 1) for n in range(len(lines))]
-    for edit, (_, before) in zip(found.edits, lines, strict=True):
-        assert before < edit.at[0] <= edit.at[1] <= before + 12
-    said = [line for line in found.prose.splitlines() if line]
-    assert said == [*(f"Part {n}." for n in range(len(lines))), "Done."]
-
-
 # ---------------------------------------------------------------- what one form leaves to another
 
 
@@ -134,25 +116,6 @@ def test_a_path_is_inherited_by_blocks_alone() -> None:
     assert refused(f'{SEARCH}\n{{"old_str": "a", "new_str": "b"}}\n')[0] == (
         "response.unreadable_edit"
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        BLOCK,
-        '{"old_str": "old", "new_str": "new"}\n',
-        "FIND:\n```\nold\n```\nREPLACE WITH:\n```\nnew\n```\n",
-        "@@ -1 +1 @@\n-old\n+new\n",
-    ],
-)
-def test_the_front_matter_may_name_the_file(text: str) -> None:
-    (edit,) = edits(text, "src/b.py")
-    assert edit.path == "src/b.py"
-
-
-def test_a_file_that_one_form_makes_is_known_to_the_next() -> None:
-    text = f"*** Begin Patch\n*** Add File: Justfile\n+old\n*** End Patch\n\nJustfile\n{BLOCK}"
-    assert [path for path, _ in said(text)] == ["Justfile", "Justfile"]
 
 
 QUOTED = "src/b.py\n```python\nold\n```\n"
@@ -179,30 +142,10 @@ def test_own_ids_are_kept_and_others_numbered() -> None:
 # ---------------------------------------------------------------- edits inside of edits
 
 
-def test_a_patch_that_adds_a_file_with_markers() -> None:
-    lines = f"src/b.py\n{BLOCK}{DIFF}{CALL}".splitlines()
-    added = "".join(f"+{line}\n" for line in lines)
-    text = f"*** Begin Patch\n*** Add File: docs/how.md\n{added}*** End Patch\n"
-    assert said(text) == [("docs/how.md", Create("".join(f"{line}\n" for line in lines)))]
-
-
-@pytest.mark.parametrize("inner", [DIFF.replace("```diff\n", "").replace("```\n", ""), CALL])
-def test_a_whole_file_that_holds_another_form(inner: str) -> None:
-    text = f"So:\n\n{inner}"
-    for whole in (f"````text:docs/how.md\n{text}````\n", f"FILE: docs/how.md\n````\n{text}````\n"):
-        assert said(whole) == [("docs/how.md", Write(text))]
-
-
 @pytest.mark.parametrize("inner", [V4A, DIFF, CALL, PAIR])
 def test_a_block_that_holds_another_form(inner: str) -> None:
     text = "README.md\n" + block("old\n", inner)
     assert said(text) == [("README.md", Replace("old\n", inner))]
-
-
-@pytest.mark.parametrize("inner", [SEARCH, V4A, DIFF])
-def test_json_whose_new_text_holds_another_form(inner: str) -> None:
-    value = {"path": "README.md", "old_str": "old", "new_str": inner}
-    assert said(json.dumps(value, indent=1)) == [("README.md", ReplaceText("old", inner, 1))]
 
 
 # ---------------------------------------------------------------- damage beside good edits
@@ -252,11 +195,6 @@ def test_a_lone_end_of_thought_refuses(form: str) -> None:
     assert refused(f"{text}So.</think>\n{text}") == ("response.unreadable_edit", line)
 
 
-def test_damage_before_a_whole_thought_refuses() -> None:
-    text = f"*** Update File: x\n<think>\nhm\n</think>\n{SEARCH}"
-    assert refused(text) == ("response.unreadable_edit", 1)
-
-
 # ---------------------------------------------------------------- answers of APIs
 
 MESSAGES = {"role": "assistant", "type": "message", "model": "m"}
@@ -274,7 +212,6 @@ ARGUMENTS = {"path": "src/a.py", "old_str": "old", "new_str": "new"}
 TOOL = {"type": "tool_use", "id": "t", "name": "str_replace", "input": ARGUMENTS}
 BY_STRING = {"id": "c", "type": "function"}
 FUNCTION = {"name": "edit", "arguments": json.dumps(ARGUMENTS)}
-REPLACED = ("src/a.py", ReplaceText("old", "new", 1))
 ANSWERS = {
     "messages": messages(text_part("So:"), TOOL, stop="tool_use"),
     "chat": {
@@ -314,15 +251,6 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_is_opened(answer: dict[str, Any]) -> None:
-    for text in (json.dumps(answer), json.dumps(answer, indent=2)):
-        parsed = read(text)
-        assert parsed.problems == ()
-        assert [(edit.path, edit.op) for edit in parsed.edits] == [REPLACED]
-        assert parsed.prose == "So:"
-
-
 @pytest.mark.parametrize(
     ("api", "member", "reason"),
     [
@@ -340,26 +268,6 @@ def test_an_answer_that_its_api_cut(api: str, member: str, reason: str) -> None:
     parsed = read(json.dumps(answer))
     assert [problem.code for problem in parsed.problems] == ["response.truncated"]
     assert reason in parsed.problems[0].message
-
-
-def test_json_lines_of_answers() -> None:
-    one = json.dumps(messages(text_part(f"One.\n\n{SEARCH}")))
-    text = f"{one}\n{json.dumps(ANSWERS['chat'])}\n"
-    parsed = read(text)
-    assert [(edit.id, edit.format, edit.at) for edit in parsed.edits] == [
-        ("1", "search_replace", (1, 1)),
-        ("2", "edit_calls", (2, 2)),
-    ]
-    assert parsed.prose == "One.\n\nSo:"
-
-
-def test_edits_inside_a_text_part_have_the_lines_of_the_json() -> None:
-    text = json.dumps(messages(text_part(f"Hi.\n\n{SEARCH}\n{V4A}")), indent=1)
-    line = next(n for n, part in enumerate(text.split("\n"), 1) if "BEGIN" in part.upper())
-    parsed = read(text)
-    assert [edit.format for edit in parsed.edits] == ["search_replace", "v4a"]
-    for edit in parsed.edits:
-        assert edit.at[0] <= line <= edit.at[1]
 
 
 def test_an_unreadable_text_part_names_the_json_line() -> None:
@@ -415,16 +323,6 @@ def test_a_call_that_does_more_than_patch(arguments: Any) -> None:
 
 
 # ---------------------------------------------------------------- mails
-
-
-def test_a_mail_names_the_author_and_the_summary() -> None:
-    head = f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Ada <ada@example.org>\n"
-    head += "Date: Mon, 1 Jan 2024 00:00:00 +0000\nSubject: [PATCH] Say it\n\nWhy.\n---\n"
-    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n-- \n2.1\n"
-    parsed = read(head + diff)
-    assert parsed.problems == ()
-    assert (parsed.author, parsed.summary) == ("Ada <ada@example.org>", "Say it")
-    assert read(SEARCH).author is None
 
 
 def test_creations_without_a_path_of_their_own_are_refused() -> None:

@@ -138,9 +138,3 @@ def test_unknown_id_in_cascades_is_a_warning() -> None:
 def test_relation_is_an_error(values: list[Any], code: str, line: int) -> None:
     (problem,) = read(lines(*values)).problems
     assert (problem.code, problem.line) == (code, line)
-
-
-@pytest.mark.parametrize("write", [lines, fences, texts])
-def test_lists_that_count_anew_use_an_id_again(write: Callable[..., str]) -> None:
-    text = write(indexed(change("e1"), change("e2")), indexed(change("e1"), change("e3")))
-    assert [edit.id for edit in read(text).edits] == ["e1", "e2", "3", "e3"]

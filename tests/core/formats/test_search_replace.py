@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats import parse
 from patchq.core.formats.search_replace import INSTRUCTIONS
 from patchq.core.model.ops import Create, Op, Rename, Replace
 from tests.helpers.blocks import (
@@ -227,44 +226,9 @@ def test_prose_is_kept(prose: str) -> None:
     assert parsed.prose.split("\n\n\n") in ([f"{prose}", prose], [f"{prose}\n\n{prose}"])
 
 
-def test_prose_leaves_out_what_belongs_to_the_blocks() -> None:
-    text = (
-        "<think>\nhm\n</think>\nOne.\n\n````md\n# why\n\nsrc/a.py\n```python\n"
-        f"{BLOCK}```\nNow:\n\nsrc/b.py\n```\n{BLOCK}```\n````\nTwo.\n"
-    )
-    lines = [line for line in read(text).prose.split("\n") if line]
-    assert lines == ["One.", "# why", "Now:", "Two."]
-
-
-def test_edits_know_their_lines() -> None:
-    parsed = read(f"One.\n\nsrc/a.py\n```\n{BLOCK}```\n<think>\n\n</think>\nsrc/b.py\n{RENAME}")
-    assert [(edit.id, edit.at) for edit in parsed.edits] == [("1", (5, 9)), ("2", (15, 17))]
-
-
-def test_lines_count_from_the_first_of_the_response() -> None:
-    assert parse(f"src/a.py\n{BLOCK}", lambda path: True, first_line=8).edits[0].at == (9, 13)
-
-
-def test_response_with_crlf() -> None:
-    parsed = read(f"`src/a.py`\n```python\n{BLOCK}```\nDone.\n".replace("\n", "\r\n"))
-    assert [edit.path for edit in parsed.edits] == ["src/a.py"]
-    assert parsed.edits[0].op == Replace("old\n", "new\n")
-
-
 @pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
 def test_default_path_stands_in_for_the_first(text: str) -> None:
     assert read(text, "src/a.py").edits[0].path == "src/a.py"
-
-
-def test_path_of_the_block_beats_the_default() -> None:
-    assert read(f"src/b.py\n{BLOCK}", "src/a.py").edits[0].path == "src/b.py"
-
-
-@pytest.mark.parametrize("text", ["", "\n", "Nothing to do.", "See `src/a.py`.", "src/a.py\n"])
-def test_response_without_edits(text: str) -> None:
-    parsed = read(text)
-    assert parsed.edits == ()
-    assert parsed.problems == ()
 
 
 def test_instructions_show_a_block_that_can_be_read() -> None:

@@ -247,16 +247,6 @@ def test_a_stream_that_is_cut_within_an_event() -> None:
     assert (problem.code, problem.line) == ("response.unreadable_edit", 4)
 
 
-def test_lines_are_those_of_the_response() -> None:
-    front = "---\nagent: x\n---\n"
-    parsed = formats.parse(
-        "".join(json.dumps(event) + "\n" for event in (INIT, *MADE, END)),
-        BasePaths(FILES.__contains__, below=below), None, 4,
-    )  # fmt: skip
-    assert front.count("\n") == 3
-    assert parsed.edits[0].at == (5, 5)
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -49,12 +49,6 @@ def test_thinking_is_known_in_every_spelling(word: str, shape: str) -> None:
         assert tag.closes is closes, text
 
 
-def test_tags_in_bars_tell_their_side_by_a_word() -> None:
-    for opens, closes in (("begin_of_", "end_of_"), ("START_", "END_")):
-        tags = thought_on(f"<|{opens}thought|>"), thought_on(f"<|{closes}thought|>")
-        assert [tag and tag.closes for tag in tags] == [False, True]
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -322,24 +322,10 @@ def test_a_mode_alone() -> None:
     assert edits(text) == [("a.py", SetMode(executable=True))]
 
 
-def test_a_mode_beside_a_change() -> None:
-    text = git("a/a.py b/a.py", "old mode 100755", "new mode 100644", "index 1..2") + HEADS + HUNK
-    assert [op for _, op in edits(text)][1:] == [SetMode(executable=False)]
-
-
-def test_a_new_program() -> None:
-    text = git("a/n b/n", "new file mode 100755") + "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
-    assert edits(text) == [("n", Create("x\n", executable=True))]
-
-
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 9, b"caf\xe9\n"])
 def test_bytes(data: bytes) -> None:
     (known, found) = edits(bytes_of(data, before=b"old") + HEADS + HUNK)[0]
     assert (known, found) == ("x", WriteBytes(data, blob_id(b"old")))
-
-
-def test_hunks_of_the_file_that_the_front_matter_names() -> None:
-    assert edits(HUNK, default_path="src/b.py") == [("src/b.py", OP)]
 
 
 def test_an_edit_knows_its_lines() -> None:
@@ -366,11 +352,6 @@ def test_a_mail_from_another_sender() -> None:
     pieces, prose = read(document(mail))
     assert pieces[0].author == "Jö <j@example.org>"
     assert prose == ["Because."]
-
-
-def test_no_mail_no_author() -> None:
-    pieces, _ = read(document("From: me\n" + HEADS + HUNK))
-    assert [piece.author for piece in pieces] == [None]
 
 
 def test_a_mode_that_no_file_has_is_told() -> None:

@@ -219,13 +219,6 @@ def test_refuses(text: str, code: str, line: int) -> None:
     assert caught.value.problem.hint
 
 
-def test_an_edit_knows_its_lines() -> None:
-    text = "Hi\n" + patch(
-        "*** Add File: x", "+1", "", "*** Update File: a.py", "@@ f", "-a", "", "@@", "-b"
-    )
-    assert [edit.at for edit in read(text)[0].edits] == [(3, 4), (7, 8), (10, 11)]
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -240,11 +233,6 @@ def test_a_heredoc_is_taken_off(before: str, after: str) -> None:
     lines = text.split("\n")
     assert piece.top == 1
     assert lines[piece.end :] == ["Done.", ""]
-
-
-def test_what_stands_behind_a_patch_is_not_taken() -> None:
-    (piece,) = read(f"```\n{update('-a')}```\n")
-    assert (piece.top, piece.end) == (None, 5)
 
 
 LINES = st.sampled_from(

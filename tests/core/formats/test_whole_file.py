@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats import find_replace, parse, whole_file
+from patchq.core.formats import parse, whole_file
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
@@ -143,15 +143,6 @@ def test_what_does_not_write(text: str) -> None:
     assert said(text) == []
 
 
-def test_find_replace_is_asked_first() -> None:
-    text = f"FILE: src/a.py\n\n{CHANGE}\nFILE: src/b.py\n```\nb\n```\n"
-    edits = edits_of(text, find_replace.read, read)
-    assert [(edit.format, edit.path) for edit in edits] == [
-        ("find_replace", "src/a.py"),
-        ("whole_file", "src/b.py"),
-    ]
-
-
 # ---------------------------------------------------------------- under a path
 
 
@@ -270,16 +261,3 @@ def test_every_text_is_read_or_refused(text: str, form: Read) -> None:
     else:
         ops = [edit.op for edit in result]
         assert all(isinstance(op, Write) and not op.quoting for op in ops)
-
-
-plain_lines = st.lists(
-    st.text(alphabet="`~FILE:/#.() \r\n", max_size=20).map(lambda line: line.replace("\n", "")),
-    max_size=8,
-).map(lambda lines: "".join(f"{line}\n" for line in lines))
-
-
-@given(plain_lines)
-def test_what_is_written_in_a_longer_fence_is_read_again(text: str) -> None:
-    fence = "`" * (max(len(text), 2) + 1)
-    assert said(f"{fence}md:README.md\n{text}{fence}\n\nBye.") == [("README.md", text)]
-    assert said(f"FILE: README.md\n{fence}\n{text}{fence}\n") == [("README.md", text)]

@@ -6,15 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.core.model.look_alikes import told_apart
 from patchq.core.model.names import (
     batch_id,
     check_path,
-    collision_key,
-    name_key,
     nearest,
     spells_git,
 )
@@ -229,35 +225,6 @@ def test_patchq_never_accepts_what_git_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "key"),
-    [
-        (".GITMODULES", ".gitmodules"),
-        ("gitmod~1", ".gitmodules"),
-        ("GI7EBA~1", ".gitmodules"),
-        ("gi7d29~9", ".gitattributes"),
-        ("gi250a~1", ".gitignore"),
-        ("MABA30~1", ".mailmap"),
-        (".gitattributes. .", ".gitattributes"),
-        (".gitmodule\u017f", ".gitmodules"),
-        (".git\u200dignore", ".gitignore"),
-        ("Stra\u00dfe", "strasse"),
-        ("plain.py", "plain.py"),
-    ],
-)
-def test_name_key(component: str, key: str) -> None:
-    assert name_key(component) == key
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("README.md", "readme.MD"), ("e\u0301/x", "\u00e9/x"), ("STRASSE", "stra\u00dfe")],
-)
-def test_collision_key(one: str, other: str) -> None:
-    assert collision_key(one) == collision_key(other)
-    assert collision_key(one) != collision_key(other + "x")
-
-
-@pytest.mark.parametrize(
     ("text", "id"),
     [
         ("fix-login-42", "fix-login-42"),
@@ -282,23 +249,6 @@ def test_collision_key(one: str, other: str) -> None:
 )
 def test_batch_id(text: str, id: str) -> None:
     assert batch_id(text) == id
-
-
-@pytest.mark.parametrize("text", ["", "..", "---", "日本語", "\udcff", "@", ".", "___"])
-def test_a_text_of_which_nothing_remains_gets_a_name(text: str) -> None:
-    assert batch_id(text).startswith("batch-")
-    assert batch_id(text) != batch_id(text + "é")
-
-
-@given(
-    st.text() | st.from_regex(r"[a.\-]{0,6}(\.lock|\.report|\.|x{98})*(\.json)?", fullmatch=True)
-)
-def test_every_batch_id_is_safe(text: str) -> None:
-    id = batch_id(text)
-    assert batch_id(id) == id
-    assert 0 < len(id.encode()) <= 100
-    assert not id.startswith((".", "-"))
-    assert not id.lower().endswith((".lock", ".report", ".report.json", ".report.md", "."))
 
 
 def test_git_takes_every_batch_id(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from patchq.core.model.values import FileChange, Plan
-from patchq.core.plan import batch as apply
 from patchq.core.text.lines import Text
-from tests.helpers.trees import RULES, DictTree, edits, planned, told, written
+from tests.helpers.trees import edits, planned, told, written
 
 
 def states(plan: Plan) -> list[str]:
@@ -117,40 +116,7 @@ def test_an_assertion_must_hold() -> None:
     assert told(planned("a\nb\n", edits(bad, change))) == ["match.none"]
 
 
-@pytest.mark.parametrize(
-    ("op", "name"),
-    [
-        (("a\n", "b\n"), "replace"),
-        (("a\n", "a\nb\n"), "insert"),
-        (("a\n", ""), "delete"),
-        (("a\n", "b\na\n"), "insert"),
-    ],
-)
-def test_operations_are_named(op: tuple[str, str], name: str) -> None:
-    assert [edit.op for edit in planned("a\nc\n", edits(op)).edits] == [name]
-
-
 # ------------------------------------------------------------ whole files
-
-
-def test_a_created_file_is_edited_under_its_path() -> None:
-    batch = edits(("n.py", Create("a\nb\n")), ("n.py", Replace("b\n", "c\n")))
-    plan = planned({}, batch)
-    assert plan.changes == (FileChange("n.py", None, b"a\nc\n"),)
-    assert plan.edits[1].needs == ("1",)
-
-
-def test_an_empty_file_that_is_created_keeps_its_executable_bit() -> None:
-    tree = DictTree({"run.sh": ""}, executable={"run.sh"})
-    plan = apply.plan(edits(("run.sh", Create("#!/bin/sh\n"))), tree, RULES)
-    assert plan.changes == (FileChange("run.sh", b"", b"#!/bin/sh\n", executable=True),)
-
-
-def test_a_renamed_file_keeps_its_bytes_and_its_executable_bit() -> None:
-    tree = DictTree({"a.png": b"\x89PNG\0"}, executable={"a.png"})
-    plan = apply.plan(edits(("a.png", Rename("b.png"))), tree, RULES)
-    data = b"\x89PNG\0"
-    assert plan.changes == (FileChange("b.png", data, data, executable=True, renamed_from="a.png"),)
 
 
 def test_a_binary_file_can_be_deleted_but_not_edited() -> None:
@@ -286,16 +252,6 @@ def cases(draw: st.DrawFn) -> tuple[bytes, str, str, bytes]:
     after = lines[:start] + new + lines[end:]
     assume(after[-1])
     return data(lines), old, "".join(line + "\n" for line in new), data(after)
-
-
-@given(cases())
-def test_an_exact_edit_gives_exactly_its_result(case: tuple[bytes, str, str, bytes]) -> None:
-    before, old, new, after = case
-    result = written(before, (old, new))
-    assert result in (after, None)
-    if result is not None:
-        assert written(result, (new, old)) in (before, None)
-        assert written(result, (old, new)) in (result, None)
 
 
 @given(cases())

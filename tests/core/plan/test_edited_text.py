@@ -71,24 +71,6 @@ def test_two_claims(one: ChangedRange, other: ChangedRange, result: bytes | None
 # ------------------------------------------------------------ edits on what others wrote
 
 
-def test_a_fold_tells_whom_it_needs() -> None:
-    edited = EditedText(Text(BASE))
-    edited.add([claim((1, 2, "abc"), edit="1")])
-    edited.add([claim((5, 6, "def"), edit="2")])
-    assert made(edited) == b"0abc234def6789"
-    assert edited.fold("3", "a", [Hunk(2, 3, b"B")], Hunk(1, 4, b"")) == ("1",)
-    assert edited.fold("4", "a", [Hunk(8, 9, b"E")], Hunk(3, 10, b"")) == ("2", "3")
-    assert made(edited) == b"0aBc234dEf6789"
-
-
-def test_an_edit_said_again_after_it_was_undone_is_a_conflict() -> None:
-    edited = EditedText(Text(BASE))
-    hunks = (Hunk(1, 2, b"x"),)
-    edited.add([ChangedRange("1", "a", hunks, "said")])
-    edited.fold("2", "a", [Hunk(1, 2, b"1")], Hunk(1, 2, b""))
-    assert edited.add([ChangedRange("3", "a", hunks, "said")]) is not None
-
-
 @pytest.mark.parametrize("base", [BASE, b"0\n1\n2\n\n4\n"])
 @given(
     st.lists(

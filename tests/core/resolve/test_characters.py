@@ -170,10 +170,6 @@ def test_what_is_not_there_already(before: str, op: Op, after: str) -> None:
     assert result(before, op) == after
 
 
-def test_a_line_end_that_the_old_text_stands_before_is_not_the_new_one() -> None:
-    assert result("a\nb\n", ReplaceText("a", "a\n")) == "a\n\nb\n"
-
-
 @pytest.mark.parametrize(
     ("before", "op", "after"),
     [

@@ -114,12 +114,6 @@ def test_only_what_is_enabled_is_ignored(levels: tuple[str, ...], refused: bool)
     assert result == (None if refused else b"  a\r\n  c\r\n")
 
 
-def test_line_ends_count_where_their_rung_is_off() -> None:
-    rules = replace(RULES, levels=("exact", "indentation"))
-    assert written("  a\r\n", ("a\n", "b\n"), rules=rules) is None
-    assert written("  a\n", ("a\n", "b\n"), rules=rules) == b"  b\n"
-
-
 # ------------------------------------------------------------ ambiguity
 
 
@@ -149,13 +143,6 @@ def test_ambiguity_is_judged_by_the_result(
 def test_more_places_than_are_compared_are_never_taken_for_one() -> None:
     same = "x\n" * places.MOST_PLACES
     assert written(same + "y\nx\n", ("x\n", "x\nx\n")) is None
-
-
-def test_a_later_rung_does_not_settle_what_an_earlier_one_leaves_open() -> None:
-    result = resolve(Text(b"a\na\n  b\n"), Replace("a\n", "c\n"), LEVELS)
-    assert isinstance(result, Missed)
-    assert (result.why, result.level) == ("ambiguous", "exact")
-    assert [place.start for place in result.places] == [0, 1]
 
 
 # ------------------------------------------------------------ already there

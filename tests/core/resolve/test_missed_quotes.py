@@ -79,13 +79,6 @@ def test_cause(old: str, new: str, files: dict[str, str], cause: str) -> None:
     assert found.hint
 
 
-def test_an_escaped_quote_is_told_apart() -> None:
-    (found,) = planned('a\nsay("x")\n', edits(('a\nsay(\\"x\\") or so\n', "b\n"))).problems
-    assert "(stale)" in found.message
-    (found,) = planned('so say("x")\n', edits(('say(\\"x\\")\n', "b\n"))).problems
-    assert "(escaped)" in found.message
-
-
 def test_the_other_file_is_named() -> None:
     found = problem("def other():\n", files={"lib/g.txt": "def other():\n"})
     assert "lib/g.txt" in found.message
@@ -118,13 +111,6 @@ def test_the_nearest_place_and_the_first_difference_are_shown() -> None:
 def test_blanks_are_visible(before: str, old: str, told: tuple[str, ...]) -> None:
     (found,) = planned(before, edits((old, "x\n"))).problems
     assert all(part in found.message for part in told), found.message
-
-
-def test_an_unwritable_edit_says_why() -> None:
-    found = problem("      def leave(self):\n", "      def leave(self):\nx = 1\n")
-    assert found.code == "match.none"
-    assert "at line 9" in found.message
-    assert "lacks the indentation" in found.message
 
 
 def test_candidates_have_line_symbol_text_and_disambiguator() -> None:

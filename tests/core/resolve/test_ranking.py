@@ -37,13 +37,6 @@ def test_python_gives_definitions_imports_decorators_and_lines() -> None:
     } <= found
 
 
-def test_lines_near_the_target_come_first() -> None:
-    source = "\n".join(f"line number {i}" for i in range(1, 41))
-    best = ranked("a.txt", source, 20)
-    assert best[0].lineno == 20
-    assert {c.lineno for c in best} == set(range(10, 31))
-
-
 def test_a_file_that_does_not_parse_gives_lines() -> None:
     assert {c.type for c in ranked("a.py", "def broken(:\n    x\n")} == {"line_pattern"}
 

@@ -25,13 +25,6 @@ def number(value: int) -> bytes:
     return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
 
 
-def test_pieces_are_copied_and_inserted() -> None:
-    assert patched(BASE, delta(300, 13, COPY + b"\x03new"), MOST) == b"5678901234new"
-    assert patched(b"", delta(0, 2, b"\x02hi"), MOST) == b"hi"
-    whole = b"a" * 0x10000
-    assert patched(whole, delta(0x10000, 0x10000, b"\x80"), 0x10000) == whole
-
-
 BAD = {
     "nothing": b"",
     "another base": delta(299, 10, COPY),

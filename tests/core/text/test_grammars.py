@@ -57,17 +57,6 @@ def test_definitions(path: str, source: str, expected: set[tuple[object, ...]]) 
     assert expected <= {(n.kind, n.name, n.start, n.end, n.header, n.body) for n in found}
 
 
-@pytest.mark.parametrize(("path", "source", "_"), SOURCES.values(), ids=SOURCES)
-def test_syntax(path: str, source: str, _: object) -> None:
-    assert grammars.flaw(path, source.encode()) is None
-    assert grammars.flaw(path, f"{source}\n((({{".encode()) is not None
-
-
-def test_a_language_without_a_grammar_is_unknown() -> None:
-    assert not grammars.knows("a.zig")
-    assert grammars.named("a.zig", b"fn a() void {}") is None
-
-
 BALANCED = {
     "a.js": "const f = (x) => `${x} (${[1]}`;  // (\n",
     "a.ts": "const a = /[(]/.test('{');\n",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -47,17 +45,3 @@ def test_the_diff_of_known_hunks_is_the_diff_of_the_texts(
     assert unified([FileChange("a", before, after, hunks=lines)]) == unified(
         [FileChange("a", before, after)]
     )
-
-
-@given(st.data())
-def test_lines_that_stand_nowhere_else_need_no_second_look(data: st.DataObject) -> None:
-    a = [b"%d\n" % i for i in range(30)]
-    at = sorted(data.draw(st.sets(st.integers(0, 29), min_size=2)))
-    b = [b"new %d\n" % i if i in at else line for i, line in enumerate(a)]
-    hunks = whole_lines(b"".join(a), b"".join(b), (_line(a, i, b[i]) for i in at))
-    assert known_diff(a, b, hunks) == line_diff(a, b) == list(hunks)
-
-
-def _line(lines: Sequence[bytes], index: int, new: bytes) -> Hunk:
-    start = len(b"".join(lines[:index]))
-    return Hunk(start, start + len(lines[index]), new)

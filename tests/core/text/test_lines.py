@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patchq.core.text import lines as text
-from patchq.core.text.lines import BOM, Text, View, bare, plain_typography, split_lines
+from patchq.core.text.lines import BOM, Text, View, bare, plain_typography
 
 LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"a\r", b"\xff", b"\r", b"a a"]), max_size=8)
 DATA = st.builds(
@@ -35,11 +35,6 @@ def test_a_missing_final_newline_comes_and_goes(data: bytes) -> None:
     assert seen.whole.startswith(data)
 
 
-@given(st.binary(max_size=30))
-def test_split_lines_loses_nothing(data: bytes) -> None:
-    assert b"".join(split_lines(data)) == data
-
-
 @pytest.mark.parametrize(
     ("data", "end"),
     [
@@ -54,15 +49,6 @@ def test_split_lines_loses_nothing(data: bytes) -> None:
 )
 def test_line_end_is_the_most_frequent(data: bytes, end: bytes) -> None:
     assert Text(data).line_end == end
-
-
-def test_a_lone_carriage_return_is_content() -> None:
-    assert Text(b"a\rb\nc\r\n").contents == [b"a\rb", b"c"]
-
-
-def test_line_at_counts_from_one() -> None:
-    seen = Text(BOM + b"a\nb\n")
-    assert [seen.line_at(seen.starts[i]) for i in (0, 1)] == [1, 2]
 
 
 @given(LINES, LINES.filter(bool))
@@ -97,10 +83,6 @@ def test_bare_lines_are_what_every_level_may_read() -> None:
 )
 def test_typography_becomes_plain(data: str, plain: bytes) -> None:
     assert plain_typography(data.encode()) == plain
-
-
-def test_bytes_that_are_no_utf8_survive_plain_typography() -> None:
-    assert plain_typography(b"\xff\x93 \xe2\x80\x9c") == b'\xff\x93 "'
 
 
 PIECES = st.lists(st.sampled_from([b"a", b"b ", b"\n", b"\r\n", b"\r", BOM, b" "]), max_size=6)

@@ -26,10 +26,6 @@ def test_hidden_characters_are_written_out(text: str, expected: str) -> None:
     assert quote.visible(f"a\n{text}\tb", keep="\n\t") == f"a\n{kept}\tb"
 
 
-def test_bytes_become_text() -> None:
-    assert quote.decode(b"\xc3\xa9 \xff") == "é \\xff"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -68,7 +64,3 @@ def test_nothing_closes_a_fence_but_its_end(text: str) -> None:
 )
 def test_sentences_keep_their_code_spans_and_start_nothing(text: str, expected: str) -> None:
     assert quote.sentence(text) == expected
-
-
-def test_excerpts_are_numbered() -> None:
-    assert quote.excerpt(["a", "\tb\r", ""], 99) == " 99 | a\n100 | \tb\n101 | "

@@ -298,7 +298,10 @@ def _problem(flaw: yamlio.EntryFlaw) -> Problem:
         message = f"`{name}`: expected {flaw.expected}, got {yamlio.describe(flaw.value)}."
         return _bad_value(flaw.value.line, message, f"Correct `{name}`, or leave it out.")
     if flaw.first is None:
-        return _unknown(flaw.key)
+        hint = suggestion(name, KEYS, _HINT_KEYS)
+        hint = f"{hint[:1].upper()}{hint[1:]} {HINT_PROSE}"
+        message = f"The front matter has no key {yamlio.describe(flaw.key)}."
+        return Problem("frontmatter.unknown_key", message, hint, line=flaw.key.line)
     message = f"`{name}` is twice: in lines {flaw.first} and {flaw.key.line}."
     return Problem("frontmatter.duplicate_key", message, "Keep one of them.", line=flaw.key.line)
 
@@ -342,13 +345,6 @@ def _text(node: yamlio.Node, allowed: str = "") -> str:
     if any(unicodedata.category(c) == "Cc" and c not in allowed for c in text):
         raise Misfit("text without control characters")
     return text
-
-
-def _unknown(key: yamlio.Scalar) -> Problem:
-    hint = suggestion(key.text, KEYS, _HINT_KEYS)
-    hint = hint[:1].upper() + hint[1:]
-    message = f"The front matter has no key {yamlio.describe(key)}."
-    return Problem("frontmatter.unknown_key", message, f"{hint} {HINT_PROSE}", line=key.line)
 
 
 def _check_body(size: int | None, digest: str | None, body: bytes) -> list[Problem]:

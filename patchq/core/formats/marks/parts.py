@@ -46,7 +46,6 @@ LONGER_FENCE = (
     "its lines need the same length"
 )
 _MARKDOWN_ENDINGS = (".md", ".markdown", ".mdx")
-_PLAIN_ENDINGS = (*_MARKDOWN_ENDINGS, ".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
 _MARKDOWN_LANGUAGES = ("markdown", "md", "mdx")
 
 
@@ -157,12 +156,6 @@ def is_markdown(path: str, info: str) -> bool:
     """Return whether the text is Markdown, by its path or by its fence's info."""
     language = info.partition(":")[0].split(" ")[0].lower()
     return path.lower().endswith(_MARKDOWN_ENDINGS) or language in _MARKDOWN_LANGUAGES
-
-
-def is_document(path: str) -> bool:
-    """Return whether the file is Markdown or plain text, which may show edits."""
-    name = path.rpartition("/")[2]
-    return name.lower().endswith(_PLAIN_ENDINGS) or ("." not in name and name.isupper())
 
 
 def fenced_at(doc: Document, start: int, mark: Fence) -> Fenced:
