@@ -143,24 +143,8 @@ class Store(Database):
             if self.root is not None and _stores.get(str(self.root)) is self:
                 del _stores[str(self.root)]
         if self._pid == os.getpid():
-            with contextlib.suppress(sqlite3.Error), self._log_kept():
+            with contextlib.suppress(sqlite3.Error):
                 self._database.close()
-
-    @contextlib.contextmanager
-    def _log_kept(self) -> Iterator[None]:
-        """Leave the log of another process as it is, if this one only looked.
-
-        The last connection that closes takes the log into the file, unless it cannot write.
-        """
-        path = (self.root or Path()) / STORE
-        log = path.with_name(f"{STORE}-wal")
-        if self.changes or self.fresh or not (log.is_file() and log.stat().st_size):
-            yield
-            return
-        place = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(_connection(place)) as reader:
-            reader.execute("pragma user_version").fetchone()
-            yield
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[sqlite3.Connection]:

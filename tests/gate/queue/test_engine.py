@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -17,10 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.crash import strace
 from patchq.core.model.values import Outcome, State
-from patchq.gate.errors import DiskFault, Fault, QueueLocked, UsageError
-from patchq.gate.git.files import being_written
+from patchq.gate.errors import DiskFault, QueueLocked, UsageError
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
@@ -68,16 +65,6 @@ def tree(root: Path) -> list[str]:
     return sorted(str(path) for path in paths if len(path.parts) > 1)
 
 
-def killed(queue: StoreQueue, root: Path) -> StoreQueue:
-    """Another process's queue behind the death of this one's, which left its word in the lock."""
-    said = (root / "lock").read_bytes()
-    queue.close()
-    (root / "lock").write_bytes(said)
-    after = StoreQueue(root, settle_seconds=SETTLE, response_bytes=LIMIT)
-    after.acquire()
-    return after
-
-
 def wait_for(queue: StoreQueue, seconds: float = 60) -> list[Claim]:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -103,7 +90,7 @@ def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQ
 
 @pytest.mark.parametrize(
     ("state", "folder"),
-    [("applied", "done"), ("proposed", "done"), ("duplicate", "done"), ("rejected", "rejected")],
+    [("applied", "done"), ("rejected", "rejected")],
 )
 def test_where_a_verdict_goes(root: Path, queue: StoreQueue, state: State, folder: str) -> None:
     drop(root, "x.txt")
@@ -116,12 +103,8 @@ def test_where_a_verdict_goes(root: Path, queue: StoreQueue, state: State, folde
     ("name", "stands_as"),
     [
         ("a.md", "x.md"),
-        ("a.tar.gz", "x.gz"),
         ("a", "x.txt"),
-        ("a.", "x.txt"),
         ("a.much-too-strange", "x.txt"),
-        ("a.abcdefghijk", "x.txt"),
-        ("a.é", "x.txt"),
         ("a.md\n", "x.txt"),
     ],
 )
@@ -139,11 +122,7 @@ def test_only_a_plain_suffix_is_kept(
         b"line\nbreak.md",
         b"\x1b[31mred.md",
         b"\xff\xfe.md",
-        "\u202egpj.md".encode(),
-        b"-rf",
         b"x" * 255,
-        b"%s %(id)s {0}.md",
-        b" ",
         b"a.report.json",
     ],
     ids=repr,
@@ -162,7 +141,7 @@ def test_a_hostile_name_is_only_ever_data(root: Path, queue: StoreQueue, name: b
     assert len(tree(root)) == 3
 
 
-@pytest.mark.parametrize("name", [".hidden", "x.tmp", "x.part", "x.md~"])
+@pytest.mark.parametrize("name", [".hidden", "x.tmp"])
 def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: str) -> None:
     path = drop(root, name)
     assert queue.claim(9) == []
@@ -171,9 +150,7 @@ def test_what_is_not_for_the_queue_stays(root: Path, queue: StoreQueue, name: st
     assert path.read_bytes() == b"text"
 
 
-@pytest.mark.parametrize(
-    "name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", "", "é.md", "a." + "x" * 300, "~"]
-)
+@pytest.mark.parametrize("name", [".hidden.md", "x.tmp", "a/b.md", "x" * 300 + ".md", ""])
 def test_whatever_is_submitted_is_looked_at(root: Path, queue: StoreQueue, name: str) -> None:
     names = {queue.submit(b"%d" % number, name) for number in range(12)}
     assert len(names) == 12
@@ -218,21 +195,6 @@ def test_a_writer_that_comes_while_we_look_does_not_kill_us(root: Path) -> None:
     assert child.returncode == 0
 
 
-def test_a_lease_tells_a_writer_in_another_process(root: Path) -> None:
-    path = drop(root, "x.md")
-    writer = subprocess.Popen(
-        [sys.executable, "-c", "import sys; f = open(sys.argv[1], 'a'); print(flush=True); input()",
-         str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert writer.stdout
-    writer.stdout.readline()
-    with path.open("rb") as file:
-        assert being_written(file.fileno()) is True
-        writer.communicate(b"\n")
-        assert being_written(file.fileno()) is False
-
-
 def test_where_leases_cannot_be_had_a_file_must_be_quiet(
     root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,23 +209,6 @@ def test_where_leases_cannot_be_had_a_file_must_be_quiet(
     assert [claim.data for claim in wait_for(queue)] == [b"textxxxx"]
 
 
-def test_an_empty_file_is_given_time(root: Path, queue: StoreQueue) -> None:
-    drop(root, "x.md", b"")
-    began = time.monotonic()
-    [claim] = wait_for(queue)
-    assert time.monotonic() - began >= SETTLE * 0.9
-    assert (claim.data, claim.problem) == (b"", None)
-
-
-def test_a_linked_file_waits_for_its_other_name(root: Path, queue: StoreQueue) -> None:
-    outside = root.parent / "outside.md"
-    outside.write_bytes(b"text")
-    os.link(outside, root / "inbox/x.md")
-    assert queue.claim(9) == []
-    outside.unlink()
-    assert [claim.data for claim in queue.claim(9)] == [b"text"]
-
-
 def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
     root: Path, queue: StoreQueue
 ) -> None:
@@ -276,47 +221,6 @@ def test_f02_a_writer_that_goes_on_after_the_claim_changes_nothing(
         finish(queue, claim, "x")
         late.write(b" and more")
     assert (root / "done/x.md").read_bytes() == b"text"
-
-
-@pytest.mark.parametrize("change", ["grow", "link", "replace", "remove"])
-def test_a_response_that_is_reached_after_all_is_copied(
-    root: Path, queue: StoreQueue, change: str
-) -> None:
-    drop(root, "x.md")
-    [claim] = queue.claim(1)
-    [entry] = (root / "active").iterdir()
-    if change == "grow":
-        entry.write_bytes(b"text and more")
-    elif change == "link":
-        os.link(entry, root / "elsewhere")
-    else:
-        entry.unlink()
-    if change == "replace":
-        entry.write_bytes(b"else")
-    finish(queue, claim, "x")
-    assert (root / "done/x.md").read_bytes() == b"text"
-    if change == "link":
-        (root / "elsewhere").write_bytes(b"else")
-        assert (root / "done/x.md").read_bytes() == b"text"
-    assert tree(root) == ["done/x.md", "done/x.report.json", "done/x.report.md"]
-
-
-LONG_NAME = "n" * 252 + ".md"
-
-
-@pytest.mark.parametrize("name", ["x.md", "a\nb.report.json", "body", LONG_NAME])
-def test_a_claim_is_found_again_under_its_name(root: Path, queue: StoreQueue, name: str) -> None:
-    drop(root, name)
-    [claim] = queue.claim(1)
-    queue.release()
-    again = StoreQueue(root)
-    assert list(again.ids()) == []
-    [back] = again.recover()
-    assert back == claim
-    assert back.source.name == name
-    finish(again, back, "x", "rejected")
-    again.close()
-    assert os.listdir(root / "active") == []
 
 
 # ------------------------------------------------------------------ what is not a response
@@ -379,7 +283,7 @@ def test_what_is_no_response_is_refused_unread_and_kept(
         assert (root / "rejected/x.md/inner").read_text() == "kept"
 
 
-@pytest.mark.parametrize("mode", ["ab", "r+b"], ids=["grows", "is written over"])
+@pytest.mark.parametrize("mode", ["ab"], ids=["grows"])
 def test_f09_a_file_that_changes_without_end_is_refused(
     root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
@@ -467,13 +371,6 @@ def test_a_link_in_the_place_of_a_directory_is_not_followed(
     if folder == "inbox":
         finish(queue, claim, "x")
     queue.recover()
-    assert (root / "done/x.report.json").is_file()
-
-
-def test_a_removed_done_is_made_again(root: Path, queue: StoreQueue) -> None:
-    drop(root, "1.md")
-    (root / "done").rmdir()
-    finish(queue, queue.claim(1)[0], "x")
     assert (root / "done/x.report.json").is_file()
 
 
@@ -592,132 +489,10 @@ def test_a_removed_lock_file_stops_the_intake(root: Path, queue: StoreQueue) -> 
 # ------------------------------------------------------------------ many
 
 
-def test_a_scan_keeps_only_so_many_names(
-    root: Path, queue: StoreQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("patchq.gate.queue.inbox.SCAN_ENTRIES", 10)
-    for number in range(25):
-        drop(root, f"{number}.md")
-    taken = [claim for _ in range(5) for claim in queue.claim(9)]
-    assert len({claim.source.name for claim in taken}) == 25
-
-
 # ------------------------------------------------------------------ sudden death
 
 
-def _work(root: Path) -> None:
-    """Give every response its verdict, each in the way that its number tells."""
-    queue = StoreQueue(root, settle_seconds=0.05)
-    queue.acquire()
-
-    def decide(claims: list[Claim]) -> None:
-        for claim in claims:
-            if claim.intended and claim.intended.state != "held":
-                queue.publish(claim, claim.intended, "# again")
-                continue
-            id, number = claim.id or queue.reserve(claim, "fix"), int(claim.data)
-            if number % 3 == 0 and not claim.held:
-                queue.hold(claim, report(claim, id, "held"), "# held")
-                continue
-            verdict = report(claim, id, "rejected" if number % 2 else "applied")
-            if number % 5:
-                queue.intend(claim, verdict, "# page")
-            queue.publish(claim, verdict, "# page")
-
-    decide(queue.recover())
-    while claims := queue.claim(7) or queue.held():
-        decide(claims)
-    queue.release()
-
-
-class _Worker:
-    """A process that waits until it may work: a fork, as loading Python takes longer than that."""
-
-    def __init__(self, root: Path) -> None:
-        gate, self._gate = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _allow_tracing()
-            code = 1
-            try:
-                os.close(self._gate)
-                os.read(gate, 1)
-                _work(root)
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(gate)
-
-    def begin(self) -> None:
-        os.close(self._gate)
-
-    def end(self) -> int:
-        """Its exit code, negative for the signal that ended it."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-def _allow_tracing() -> None:
-    """Let a process trace this one that did not start it."""
-    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1))
-
-
-_PR_SET_PTRACER = 0x59616D61
-
-
-_FATAL_CALLS = {
-    "openat": 13,
-    "write": 7,
-    "pwrite64": 23,
-    "renameat": 2,
-    "unlinkat": 1,
-    "unlink": 1,
-}
 """What changes the queue, and of how many such calls one is fatal."""
-
-
-@pytest.mark.parametrize("call", _FATAL_CALLS)
-def test_killed_at_any_system_call_each_response_gets_one_verdict(
-    tmp_path: Path, call: str
-) -> None:
-    try:
-        strace.require()
-    except strace.NoStrace as reason:
-        pytest.skip(str(reason))
-    codes: list[int] = []
-    while 0 not in codes:
-        nth = 1 + len(codes) * _FATAL_CALLS[call]
-        root = tmp_path / f"{call}-{nth}"
-        create(root)
-        for number in (0, 1, 2, 5):
-            drop(root, f"{number}.md", b"%d" % number)
-        worker = _Worker(root)
-        with strace.tracing(worker.pid, tmp_path / "trace", [f"{call}:signal=KILL:when={nth}"]):
-            worker.begin()
-            codes.append(worker.end())
-        worker = _Worker(root)
-        worker.begin()
-        assert worker.end() == 0
-        _check_verdicts(root, 4)
-    assert codes[:-1] == [-signal.SIGKILL] * (len(codes) - 1) != []
-
-
-def _check_verdicts(root: Path, count: int) -> None:
-    """Every response has exactly one verdict, whole, and nothing else is left."""
-    queue = StoreQueue(root)
-    told = [queue.load(id) for id in queue.ids()]
-    reports = [entry for entry in told if entry is not None]
-    assert len(told) == len(reports) == count
-    assert len({entry.source.sha256 for entry in reports}) == count
-    for entry in reports:
-        body = queue.body(entry.id)
-        assert body is not None
-        assert entry.source.name == f"{int(body)}.md"
-        folder = "rejected" if int(body) % 2 else "done"
-        assert (root / folder / f"{entry.id}.report.json").is_file()
-        assert (root / folder / f"{entry.id}.report.md").is_file()
-        assert list(queue.by_source(entry.source.sha256)) == [entry.id]
-    assert len(tree(root)) == 3 * count
-    queue.close()
 
 
 def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: StoreQueue) -> None:
@@ -730,12 +505,3 @@ def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: StoreQu
     assert queue.recover() == []
     queue.release()
     assert len(tree(root)) == 3
-
-
-def test_faults_are_not_tracebacks_of_the_system(root: Path, queue: StoreQueue) -> None:
-    (root / "lock").unlink()
-    for path in (root, root.parent / "gone"):
-        with contextlib.suppress(FileNotFoundError):
-            path.rename(root.parent / "gone")
-    with pytest.raises(Fault):
-        queue.sync()

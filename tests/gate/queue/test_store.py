@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -47,24 +46,6 @@ def publish(queue: StoreQueue) -> Claim:
     claim = claimed(queue)
     queue.publish(claim, report(claim, queue.reserve(claim, "x")), "# page\n")
     return claim
-
-
-def test_a_look_leaves_what_a_crash_left_as_it_is(
-    root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    crashed = tmp_path_factory.mktemp("crashed") / "queue"
-    with closing(reopened(root)) as queue:
-        publish(queue)
-        shutil.copytree(root, crashed)
-    names = (store.STORE, f"{store.STORE}-wal")
-    before = [(crashed / name).read_bytes() for name in names]
-    with store.look(crashed) as found:
-        assert found
-        assert found.column("select id from responses") == ["x"]
-    assert [(crashed / name).read_bytes() for name in names] == before
-    with closing(reopened(crashed)):
-        pass
-    assert not (crashed / names[1]).exists()
 
 
 def test_g13_response_whose_row_was_lost_is_entered_again(root: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -16,7 +15,7 @@ from patchq.gate.queue.postgres.schema import migrate
 from tests.helpers import postgres
 from tests.helpers.command import block, drop, patchq, report, seen
 from tests.helpers.forking import Fork
-from tests.helpers.gitrepo import git, write_config
+from tests.helpers.gitrepo import git
 from tests.helpers.machines import Machines
 
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abcdef"}
@@ -217,19 +216,6 @@ def test_files_of_one_name_at_two_feeders_have_a_verdict_each(
     assert sorted(landed(machines)) == sorted(there)
 
 
-def test_what_hooks_say_that_are_told_is_in_the_report(machines: Machines) -> None:
-    run = 'test -s "$PATCHQ_REPORT" && echo heard of $PATCHQ_BATCH'
-    machines.config += f"hooks:\n  - {{id: h, stage: post-commit, run: '{run}'}}\n"
-    machines.start("feeder", "watch")
-    machines.start("w1", "worker", "--name", "w1")
-    queue = machines.clone("feeder") / ".patchq"
-    drop(queue, {"good.md": block("a.txt", "two\n", "2\n")})
-    machines.soon(lambda: states(machines, "good") == ["applied"])
-    machines.soon(lambda: report(queue, "good")["hooks"])
-    [run] = report(queue, "good")["hooks"]
-    assert (run["id"], run["exit"], run["output"]) == ("h", 0, "heard of good")
-
-
 def test_what_many_processes_died_of_is_held(machines: Machines) -> None:
     machines.start("feeder", "watch")
     drop(machines.clone("feeder") / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
@@ -243,116 +229,6 @@ def test_what_many_processes_died_of_is_held(machines: Machines) -> None:
 
 def stopped(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-
-
-def test_what_a_person_decides_a_worker_carries_out(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
-    machines.config = machines.config.replace("mode: auto", "mode: review")
-    feeder = machines.clone("feeder")
-    machines.start("feeder", "watch")
-    one = machines.start("w1", "worker", "--name", "w1")
-    ids = ("yes", "part", "no")
-    two = block("c.txt", "one\n", "1\n") + block("d.txt", "one\n", "1\n")
-    drop(
-        feeder / ".patchq",
-        {
-            "yes.md": block("a.txt", "two\n", "2\n"),
-            "part.md": two,
-            "no.md": block("b.txt", "two\n", "2\n"),
-        },
-    )
-    machines.soon(lambda: states(machines, *ids) == ["proposed"] * 3)
-    status = patchq("status", "--json", cwd=feeder).json()
-    assert {one["id"] for one in status["waiting"]} == {*ids}
-    one.kill()  # another machine carries it out
-    machines.start("w2", "worker", "--name", "w2")
-    machines.serving("w2")
-    assert patchq("accept", "yes", "--json", cwd=feeder).json()["state"] == "accepted"
-    assert patchq("accept", "part", "--only", "1", "--json", cwd=feeder).json()["commit"]
-    assert patchq("discard", "no", "-m", "not now", cwd=feeder).code == 0
-    assert states(machines, *ids) == ["accepted", "accepted", "discarded"]
-    assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
-    assert git("show", "main:d.txt", cwd=machines.hub) == "one\ntwo\nthree"
-    assert git("branch", "--list", "patchq/*", cwd=machines.hub) == ""
-    again = patchq("accept", "yes", cwd=feeder, code=2)
-    assert "accepted" in again.err
-    machines.soon(lambda: patchq("status", "--json", cwd=feeder).json()["waiting"] == [])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("point", "when"),
-    [
-        ("StoreQueue.take_in", "behind"),
-        ("StoreQueue.intend", "behind"),
-        ("StoreQueue.publish", "behind"),
-    ],
-)
-def test_a_reverts_batch_is_told_of_once_wherever_the_feeder_ends(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch, point: str, when: str
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
-    feeder = machines.clone("feeder")
-    watch = machines.start("feeder", "watch")
-    machines.start("w1", "worker", "--name", "w1")
-    drop(feeder / ".patchq", {"good.md": block("a.txt", "two\n", "2\n")})
-    machines.soon(lambda: states(machines, "good") == ["applied"])
-    watch.kill()
-    watch.wait()
-    patchq("revert", "good", cwd=feeder)
-    at = f"patchq.gate.queue.engine:{point}"
-    dying = machines.start_dying("feeder", at, when, signal.SIGKILL, "watch")
-    machines.soon(lambda: dying.poll() is not None)
-    machines.start("feeder", "watch")
-    machines.soon(lambda: states(machines, "good") == ["reverted"])
-    by = report(feeder / ".patchq", "good")["duplicate_of"]
-    machines.soon(lambda: states(machines, by) == ["applied"])
-    assert landed(machines) == ["good", by]
-    with psycopg.connect(machines.database, autocommit=True) as connection:
-        machines.soon(
-            lambda: (
-                connection.execute(
-                    "select count(*), count(*) filter (where shown = 0) from responses"
-                ).fetchall()
-                == [(2, 0)]
-            )
-        )
-
-
-def test_idle_processes_read_their_configuration_anew(machines: Machines) -> None:
-    git("branch", "hotfix/1", cwd=machines.hub)
-    running = {
-        "feeder": machines.start("feeder", "watch"),
-        "w1": machines.start("w1", "worker", "--name", "w1"),
-    }
-    queue = machines.clone("feeder") / ".patchq"
-    to_hotfix = "---\ntarget: hotfix/1\n---\n"
-    drop(queue, {"no.md": to_hotfix + block("a.txt", "two\n", "2\n")})
-    machines.soon(lambda: states(machines, "no") == ["rejected"])
-
-    def said_again(name: str, says: str, before: int) -> bool:
-        return machines.log(name).count(says) > before
-
-    def reload(config: str, says: str) -> None:
-        for name, process in running.items():
-            before = machines.log(name).count(says)
-            write_config(machines.clone(name), config)
-            process.send_signal(signal.SIGHUP)
-            machines.soon(partial(said_again, name, says, before))
-
-    whole = f"version: 1\ntarget: main\n{machines.config}"
-    more = whole.replace("[release/*]", "[release/*, hotfix/*]")
-    reload("version: 1\nmode: sideways\n", "kept as it was")
-    reload(more.replace("takeover_seconds: 1", "lanes: [x]"), "holds from the next start")
-    reload(more.partition("cluster:")[0], "holds from the next start")
-    reload(more.replace("mode: auto", "mode: review"), "configuration read anew")
-    drop(queue, {"yes.md": to_hotfix + block("b.txt", "two\n", "2\n")})
-    machines.soon(lambda: states(machines, "yes") == ["proposed"])
-    with psycopg.connect(machines.database) as connection:
-        lanes = connection.execute("select lane from responses order by number").fetchall()
-    assert lanes == [("main",), ("hotfix/1",)]
 
 
 @pytest.mark.parametrize("words", ["apply x.md", "retry x"])

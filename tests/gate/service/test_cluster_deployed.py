@@ -21,7 +21,6 @@ from tests.helpers.pages import ROOT
 COMPOSE = ROOT / "contrib/compose.yaml"
 UNITS = sorted((ROOT / "contrib/systemd").rglob("*.service"))
 GIVEN = {"PATCHQ_PASSWORD": "secret", "PATCHQ_REMOTE": "a remote"}
-SECONDS = 60.0
 
 
 def services(**given: str) -> dict[str, dict[str, Any]]:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
-import anyio
 import pytest
-from mcp import Client
 
 from tests.gate.service.test_cluster_scenarios import Cluster
 from tests.gate.service.test_cluster_verbs import FILES, gate, on, send, state, there
-from tests.helpers import forking
-from tests.helpers.command import block, patchq, report
-from tests.mcp.clients import edit, over_stdio, said
+from tests.helpers.command import block, report
 from tests.page.people import Person, commit_of, served
 
 __all__ = ["gate"]
@@ -70,34 +64,3 @@ def test_the_pages_buttons_have_the_workers_do_it(gate: Callable[[str], Cluster]
     ]  # fmt: skip
     [comment] = report(at.queue, "more")["review"]["comments"]
     assert (comment["text"], comment["by"]) == ("say why", "Ada Tester")
-
-
-@pytest.mark.slow
-def test_where_nobody_serves_the_branch_the_page_says_so(gate: Callable[[str], Cluster]) -> None:
-    at = gate("review")
-    send(at, x=block("a.txt", "two\n", "2\n"), y=block("b.txt", "two\n", "2\n"))
-    forking.end(at.running[:2])
-    with served(at.repo) as url:
-        person = Person(url)
-        commit = commit_of(person.look("/batch/x"))
-        answer = person.send("/batch/x/discard", [("commit", commit), ("why", "not now")])
-    assert "no worker serves the branch &#39;main&#39;" in answer.text
-    assert [state(at, id) for id in "xy"] == ["proposed"] * 2
-
-
-def test_an_agent_withdraws_by_mcp(gate: Callable[[str], Cluster]) -> None:
-    at = gate("review")
-
-    async def use(client: Client) -> None:
-        done = await client.call_tool("submit", {"edits": [edit("a.txt", "two\n", "2\n")]})
-        verdict: Any = done.structured_content
-        assert verdict["state"] == "proposed", said(done)
-        given = {key: verdict[key] for key in ("id", "token")}
-        gone = await client.call_tool("withdraw", given)
-        assert gone.structured_content["state"] == "discarded", said(gone)
-        again = await client.call_tool("withdraw", given)
-        assert again.is_error
-        assert "discarded" in said(again)
-
-    anyio.run(over_stdio, at.repo, use)
-    assert json.loads(patchq("status", "--json", cwd=at.repo).out)["waiting"] == []

@@ -3,7 +3,6 @@ its own is known as it is now, too."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from tests.helpers.command import block, drop, seen
 from tests.helpers.gitrepo import commit_files, git, operators_file
 from tests.helpers.machines import Machines
 
-PENDING = ["conflict.pending"]
 FILES = {f"{name}.txt": "one\ntwo\nthree\n" for name in "abc"}
 CONFIG = """mode: {mode}
 targets: ['*']
@@ -63,15 +61,6 @@ def push(machines: Machines, files: dict[str, str], *branches: str) -> str:
     return commit
 
 
-def test_a_base_of_another_branch_is_found(made: Make) -> None:
-    machines = made("auto")
-    machines.start("w1", "worker", "--name", "w1")
-    assert send(machines, "first", block("c.txt", "two\n", "2\n"))["state"] == "applied"
-    commit = push(machines, {"b.txt": "new\n"}, "next")
-    told = send(machines, "by-id", block("a.txt", "one\n", "1\n"), base=commit)
-    assert (told["state"], told["base"]["commit"]) == ("applied", commit)
-
-
 @pytest.mark.slow
 def test_a_base_that_names_another_branch_is_where_that_ends_now(made: Make) -> None:
     machines = made("auto")
@@ -92,24 +81,6 @@ def test_what_waits_for_a_proposal_of_another_branch_sees_it_merged(made: Make) 
     git("push", "-q", "origin", "FETCH_HEAD:next", cwd=machines.root / "person")
     told = send(machines, "y", block("b.txt", "two\n", "2\n"), depends_on="[x]")
     assert (told["state"], told["problems"]) == ("proposed", [])
-
-
-def test_what_another_worker_proposed_on_a_base_of_another_branch_collides(made: Make) -> None:
-    machines = made("review")
-    second = machines.start("w2", "worker", "--name", "w2")
-    assert send(machines, "first", block("c.txt", "no\n", "2\n"))["state"] == "rejected"
-    second.send_signal(signal.SIGSTOP)
-    commit = push(machines, {"a.txt": "zero\none\ntwo\nthree\n"}, "next")
-    first = machines.start("w1", "worker", "--name", "w1")
-    told = send(machines, "x", block("a.txt", "two\n", "2\n"), base=commit)
-    assert (told["state"], told["base"]["commit"]) == ("proposed", commit)
-    first.terminate()
-    assert first.wait(30) == 0
-    second.send_signal(signal.SIGCONT)
-    send(machines, "y", block("a.txt", "three\n", "3\n"))
-    queue = machines.root / "feeder" / ".patchq"
-    # What others let wait a moment ago may be told of a little later.
-    machines.soon(lambda: [one["code"] for one in (seen(queue, "y") or {})["problems"]] == PENDING)
 
 
 def test_a_branch_that_a_worker_has_checked_out_brings_no_rules(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,6 @@ landing:
 cluster:
   takeover_seconds: 1
 """
-_ALL = pytest.mark.slow
 WITH_ONE_MORE_LINE = "zero\none\ntwo\nthree\n"
 
 
@@ -61,12 +59,6 @@ def send(machines: Machines, **responses: str) -> None:
     assert [told(machines, id)["state"] for id in responses] == ["proposed"] * len(responses)
 
 
-def warnings(machines: Machines, id: str) -> list[str]:
-    problems = told(machines, id)["problems"]
-    assert isinstance(problems, list)
-    return [problem["code"] for problem in problems]
-
-
 def push(machines: Machines, files: dict[str, str]) -> str:
     """A person's commit on the shared branch."""
     place = machines.root / "person"
@@ -101,31 +93,6 @@ def test_who_serves_a_branch_alone_supersedes_what_waits_there(machines: Machine
     assert told(machines, "x")["duplicate_of"] == "y"
     assert told(machines, "y")["state"] == "proposed"
     assert not git("branch", "--list", "patchq/x", cwd=machines.hub)
-
-
-@pytest.mark.parametrize("verb", ["accept", pytest.param("discard", marks=_ALL)])
-def test_what_another_worker_decided_collides_with_nothing(machines: Machines, verb: str) -> None:
-    one = worker(machines, "w1")
-    send(machines, x=block("a.txt", "two\n", "2\n"))
-    end(one)
-    other = worker(machines, "w2")
-    patchq(verb, "x", cwd=machines.root / "feeder")
-    end(other)
-    worker(machines, "w1")
-    send(machines, y=block("a.txt", "three\n", "3\n"))
-    assert warnings(machines, "y") == []
-
-
-def test_what_another_worker_proposed_collides(machines: Machines) -> None:
-    one = worker(machines, "w1")
-    send(machines, x=block("a.txt", "two\n", "2\n"))
-    end(one)
-    worker(machines, "w2")
-    send(machines, y=block("a.txt", "three\n", "3\n"))
-    assert warnings(machines, "y") == ["conflict.pending"]
-    machines.soon(lambda: warnings(machines, "x") == ["conflict.pending"])
-    patchq("discard", "y", cwd=machines.root / "feeder")
-    machines.soon(lambda: warnings(machines, "x") == [])
 
 
 def test_what_one_worker_proposed_follows_by_another_with_its_comments(
@@ -173,43 +140,3 @@ def test_what_a_person_merged_or_deleted_is_noticed_by_whoever_is_there(
         )
     )
     machines.soon(lambda: stands_on(machines, "z") == git("rev-parse", "main", cwd=machines.hub))
-
-
-_LAND = "patchq.gate.git.branches.remote:RemoteBranches.land"
-_MARK = "patchq.gate.queue.postgres.engine:PostgresQueue.mark"
-
-
-@pytest.mark.parametrize(
-    ("point", "when", "number"),
-    [
-        pytest.param(_LAND, "behind", signal.SIGKILL, id="killed behind push", marks=_ALL),
-        pytest.param(_LAND, "before", signal.SIGSTOP, id="stopped before push"),
-        pytest.param(_LAND, "before", signal.SIGKILL, id="killed before push", marks=_ALL),
-        pytest.param(_LAND, "behind", signal.SIGSTOP, id="stopped behind push", marks=_ALL),
-        pytest.param(_MARK, "before", signal.SIGKILL, id="killed before mark", marks=_ALL),
-        pytest.param(_MARK, "before", signal.SIGSTOP, id="stopped before mark", marks=_ALL),
-    ],
-)
-def test_wherever_a_worker_ends_while_it_has_a_proposal_follow(
-    machines: Machines, point: str, when: str, number: signal.Signals
-) -> None:
-    one = worker(machines, "w1")
-    send(machines, x=block("a.txt", "two\n", "2\n"))
-    end(one)
-    pushed = push(machines, {"b.txt": "person\n"})
-    dies = machines.start_dying("w2", point, when, number)
-    machines.soon(lambda: ended(dies))
-    worker(machines, "w3")
-    machines.soon(lambda: stands_on(machines, "x") == pushed and agrees(machines, "x"))
-    if number == signal.SIGSTOP:
-        dies.send_signal(signal.SIGCONT)
-    pushed = push(machines, {"b.txt": "again\n"})
-    machines.soon(lambda: stands_on(machines, "x") == pushed and agrees(machines, "x"))
-    assert warnings(machines, "x") == []
-    patchq("accept", "x", cwd=machines.root / "feeder")
-    assert git("show", "main:a.txt", cwd=machines.hub) == "one\n2\nthree"
-
-
-def ended(process: Fork) -> bool:
-    stat = Path(f"/proc/{process.pid}/stat")
-    return process.poll() is not None or stat.read_text().rsplit(")", 1)[1].split()[0] == "T"

@@ -29,11 +29,8 @@ from tests.whole.test_scenarios import (
 )
 
 TELLING = {
-    ("already-landed", "auto"), ("base-inferred", "auto"), ("base-moved-beside", "review"),
-    ("base-moved-deleted", "review"), ("base-of-another-history", "auto"), ("create", "review"),
-    ("follow-up", "auto"), ("follow-up", "review"), ("latin-1-elsewhere", "auto"),
-    ("not-there", "review"), ("path-to-review", "auto"), ("rename-and-edit", "auto"),
-    ("unknown-target", "review"),
+    ("already-landed", "auto"), ("base-moved-beside", "review"), ("follow-up", "auto"),
+    ("not-there", "review"), ("path-to-review", "auto"),
 }  # fmt: skip
 SECONDS = 60.0
 CLUSTER = "target: main\ncluster: {}\n"

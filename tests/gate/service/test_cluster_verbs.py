@@ -57,68 +57,6 @@ def on(*ids: str) -> str:
     return f"---\ndepends_on: [{', '.join(ids)}]\n---\n"
 
 
-def test_a_stack_lands_by_one_word_and_a_choice_without_its_edit(
-    gate: Callable[[str], Cluster],
-) -> None:
-    at = gate("review")
-    told = send(
-        at,
-        x=block("a.txt", "two\n", "2\n"),
-        y=on("x") + block("a.txt", "2\n", "zwei\n"),
-        z=on("y") + block("a.txt", "zwei\n", "deux\n"),
-        part=block("b.txt", "one\n", "1\n") + block("c.txt", "one\n", "1\n"),
-    )
-    assert told == ["proposed"] * 4
-    assert report(at.queue, "z")["stands_on"]["batch"] == "y"
-    patchq("accept", "--stack", "y", cwd=at.repo)
-    assert there(at, "a.txt") == "one\nzwei\nthree\n"
-    assert [state(at, id) for id in "xyz"] == ["accepted", "accepted", "proposed"]
-    patchq("accept", "part", "--without", "1", cwd=at.repo)
-    assert (there(at, "b.txt"), there(at, "c.txt")) == (FILES["b.txt"], "1\ntwo\nthree\n")
-    patchq("accept", "z", cwd=at.repo)
-    assert there(at, "a.txt") == "one\ndeux\nthree\n"
-    assert git("for-each-ref", "--format=%(refname)", cwd=at.shared).split() == [
-        "refs/heads/main", "refs/heads/release/1",
-    ]  # fmt: skip
-
-
-def test_of_two_that_contradict_each_other_one_lands(gate: Callable[[str], Cluster]) -> None:
-    at = gate("review")
-    assert (
-        send(
-            at,
-            p=block("a.txt", "two\n", "p\n"),
-            q=block("a.txt", "two\n", "q\n"),
-            r=block("c.txt", "three\n", "3\n"),
-        )
-        == ["proposed"] * 3
-    )
-    git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
-    pushed = commit_files(at.repo.parent / "person", {"b.txt": "person\n"}, "By hand")
-    git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
-    patchq("accept", "p", cwd=at.repo)
-    assert git("rev-parse", "main~1", cwd=at.shared) == pushed
-    refused = patchq("accept", "q", cwd=at.repo, code=1)
-    assert "conflict" in refused.err
-    assert state(at, "q") == "proposed"
-    patchq("accept", "r", cwd=at.repo)
-    assert (there(at, "a.txt"), there(at, "c.txt")) == ("one\np\nthree\n", "one\ntwo\n3\n")
-
-
-def test_what_depends_on_another_lanes_proposal_waits_for_it(
-    gate: Callable[[str], Cluster],
-) -> None:
-    at = gate("review")
-    first = "---\ntarget: release/1\n---\n" + block("a.txt", "two\n", "2\n")
-    assert send(at, x=first) == ["proposed"]
-    drop(at.queue, {"y.md": on("x") + block("b.txt", "two\n", "2\n")})
-    at.until(lambda: [*at.queue.glob("*/y.report.json")])
-    patchq("accept", "x", cwd=at.repo)
-    at.until(lambda: state(at, "y") == "proposed")
-    assert there(at, "a.txt", "release/1") == "one\n2\nthree\n"
-    assert git("rev-parse", "patchq/y~1", cwd=at.shared) == git("rev-parse", "main", cwd=at.shared)
-
-
 def test_what_is_sent_back_is_answered_and_what_landed_is_taken_back(
     gate: Callable[[str], Cluster],
 ) -> None:
@@ -163,35 +101,6 @@ def push(at: Cluster, files: dict[str, str]) -> None:
     git("clone", "-q", "hub.git", "person", cwd=at.repo.parent)
     commit_files(at.repo.parent / "person", files, "By hand")
     git("push", "-q", "origin", "main", cwd=at.repo.parent / "person")
-
-
-def test_what_was_refused_is_tried_again(gate: Callable[..., Cluster]) -> None:
-    at = gate("auto")
-    to_release = "---\ntarget: release/1\n---\n"
-    two = block("c.txt", "one\n", "1\n") + block("d.txt", "none\n", "1\n")
-    told = send(
-        at,
-        x=block("a.txt", "by hand\n", "2\n"),
-        part=two,
-        there=to_release + block("b.txt", "none\n", "1\n") + block("c.txt", "two\n", "2\n"),
-    )
-    assert told == ["rejected"] * 3
-    again = patchq("retry", "x", "--json", cwd=at.repo, code=1).json()
-    assert (again["state"], again["retry"]["of"]) == ("rejected", "x")
-    push(at, {"a.txt": "by hand\n"})
-    told = patchq("retry", "x", "--json", cwd=at.repo).json()
-    assert (told["id"], told["state"], told["retry"]["of"]) == ("x-3", "applied", "x")
-    assert report(at.queue, "x-3") == told
-    assert there(at, "a.txt") == "2\n"
-    some = patchq("retry", "part", "--without", "2", "--json", cwd=at.repo).json()
-    assert [edit["state"] for edit in some["edits"]] == ["applied", "skipped"]
-    assert there(at, "c.txt") == "1\ntwo\nthree\n"
-    patchq("retry", "there", "--without", "1", cwd=at.repo)
-    assert there(at, "c.txt", "release/1") == "one\n2\nthree\n"
-    assert "has landed" in patchq("retry", "x-3", cwd=at.repo, code=2).err
-    assert "there is no change" in patchq("retry", "nobody", cwd=at.repo, code=2).err
-    assert [*(at.queue / "active").iterdir()] == []
-    assert patchq("fsck", cwd=at.repo).code == 0
 
 
 @pytest.mark.slow

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -141,16 +139,6 @@ def test_g08_detached_head_is_told_at_the_start(repo: Path) -> None:
     assert patchq("stop", cwd=repo).out == "no daemon runs\n"
 
 
-def test_detached_daemon(repo: Path) -> None:
-    told = patchq("--json", "watch", "--detach", cwd=repo).json()
-    assert patchq("--json", "status", cwd=repo).json()["daemon"]["pid"] == told["pid"]
-    assert ask(repo, EDIT, "x") == "proposed"
-    patchq("watch", "--detach", cwd=repo, code=75)
-    assert patchq("--json", "stop", cwd=repo).json() == {"stopped": told["pid"]}
-    assert "proposed   x" in Path(told["log"]).read_text()
-    assert patchq("--json", "stop", cwd=repo).json() == {"stopped": None}
-
-
 def test_what_works_beside_it(repo: Path) -> None:
     response = repo / "../other.md"
     response.write_text(block("b.txt", "b\n", "B\n"))
@@ -262,63 +250,6 @@ def test_f14_hundreds_at_once(repo: Path) -> None:
     assert len(below(repo, "rejected")) == 15
     assert batches(repo, "trunk") == Counter(f"r{n}" for n in range(300) if n % 20 != 9)
     git("fsck", "--strict", "--no-dangling", cwd=repo)
-
-
-IGNORED = (".hidden.md", "x.tmp", "x.part", "x.md~")
-HOSTILE = (
-    b"new\nline.md",
-    b"esc\x1b[2Jape.md",
-    b"bad\xff\xfeutf8.md",
-    b"n" * 252 + b".md",
-    b"-rf.md",
-    "right\u202eto left.md".encode(),
-    b"a b;$(touch oops)`.md",
-)
-
-
-def test_junk_in_the_inbox(repo: Path) -> None:
-    inbox, secret = repo / ".patchq/inbox", repo / "../secret"
-    secret.write_text(EDIT)
-    with watching(repo), socket.socket(socket.AF_UNIX) as server:
-        for name in IGNORED:
-            (inbox / name).write_text(EDIT)
-        (repo / ".patchq/directory").mkdir()
-        (repo / ".patchq/directory/inside.md").write_text(EDIT)
-        (repo / ".patchq/directory").rename(inbox / "directory")
-        (inbox / "link.md").symlink_to(secret)
-        (inbox / "nowhere.md").symlink_to("nowhere")
-        os.mkfifo(inbox / "fifo.md")
-        server.bind(os.path.relpath(inbox / "socket.md"))
-        (inbox / "empty.md").touch()
-        (inbox / "noise.md").write_bytes(bytes(range(256)) * 40)
-        with (inbox / "sparse.md").open("wb") as sparse:
-            sparse.truncate(1 << 40)
-        for number, hostile in enumerate(HOSTILE):
-            with open(os.fsencode(inbox) + b"/" + hostile, "wb") as named:
-                named.write(new_file(number).encode())
-        with (inbox / "slow.md").open("w") as slow:
-            slow.write(EDIT[:20])
-            slow.flush()
-            refused = ("directory", "link", "nowhere", "fifo", "socket", "noise", "sparse", "empty")
-            codes = {name: verdict(repo, name)["problems"][0]["code"] for name in refused}
-            wait_for(lambda: len(below(repo, "done")) == len(HOSTILE))
-            assert sorted(path.name for path in inbox.iterdir()) == sorted((*IGNORED, "slow.md"))
-            slow.write(EDIT[20:])
-        assert verdict(repo, "slow")["state"] == "proposed"
-        told = patchq("log", cwd=repo).out
-        assert patchq("status", cwd=repo).out
-    assert codes == {
-        **dict.fromkeys(("directory", "link", "nowhere", "fifo", "socket"), "response.not_text"),
-        "noise": "response.not_text",
-        "sparse": "response.too_large",
-        "empty": codes["empty"],
-    }
-    assert codes["empty"] in ("response.incomplete", "response.no_edits")
-    assert len(verdicts(repo)) == len(HOSTILE) + len(refused) + 1
-    assert not any(ord(char) < 32 and char != "\n" for char in told)
-    assert secret.read_text() == EDIT
-    assert not (repo / "oops").exists()
-    assert (repo / ".patchq/rejected/directory.txt/inside.md").read_text() == EDIT
 
 
 # ---------------------------------------------------------------- people at work beside it

@@ -122,17 +122,6 @@ def test_a_new_directory_in_the_place_of_the_old_is_watched(
         assert rung_by_its_watch(doorbell)
 
 
-def test_a_link_in_the_place_of_the_inbox_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "inbox").symlink_to(tmp_path / "elsewhere")
-    doorbell = Doorbell(tmp_path / "inbox", "auto", LONG)
-    try:
-        (tmp_path / "elsewhere/x.md").write_bytes(b"text")
-        assert not doorbell.wait(0.3)
-    finally:
-        doorbell.close()
-
-
 def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
     starved = (
         "import os, resource, sys; from pathlib import Path\n"

@@ -95,15 +95,6 @@ def test_store_of_another_version_is_refused_with_the_cure(repo: Path) -> None:
     assert states(repo) == GOOD
 
 
-def test_queue_of_an_older_patchq_with_work_is_refused(repo: Path) -> None:
-    remove(repo)
-    (repo / ".patchq/known").mkdir()
-    drop(repo / ".patchq", {"new.md": "x"})
-    assert "run the version that made it" in patchq("run", cwd=repo, code=2).err
-    (repo / ".patchq/inbox/new.md").unlink()
-    assert states(repo) == GOOD
-
-
 def test_locked_store_waits_and_then_says_so(repo: Path) -> None:
     drop(repo / ".patchq", {"new.md": block("new.txt", "", "new\n")})
     with closing(sqlite3.connect(repo / ".patchq/store.db", isolation_level=None)) as other:

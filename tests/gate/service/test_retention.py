@@ -134,29 +134,6 @@ def test_what_is_not_on_the_target_may_come_again(repo: Path, how: str) -> None:
     assert report(repo / ".patchq", "again")["state"] == "applied"
 
 
-@pytest.mark.parametrize(
-    ("first", "state"),
-    [
-        ("applied", "applied"),
-        ("discarded", "rejected"),
-        ("refused", "rejected"),
-        ("duplicate", "applied"),
-    ],
-)
-def test_who_depends_on_a_removed_one(repo: Path, first: str, state: str) -> None:
-    configure(repo, mode="review" if first == "discarded" else "auto")
-    if first == "duplicate":
-        run(repo, before=EDIT)
-    run(repo, first=BAD if first == "refused" else EDIT)
-    if first == "discarded":
-        patchq("discard", "first", cwd=repo)
-    age(repo, 31)
-    expire(repo)
-    assert files(repo) == []
-    run(repo, next=f"---\ndepends_on: [first]\n---\n{OTHER}")
-    assert report(repo / ".patchq", "next")["state"] == state
-
-
 def test_what_is_left_of_a_refused_one_is_shown(repo: Path) -> None:
     run(repo, good=EDIT, bad=BAD, same=EDIT)
     age(repo, 31)

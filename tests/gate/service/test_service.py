@@ -20,7 +20,6 @@ from patchq.gate.report import log_file, logs
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file, write_config
 
-ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
 BODY = block("a.txt", "a\n", "A\n")
 

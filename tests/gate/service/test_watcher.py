@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import selectors
 import threading
 from pathlib import Path
 
@@ -41,18 +40,6 @@ def test_a_wait_ends_with_the_next_event(root: Path, long: bool) -> None:
     other.join()
     assert [one["batch"] for one in watcher.read()] == ["a", "b"]
     assert not watcher.wait(0)
-    watcher.close()
-
-
-def test_it_can_be_waited_for_among_others(root: Path) -> None:
-    watcher, selector = Watcher(root), selectors.DefaultSelector()
-    watcher.read()
-    selector.register(watcher, selectors.EVENT_READ)
-    note(root, "a")
-    assert selector.select(30)
-    assert watcher.wait(0)
-    assert [one["batch"] for one in watcher.read()] == ["a"]
-    selector.close()
     watcher.close()
 
 
