@@ -245,11 +245,11 @@ def _landed(
         session.pulse()
         sleep(_LOOK_SECONDS)
     for id, before in boarded.items():
-        if decided := ended.get(id) or elsewhere(session, id, alone=len(boarded) == 1):
+        if decided := ended.get(id) or elsewhere(session, id):
             done[id] = replace(decided, back=before.back, along=before.along)
 
 
-def elsewhere(session: Session, id: str, *, alone: bool = False) -> Decided | None:
+def elsewhere(session: Session, id: str) -> Decided | None:
     """Return what another process made of a proposal that had boarded; None if it waits."""
     report = session.queue.load(id)
     if report is None or report.boarded:
@@ -259,8 +259,8 @@ def elsewhere(session: Session, id: str, *, alone: bool = False) -> Decided | No
     from_hooks = [one for one in report.problems if one.code.startswith("hook.")]
     why = tuple(Problem(one.code, one.message, one.hint) for one in from_hooks)
     over = decide.decided_already(id, report.state)
-    if report.state != "proposed" and alone:
-        raise over
+    if report.state == "proposed":
+        over = UsageError(f"{id} was left out of its train, or taken back", over.hint)
     return Decided(report, why or (Problem(over.code, over.message, over.hint),))
 
 

@@ -59,7 +59,7 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
             seen=self.seen,
             stack=self.stack,
             fail_fast=self.fail_fast,
-            wait=self.wait,
+            wait=self.wait or session.serves,  # in a cluster the command outlives its worker
             by=self.by,
             watch=watch,
         )
