@@ -16,9 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep, time
-from types import MappingProxyType
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -32,13 +30,11 @@ from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
-    BoardedEntry,
     CommittedReport,
-    Report,
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import decide, restack
+from patchq.gate.review import boarding, decide, origin, restack
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.train_members import (
     TRIES,
@@ -64,134 +60,6 @@ _LOG = logging.getLogger("patchq")
 Watch = Callable[[str, int, Trial], None]
 
 
-# ---------------------------------------------------------------- boarding
-
-
-class Edits(Struct, frozen=True):
-    """The edits of a proposal that a person takes: all of them, if neither is given."""
-
-    only: frozenset[str] | None = None
-    without: frozenset[str] = frozenset()
-
-    @property
-    def all(self) -> bool:
-        return self.only is None and not self.without
-
-
-ALL = Edits()
-_UNSEEN: Mapping[str, str] = MappingProxyType({})
-
-
-def board(
-    session: Session,
-    ids: Sequence[str],
-    edits: Edits = ALL,
-    seen: Mapping[str, str] = _UNSEEN,
-    *,
-    by: str | None = None,
-    fail_fast: bool = False,
-) -> tuple[dict[str, Decided], dict[str, Decided]]:
-    """Mark proposals as accepted; return those that board, and those that cannot.
-
-    Of a single one the chosen edits alone may be taken; `seen` has the commits that the
-    person, `by`, has looked at.
-    """
-    boards: dict[str, Decided] = {}
-    refused: dict[str, Decided] = {}
-    for id in ids:
-        try:
-            decided = _ready(session, id, boards, edits, seen.get(id))
-        except Fault as fault:
-            report = session.queue.load(id)
-            if len(ids) == 1 or report is None:
-                raise
-            decided = Decided(report, (Problem(fault.code, fault.message, fault.hint),))
-        (refused if decided.problems else boards)[id] = decided
-        if refused and fail_fast:
-            break
-    # From above, so that a crash leaves no lower part of a stack that lands by itself.
-    now = session.clock()
-    changes = {
-        id: partial(_marked, session=session, at=now + number / 1000, by=by)
-        for number, id in enumerate(boards)
-    }
-    made = reports.amend_each(session, dict(reversed(changes.items())))
-    for id in boards.keys() - made.keys():
-        raise decide.decided_already(id, "gone")
-    return boards, refused
-
-
-def _marked(report: Report, session: Session, at: float, by: str | None) -> Report | None:
-    """Return the report of a proposal with its acceptance, once its mark is there."""
-    id, who, branch = report.id, session.identity(), session.branches.tip(records.branch(report.id))
-    if report.state != "proposed" or branch is None:
-        raise decide.decided_already(id, report.state)
-    mark = records.BOARDED + id
-    refs.move(session.repo, mark, session.repo.ref_target(mark), branch, f"{id} accepted", who)
-    moment = document.moment(at)
-    problems = [one for one in report.problems if not one.code.startswith("hook.")]
-    return replace(
-        report, boarded=BoardedEntry(by=by or who.name, at=moment, commit=branch), problems=problems
-    )
-
-
-def _ready(
-    session: Session, id: str, before: Collection[str], edits: Edits, seen: str | None
-) -> Decided:
-    """Return the proposal with the chosen edits, or why it cannot board behind those `before`."""
-    report = decide.proposal(session, id)
-    _, branch = decide.tips(session, report)
-    if seen not in (None, branch):
-        return Decided(report, (decide.unseen(id),))
-    if problem := _alone(session, report, before):
-        return Decided(report, (problem,))
-    return Decided(report) if edits.all else _with_edits(session, report, branch, edits)
-
-
-def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
-    """Return why the proposal cannot land, since one below it has not boarded."""
-    problem = depends.alone(session, report)
-    stack = depends.under(session, report)
-    boarded = {*before, *_boarded(session)}
-    if problem and not stack.why and boarded.issuperset(stack.ids):
-        return None
-    return problem
-
-
-def _with_edits(session: Session, report: CommittedReport, branch: str, edits: Edits) -> Decided:
-    """Make the proposal anew with the chosen edits."""
-    if branch != report.commit:
-        return Decided(
-            report,
-            (changed_by_person(session, report, "only whole branches can land"),),
-        )
-    selected = selection.select(report.edits, edits.only, edits.without)
-    before = report.edits
-    made = restack.with_edits(session, report, selected)
-    if isinstance(made, tuple):
-        return Decided(report, made)
-    back = tuple(selection.brought_back(before, made.edits))
-    return Decided(made, back=back, along=tuple(selection.taken_along(before, made.edits)))
-
-
-def take_back(session: Session, id: str) -> Decided:
-    """Take the acceptance of a proposal back; `UsageError` where it waits for no train."""
-    decide.refresh(session)
-    decide.proposal(session, id)
-    updated = reports.unboard(session, id)
-    if updated is None:
-        raise UsageError(f"{id} was not accepted", f"see `patchq show {id}`")
-    return Decided(updated)
-
-
-def _boarded(session: Session) -> list[str]:
-    """Return the ids of all proposals that have boarded."""
-    return [name.removeprefix(records.BOARDED) for name in session.repo.refs(records.BOARDED)]
-
-
-# ---------------------------------------------------------------- the train
-
-
 def unwatched(target: str, size: int, trial: Trial) -> None:
     """Let a run pass."""
 
@@ -199,9 +67,9 @@ def unwatched(target: str, size: int, trial: Trial) -> None:
 def accept(
     session: Session,
     ids: Sequence[str],
-    edits: Edits = ALL,
+    edits: boarding.Edits = boarding.ALL,
     *,
-    seen: Mapping[str, str] = _UNSEEN,
+    seen: Mapping[str, str] = boarding.UNSEEN,
     stack: bool = False,
     fail_fast: bool = False,
     wait: bool = True,
@@ -222,7 +90,7 @@ def accept(
     if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
         return Decided(last, (sent_back(asked[-1]),))
     order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
-    boarded, done = board(session, order, edits, seen, by=by, fail_fast=fail_fast)
+    boarded, done = boarding.board(session, order, edits, seen, by=by, fail_fast=fail_fast)
     if not wait:
         done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
     elif boarded:
@@ -266,7 +134,7 @@ def elsewhere(session: Session, id: str) -> Decided | None:
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
     """Land what has boarded and no process lands; return what became of it."""
-    waiting = [report for id in _boarded(session) if (report := session.queue.load(id))]
+    waiting = [report for id in boarding.boarded(session) if (report := session.queue.load(id))]
     decided: list[Decided] = []
     for target in dict.fromkeys(report.target for report in waiting if report.target):
         decided += (run(session, target, (), watch) or {}).values()
@@ -324,7 +192,7 @@ class Train:
 
     def run(self) -> None:
         """Join, check and land, until nothing waits."""
-        reports.reconcile(self.session, _boarded(self.session))
+        reports.reconcile(self.session, boarding.boarded(self.session))
         most = window = self.session.config.train.batches
         waiting = self._waiting()
         alone = len(waiting) == 1
@@ -338,7 +206,7 @@ class Train:
     def _waiting(self) -> list[CommittedReport]:
         """Return the reports of those that have boarded, the first accepted first."""
         session, found = self.session, list[CommittedReport]()
-        for id in _boarded(session):
+        for id in boarding.boarded(session):
             report = session.queue.load(id)
             if report is None or report.state != "proposed":
                 reports.unboard(session, id)
@@ -490,7 +358,7 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
             (changed_by_person(session, report, "only whole branches can land"),),
         )
     selected = selection.select(report.edits, only, frozenset())
-    choice = replace(restack.choice_of(report), edits=selected.taken, left=selected.left)
+    choice = replace(origin.choice_of(report), edits=selected.taken, left=selected.left)
     decision = decision_on(session, report, Tips(session), branch, choice)
     errors = tuple(problem for problem in decision.problems if problem.severity == "error")
     if errors or decision.candidate is None:

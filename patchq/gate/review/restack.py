@@ -28,8 +28,8 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from patchq.core.model.values import Base, Problem, Source, StandsOn
-from patchq.gate.errors import Busy, Fault, ObjectDamaged, UsageError
+from patchq.core.model.values import Base, Problem, StandsOn
+from patchq.gate.errors import Busy, Fault, ObjectDamaged
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.ref_files import heads
@@ -46,18 +46,16 @@ from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.selection import Selection
 from patchq.gate.pipeline.session import Choice, Session, Tips
-from patchq.gate.queue import Claim
 from patchq.gate.report import document
 from patchq.gate.report.schema import (
     CHANGES,
-    IDLE,
     PENDING_CONFLICT,
     CommittedReport,
     Report,
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import stuck
+from patchq.gate.review import origin, stuck
 
 _LOG = logging.getLogger("patchq")
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
@@ -256,7 +254,7 @@ def with_edits(
 ) -> CommittedReport | tuple[Problem, ...]:
     """Make a proposal anew with these of its edits alone, or return why that cannot be."""
     footing = depends.under(session, report)
-    choice = replace(choice_of(report), edits=selected.taken, left=selected.left)
+    choice = replace(origin.choice_of(report), edits=selected.taken, left=selected.left)
     decision = _decided(report, footing, session, choice)
     if isinstance(decision, Fault):
         raise decision
@@ -348,7 +346,7 @@ def _decided(
     The judges in this process are asked; the verdicts of other hooks stay with its tree.
     """
     try:
-        claim, choice = claim_of(report, session), choice or choice_of(report)
+        claim, choice = origin.claim_of(report, session), choice or origin.choice_of(report)
     except Fault as fault:
         return fault
     decision = process(claim, session, Tips(session), choice)
@@ -368,46 +366,6 @@ def _on_new_ground(decision: Decision, made: CandidateCommit, session: Session) 
     again = process(decision.claim, session, Tips(session), choice)
     same = again.candidate and (again.candidate.parent, again.candidate.tree)
     return again if same == (made.parent, made.tree) else decision
-
-
-def choice_of(report: CommittedReport) -> Choice:
-    """Return the choice by which a batch was taken: its base, and the edits not left out.
-
-    Raises `UsageError` if the report has no room for all of them, and so does not say.
-    """
-    idle = [edit for edit in report.edits if edit.state in IDLE]
-    if idle and (report.edits[-1].description or "").endswith("edits are left out here)"):
-        raise UsageError(
-            f"change {report.id} has more edits than its report holds, and some were not taken",
-            "send the wanted ones in a new response",
-        )
-    wanted = frozenset(edit.id for edit in report.edits if edit not in idle) if idle else None
-    # A backup has the id of the edit that it can replace.
-    left = {edit.id: edit.cancelled_by for edit in idle if edit.id not in (wanted or ())}
-    base = report.base
-    return Choice(
-        edits=wanted,
-        left=left,
-        base=Base(base.commit, base.how or "tip"),
-        target=report.target,
-        in_stack=report.stands_on is not None,
-    )
-
-
-def claim_of(report: Report, session: Session) -> Claim:
-    """The response of a batch, to be decided on again; `Fault` if the queue has lost it."""
-    source, body = report.source, session.queue.body(report.id)
-    if body is None:
-        raise Fault(
-            f"the response of {report.id} is gone from the queue",
-            "restore `.patchq/` from a backup, or discard the change",
-        )
-    return Claim(
-        "",
-        Source(source.name or "", source.sha256, source.bytes or 0),
-        body,
-        id=report.id,
-    )
 
 
 def _made_again(report: Report, decision: Decision, commit: str) -> Report:

@@ -28,7 +28,7 @@ from patchq.gate.report.schema import (
     has_commit,
     waits_for_its_agent,
 )
-from patchq.gate.review import accept, decide, restack, send_back
+from patchq.gate.review import boarding, decide, restack, send_back
 from patchq.gate.review.decide import Decided
 
 
@@ -71,7 +71,7 @@ def take_back(session: Session, id: str) -> Decided:
         return Decided(_propose_again(session, report))
     if report is not None and waits_for_its_agent(report):
         return Decided(send_back.rewrite(session, id, _not_asked))
-    return accept.take_back(session, id)
+    return boarding.take_back(session, id)
 
 
 def _not_asked(now: CommittedReport) -> ReviewEntry | None:

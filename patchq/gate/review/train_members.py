@@ -22,7 +22,7 @@ from patchq.gate.report import document
 from patchq.gate.report.schema import (
     CommittedReport,
 )
-from patchq.gate.review import restack
+from patchq.gate.review import origin
 
 TRIES = 5  # times that a train is joined anew since its target moved, before it is left for later
 
@@ -60,9 +60,9 @@ def decision_on(
     if branch != report.commit:
         problem = changed_by_person(session, report, f"{report.target} moved")
         return _unchanged(session, report, tip, branch).with_verdict("rejected", problem)
-    choice = choice or restack.choice_of(report)
+    choice = choice or origin.choice_of(report)
     choice = replace(choice, accepted=True, ahead=report.stands_on is not None)
-    return process(restack.claim_of(report, session), session, tips, choice)
+    return process(origin.claim_of(report, session), session, tips, choice)
 
 
 def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> bool:
@@ -79,7 +79,7 @@ def _can_land_unchanged(session: Session, report: CommittedReport, tip: str, bra
 
 def _unchanged(session: Session, report: CommittedReport, tip: str, branch: str) -> Decision:
     """Return the landing of what a branch has on top of `tip`."""
-    repo, claim = session.repo, restack.claim_of(report, session)
+    repo, claim = session.repo, origin.claim_of(report, session)
     candidate = CandidateCommit(
         target=report.target,
         parent=tip,

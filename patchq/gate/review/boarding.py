@@ -1,0 +1,144 @@
+"""Acceptances: the mark `refs/patchq/boarded/<id>`, with who accepted in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from patchq.core.model.values import Problem
+from patchq.gate.errors import Fault, UsageError
+from patchq.gate.git import records, refs
+from patchq.gate.land import reports
+from patchq.gate.pipeline import depends, selection
+from patchq.gate.pipeline.session import Session
+from patchq.gate.report import document
+from patchq.gate.report.schema import BoardedEntry, CommittedReport, Report
+from patchq.gate.review import decide, restack
+from patchq.gate.review.decide import Decided
+from patchq.gate.review.train_members import changed_by_person
+
+
+class Edits(Struct, frozen=True):
+    """The edits of a proposal that a person takes: all of them, if neither is given."""
+
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> bool:
+        return self.only is None and not self.without
+
+
+ALL = Edits()
+UNSEEN: Mapping[str, str] = MappingProxyType({})
+
+
+def board(
+    session: Session,
+    ids: Sequence[str],
+    edits: Edits = ALL,
+    seen: Mapping[str, str] = UNSEEN,
+    *,
+    by: str | None = None,
+    fail_fast: bool = False,
+) -> tuple[dict[str, Decided], dict[str, Decided]]:
+    """Mark proposals as accepted; return those that board, and those that cannot.
+
+    Of a single one the chosen edits alone may be taken; `seen` has the commits that the
+    person, `by`, has looked at.
+    """
+    boards: dict[str, Decided] = {}
+    refused: dict[str, Decided] = {}
+    for id in ids:
+        try:
+            decided = _ready(session, id, boards, edits, seen.get(id))
+        except Fault as fault:
+            report = session.queue.load(id)
+            if len(ids) == 1 or report is None:
+                raise
+            decided = Decided(report, (Problem(fault.code, fault.message, fault.hint),))
+        (refused if decided.problems else boards)[id] = decided
+        if refused and fail_fast:
+            break
+    # From above, so that a crash leaves no lower part of a stack that lands by itself.
+    now = session.clock()
+    changes = {
+        id: partial(_marked, session=session, at=now + number / 1000, by=by)
+        for number, id in enumerate(boards)
+    }
+    made = reports.amend_each(session, dict(reversed(changes.items())))
+    for id in boards.keys() - made.keys():
+        raise decide.decided_already(id, "gone")
+    return boards, refused
+
+
+def _marked(report: Report, session: Session, at: float, by: str | None) -> Report | None:
+    """Return the report of a proposal with its acceptance, once its mark is there."""
+    id, who, branch = report.id, session.identity(), session.branches.tip(records.branch(report.id))
+    if report.state != "proposed" or branch is None:
+        raise decide.decided_already(id, report.state)
+    mark = records.BOARDED + id
+    refs.move(session.repo, mark, session.repo.ref_target(mark), branch, f"{id} accepted", who)
+    moment = document.moment(at)
+    problems = [one for one in report.problems if not one.code.startswith("hook.")]
+    return replace(
+        report, boarded=BoardedEntry(by=by or who.name, at=moment, commit=branch), problems=problems
+    )
+
+
+def _ready(
+    session: Session, id: str, before: Collection[str], edits: Edits, seen: str | None
+) -> Decided:
+    """Return the proposal with the chosen edits, or why it cannot board behind those `before`."""
+    report = decide.proposal(session, id)
+    _, branch = decide.tips(session, report)
+    if seen not in (None, branch):
+        return Decided(report, (decide.unseen(id),))
+    if problem := _alone(session, report, before):
+        return Decided(report, (problem,))
+    return Decided(report) if edits.all else _with_edits(session, report, branch, edits)
+
+
+def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
+    """Return why the proposal cannot land, since one below it has not boarded."""
+    problem = depends.alone(session, report)
+    stack = depends.under(session, report)
+    aboard = {*before, *boarded(session)}
+    if problem and not stack.why and aboard.issuperset(stack.ids):
+        return None
+    return problem
+
+
+def _with_edits(session: Session, report: CommittedReport, branch: str, edits: Edits) -> Decided:
+    """Make the proposal anew with the chosen edits."""
+    if branch != report.commit:
+        return Decided(
+            report,
+            (changed_by_person(session, report, "only whole branches can land"),),
+        )
+    selected = selection.select(report.edits, edits.only, edits.without)
+    before = report.edits
+    made = restack.with_edits(session, report, selected)
+    if isinstance(made, tuple):
+        return Decided(report, made)
+    back = tuple(selection.brought_back(before, made.edits))
+    return Decided(made, back=back, along=tuple(selection.taken_along(before, made.edits)))
+
+
+def take_back(session: Session, id: str) -> Decided:
+    """Take the acceptance of a proposal back; `UsageError` where it waits for no train."""
+    decide.refresh(session)
+    decide.proposal(session, id)
+    updated = reports.unboard(session, id)
+    if updated is None:
+        raise UsageError(f"{id} was not accepted", f"see `patchq show {id}`")
+    return Decided(updated)
+
+
+def boarded(session: Session) -> list[str]:
+    """Return the ids of all proposals that have boarded."""
+    return [name.removeprefix(records.BOARDED) for name in session.repo.refs(records.BOARDED)]
