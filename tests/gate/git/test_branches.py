@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patchq.gate.errors import Declined, Fault, Unreachable
+from patchq.gate.errors import Declined, Fault, InDoubt, Unreachable
 from patchq.gate.git import refs
 from patchq.gate.git.branches import Branches, BranchMove, Moved
 from patchq.gate.git.branches.local import LocalBranches
@@ -180,6 +180,19 @@ def test_a_push_without_an_answer_lands_once(tmp_path: Path, name: str) -> None:
     assert done.made
     assert at.heads() == {"main": "1"}
     assert (at.home / "met").exists()
+
+
+def test_a_push_that_takes_too_long_is_ended_and_in_doubt(tmp_path: Path) -> None:
+    at = place(tmp_path, "remote")
+    hook(at.home, "pre-receive", NEVER, what="[ -e go ] || exec sleep 600")
+    short = RemoteBranches(Repository.open(at.repo), "origin", ("main",), 1)
+    long, at.branches = at.branches, short
+    with pytest.raises(InDoubt, match="unknown if origin took the push"):
+        at.land(("main", at.commits[0], at.commits[1]))
+    assert at.heads() == {"main": "0"}
+    (at.home / "go").touch()
+    at.branches = long
+    assert at.land(("main", at.commits[0], at.commits[1]))[0].made
 
 
 def test_the_same_batch_from_another_process_has_landed(tmp_path: Path) -> None:

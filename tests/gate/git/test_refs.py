@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from patchq.gate.errors import Busy, DiskFault, RepositoryFault
 from patchq.gate.git import refs
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
+from tests.helpers.dying import deaths
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
@@ -321,46 +321,12 @@ def check_modes(path: Path) -> None:
 # ---------------------------------------------------------------- dying
 
 
-def die_at(point: int, action: Callable[[], object]) -> bool:
-    """Run the action in a child that dies before its `point`-th step on the file system; whether
-    it did so before the action was over."""
-    child = os.fork()
-    if child == 0:
-        steps = 0
-
-        def watch(event: str, _: object) -> None:
-            nonlocal steps
-            if event in ("open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.chmod"):
-                steps += 1
-                if steps == point:
-                    os._exit(9)
-
-        try:
-            sys.addaudithook(watch)
-            action()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 9)
-    return status == 9
-
-
-def every_death(action: Callable[[], object]) -> Iterator[int]:
-    """Die at every step in turn, until the action gets through."""
-    point = 1
-    while die_at(point, action):
-        yield point
-        point += 1
-    assert point > 3
-
-
 def test_death_at_every_step_of_a_move(path: Path, repo: Repository, old: str) -> None:
     tips = [old]
     for number in range(60):
         tips.append(commit(repo, tips[-1], f"{number}"))
     moved = []
-    for _ in every_death(lambda: move(repo, git_tip(path), after(tips, git_tip(path)))):
+    for _ in deaths(lambda: move(repo, git_tip(path), after(tips, git_tip(path)))):
         before = len(tips) - tips[::-1].index(git_tip(path))
         refs.clean(repo.commondir)
         assert rest(path) == []
@@ -384,7 +350,7 @@ def test_death_at_every_step_of_create_and_delete(path: Path, repo: Repository, 
         assert create(repo, NEW, new) or repo.branch_tip("patchq/new") == new
         assert refs.delete(repo, NEW, new)
 
-    for _ in every_death(both):
+    for _ in deaths(both):
         refs.clean(repo.commondir)
         assert rest(path) == []
         assert repo.branch_tip("patchq/new") in (None, new)

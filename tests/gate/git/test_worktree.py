@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from patchq.gate.git.branches.worktree import Follow, recover
 from patchq.gate.git.checkout import Checkout, checkouts
 from patchq.gate.git.objects import Identity
 from patchq.gate.git.repository import Repository
+from tests.helpers.dying import deaths, die_at
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_files
 
 WHO = Identity("Ada Tester", "ada@example.org", 1_700_000_000, 0)
@@ -374,38 +375,6 @@ def test_what_cannot_be_undone_now_is_left_to_recovery(
 
 
 # ---------------------------------------------------------------- dying
-
-STEPS = {"open", "os.link", "os.rename", "os.remove", "shutil.copyfile", "subprocess.Popen"}
-
-
-def die_at(point: int, action: Callable[[], object], events: set[str] = STEPS) -> bool:
-    """Run the action in a child that dies before its `point`-th step; whether it did."""
-    child = os.fork()
-    if child == 0:
-        count = 0
-
-        def watch(event: str, _: object) -> None:
-            nonlocal count
-            count += event in events
-            if event in events and count == point:
-                os._exit(9)
-
-        try:
-            sys.addaudithook(watch)
-            action()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 9)
-    return status == 9
-
-
-def deaths(action: Callable[[], object]) -> Iterator[int]:
-    point = 1
-    while die_at(point, action):
-        yield point
-        point += 1
 
 
 def test_death_at_every_step_of_a_landing(path: Path, tmp_path: Path, old: str, new: str) -> None:

@@ -351,21 +351,6 @@ def published(tmp_path: Path) -> tuple[Path, Path]:
     return repo, remote
 
 
-def test_publish_pushes_the_proposal(published: tuple[Path, Path]) -> None:
-    repo, remote = published
-    hook = remote / "hooks" / "post-receive"
-    hook.write_text("#!/bin/sh\necho 'Create a request: https://forge.example.org/new/1'\n")
-    hook.chmod(0o755)
-    commit = commit_files(repo, {"a": "2\n"})
-    place = report(repo / "r.json", commit=commit)
-    done = run("publish", repo, PATCHQ_REPORT=str(place))
-    assert done.stdout == (
-        "pushed patchq/fix to origin; review it at https://forge.example.org/new/1\n"
-    )
-    assert git("rev-parse", "patchq/fix", cwd=remote) == commit
-    assert git("for-each-ref", "--format=%(refname)", cwd=remote) == "refs/heads/patchq/fix"
-
-
 def test_publish_keeps_the_remote_in_step(published: tuple[Path, Path]) -> None:
     repo, remote = published
     first = commit_files(repo, {"a": "2\n"})
@@ -544,21 +529,6 @@ def test_init_switches_the_gate_on_and_a_secret_goes_nowhere(tmp_path: Path) -> 
     assert told_of(queue, "good")["state"] == "proposed"
     for file in queue.rglob("bad.report.*"):
         assert RANDOM not in file.read_text()
-
-
-@needs_ruff
-def test_fixes_reach_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", RUFF["PATH"])
-    repo = make_repo(tmp_path / "repo", {"a.py": "x = 1\n"})
-    write_config(
-        repo,
-        "hooks:\n- {id: ruff, stage: pre-commit, unconfined: true, "
-        "run: patchq:ruff, fixes: true}\n",
-    )
-    patchq("init", cwd=repo)
-    drop(repo / ".patchq", {"fix.md": block("a.py", "x = 1\n", "import os\nx  =  2\n")})
-    patchq("run", cwd=repo)
-    assert git("show", "patchq/fix:a.py", cwd=repo) == "x = 2"
 
 
 def test_a_proposal_is_published(published: tuple[Path, Path]) -> None:
