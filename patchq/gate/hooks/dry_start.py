@@ -14,16 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
 
 from msgspec import Struct
 
 from patchq.gate.config.schema import Config, Hook
 from patchq.gate.hooks import builtin, mounts
 from patchq.gate.hooks.configured import SHELL, environment, parts, shell_words
-from patchq.gate.hooks.sandbox import HookExit, Job, can_sandbox, no_sandbox, run
+from patchq.gate.hooks.sandbox import HookExit, can_sandbox, no_sandbox, try_out
 
-_SECONDS = 20.0
 _MOST_OUTPUT = 300  # characters of a complaint
 # Programs of shipped hooks, of which one has to be there.
 _NEEDS = {"ruff": ("ruff",), "pre-commit-framework": ("prek", "pre-commit")}
@@ -121,24 +119,7 @@ class _Start(Struct, frozen=True):
         )
 
     def _run(self, argv: Sequence[str], *, sandboxed: bool) -> HookExit:
-        room, tree = self.root / "room", self.root / "tree"
-        room.mkdir(exist_ok=True)
-        (tree / ".git").mkdir(parents=True, exist_ok=True)
-        with open(os.devnull) as nothing:
-            job = Job(
-                argv=argv,
-                env={"PATH": self.path, "LANG": "C.UTF-8", "HOME": str(room / "home")},
-                where=tree,
-                room=room,
-                lock=nothing.fileno(),
-                timeout=_SECONDS,
-                sandboxed=sandboxed,
-                shown=self.shown,
-                tree=tree,
-                network=not sandboxed,
-            )
-            with run(job, Event()) as end:
-                return end
+        return try_out(self.root, argv, self.path, self.shown, sandboxed=sandboxed)
 
 
 def _first_word(line: str) -> str | None:

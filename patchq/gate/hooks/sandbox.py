@@ -36,7 +36,7 @@ from patchq.gate.hooks import mounts, supervisor
 
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output that are kept, the last ones
 _LOOK_SECONDS = 0.05
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 20.0
 # Set in the daemon's environment, hooks run as plain processes everywhere.
 NO_SANDBOX = "PATCHQ_NO_SANDBOX"
 MEMORY = "PATCHQ_HOOK_MEMORY"  # the variable for the MiB that a hook in the sandbox may write
@@ -311,23 +311,38 @@ def can_sandbox(root: Path) -> bool:
     if os.environ.get(NO_SANDBOX) or not shutil.which("bwrap") or not _memory():
         return False
     root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as own, open(os.devnull) as nothing:
-        room, tree = Path(own, "room"), Path(own, "tree")
-        for path in (tree / "a/b", tree / ".git", room, Path(own, "aside")):
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=root) as name:
+        own = Path(name)
+        for path in (own / "tree/a/b", own / "aside"):
             path.mkdir(parents=True)
+        look = 'rm -r a && mkdir a && test -z "$(ls a)" -a ! -e ../aside'
+        seen = mounts.seen(os.defpath)
+        end = try_out(own, ("/bin/sh", "-c", look), os.defpath, seen, sandboxed=True)
+        return end.code == 0 and (own / "tree/a/b").exists()
+
+
+def try_out(
+    own: Path, argv: Sequence[str], path: str, shown: Sequence[str], *, sandboxed: bool
+) -> HookExit:
+    """Run a command as a hook with this PATH, in a work tree without files in `own`."""
+    room, tree = own / "room", own / "tree"
+    room.mkdir(exist_ok=True)
+    (tree / ".git").mkdir(parents=True, exist_ok=True)
+    with open(os.devnull) as nothing:
         job = Job(
-            argv=("/bin/sh", "-c", 'rm -r a && mkdir a && test -z "$(ls a)" -a ! -e ../aside'),
-            env={"PATH": os.defpath},
+            argv=argv,
+            env={"PATH": path, "LANG": "C.UTF-8", "HOME": str(room / "home")},
             where=tree,
             room=room,
             lock=nothing.fileno(),
             timeout=_GRACE_SECONDS,
-            sandboxed=True,
-            shown=mounts.seen(os.defpath),
+            sandboxed=sandboxed,
+            shown=shown,
             tree=tree,
+            network=not sandboxed,
         )
         with run(job, Event()) as end:
-            return end.code == 0 and (tree / "a/b").exists()
+            return end
 
 
 def no_sandbox() -> tuple[str, str]:

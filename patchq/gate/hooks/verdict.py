@@ -78,16 +78,13 @@ def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
             return Verdict(run, message=text if text.strip() != message.strip() else None)
         fixed = {path: _content(tree, path) for path in warm.changed(end.tree, end.enter)}
     except ValueError as error:
-        return Verdict(run, (_disliked(step, str(error)),))
+        problem = Problem(
+            "hook.refused",
+            f"the hook {step.hook.id} {error}, which no change may",
+            "nothing to correct in the response: have the hook looked after",
+        )
+        return Verdict(run, (problem,))
     return Verdict(run, fixed=fixed)
-
-
-def _disliked(step: Step, what: str) -> Problem:
-    return Problem(
-        "hook.refused",
-        f"the hook {step.hook.id} {what}, which no change may",
-        "nothing to correct in the response: have the hook looked after",
-    )
 
 
 def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
