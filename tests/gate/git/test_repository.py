@@ -79,16 +79,6 @@ def test_g09_what_libgit2_cannot_read_is_refused_with_a_cure(
 # ---------------------------------------------------------------- names
 
 
-def test_branch_tip_is_that_of_a_plain_branch(path: Path, repo: Repository, tip: str) -> None:
-    git("tag", "-a", "-m", "t", "v1", cwd=path)
-    git("symbolic-ref", "refs/heads/alias", "refs/heads/main", cwd=path)
-    assert repo.branch_tip("main") == tip
-    for name in ("alias", "v1", "missing", "../main", "a b", "", "x\0y", "\udc80"):
-        assert repo.branch_tip(name) is None, name
-    git("pack-refs", "--all", "--prune", cwd=path)
-    assert repo.branch_tip("main") == tip
-
-
 def test_resolve_commit(path: Path, repo: Repository, tip: str) -> None:
     first = git("rev-parse", "HEAD~1", cwd=path)
     git("tag", "-a", "-m", "t", "v1", first, cwd=path)
@@ -165,32 +155,6 @@ def test_filter_attribute_from_outside_the_tree(path: Path, tip: str, tmp_path: 
     tree = Repository.open(path).tree(tip)
     assert tree.filtered("a/b.txt") == "mine"
     assert tree.filtered("a/b.py") is None
-
-
-def test_history(path: Path, repo: Repository, tip: str) -> None:
-    start = git("rev-list", "--max-parents=0", "HEAD", cwd=path)
-    git("checkout", "-q", "-b", "side", start, cwd=path)
-    side = commit_files(path, {"src/a.py": "a = 2\n"}, "Side\n\nTrailer: x")
-    git("checkout", "-q", "main", cwd=path)
-    git("merge", "-q", "--no-ff", "-m", "Merge", "side", cwd=path)
-    merged = git("rev-parse", "HEAD", cwd=path)
-    assert repo.parents(merged) == (tip, side)
-    assert repo.message(side) == "Side\n\nTrailer: x\n"
-    assert repo.is_ancestor(side, merged)
-    assert repo.is_ancestor(merged, merged)
-    assert not repo.is_ancestor(merged, side)
-    assert not repo.is_ancestor("1" * 40, merged)
-    infos = list(repo.commits(merged, tip))
-    assert [(info.oid, info.author) for info in infos] == [
-        (merged, "Ada Tester <ada@example.org>"),
-        (side, "Ada Tester <ada@example.org>"),
-    ]
-    assert [info.oid for info in repo.commits(merged, None, 1)] == [merged]
-    assert set(repo.changes(tip, merged)) == {"src/a.py"}
-    assert next(repo.touching(merged, None, "src/a.py"), None) == side
-    assert next(repo.touching(merged, None, "README"), None) == start
-    assert next(repo.touching(merged, tip, "README"), None) is None
-    assert next(repo.touching(merged, None, "never"), None) is None
 
 
 def test_damaged_history_is_a_fault(path: Path, tip: str) -> None:
