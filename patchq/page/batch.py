@@ -28,7 +28,7 @@ VIEWED, DRAFT = "viewed", "draft"  # kinds of marks
 # The place of words on the whole change.
 GENERAL = place_of()
 # Of all files' lines on the page; the files behind them are fetched when they are near.
-_MOST_CHARACTERS = 180_000
+_MOST_CHARACTERS = 120_000
 _MOST_EDITS = 60  # edits up to which their table is there unasked
 _MOST_CHANGED = 1500  # changed lines up to which a file is shown unasked
 
