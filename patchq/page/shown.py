@@ -6,6 +6,7 @@ first.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from patchq.core.text.quote import visible
@@ -27,6 +28,7 @@ PAGES = {
     "/conflicts": "Conflicts",
     "/help": "Help",
 }
+_QUOTED = re.compile("`([^`\n]+)`")
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "min"), (1, "s"))
 
 
@@ -73,7 +75,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=_plain,
     )
-    made.filters["ago"] = _ago
+    made.filters |= {"ago": _ago, "words": _words}
     return made
 
 
@@ -84,6 +86,11 @@ def _ago(iso: str) -> str:
         if passed >= 2 * size:
             return f"{passed // size} {unit} ago"
     return "just now"
+
+
+def _words(text: str) -> Markup:
+    """Return a message of patchq with what stands between backticks as code."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", escape(visible(text, keep="\n\t"))))
 
 
 def _plain(value: object) -> object:

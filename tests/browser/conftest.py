@@ -88,12 +88,15 @@ def rows(*numbers: int, to: str = "ROW") -> str:
 
 
 def drawn(repo: Path) -> None:
-    """A change of a PNG and of an SVG that holds a script."""
+    """A change of a PNG and of an SVG that holds a script, a rename, and a change of a mode."""
     svg = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>{}</svg>\n"
-    commit_files(repo, {"a.svg": svg.format(""), "a.png": png(3)})
+    commit_files(repo, {"a.svg": svg.format(""), "a.png": png(3), "old.txt": ROWS, "tool": "x\n"})
     git("checkout", "-q", "-b", "pictures", cwd=repo)
     run = "<script>parent.document.title='run';document.title='run'</script><circle r='4'/>"
-    commit_files(repo, {"a.svg": svg.format(run), "a.png": png(9)})
+    (repo / "old.txt").unlink()
+    (repo / "tool").chmod(0o755)
+    renamed = ROWS.replace("row 9\n", "row nine\n")
+    commit_files(repo, {"a.svg": svg.format(run), "a.png": png(9), "new.txt": renamed})
     git("checkout", "-q", "-", cwd=repo)
     patchq("submit", "--branch", "pictures", "--id", "pictures", cwd=repo)
     patchq("run", cwd=repo)

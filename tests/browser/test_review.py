@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
 from tests.helpers.pages import ROOT
-from tests.page.people import edits
+from tests.page.people import edits, served
 
 pytestmark = pytest.mark.browser
 
@@ -343,6 +343,11 @@ def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
     tab.reload()
     assert tab.is_checked("[data-viewed]")
     assert tab.locator("[data-changed]").count() == 0, "it is folded"
+    with served(repo) as restarted:
+        tab.goto(restarted)
+        tab.goto(f"{restarted.split('/?')[0]}/batch/view")
+        assert tab.is_checked("[data-viewed]"), "after a restart, too"
+    tab.goto(f"{tab.own}/batch/view")
     tab.uncheck("[data-viewed]")
     tab.check("[data-viewed]")
     drop(

@@ -168,6 +168,9 @@ def test_pictures_are_shown_and_run_nothing(opened: Opening) -> None:
              for one in ("a.png before", "a.png after", "a.svg before", "a.svg after")}  # fmt: skip
     assert sizes == {"a.png before": 3, "a.png after": 9, "a.svg before": 9, "a.svg after": 9}
     assert tab.locator("section[data-path='a.svg'] [data-changed]").count() == 2
+    heads = tab.locator("section h2").all_inner_texts()
+    assert "old.txt → new.txt 96 % alike +1 −1" in heads
+    assert "tool changed, mode 644 → 755 +0 −0" in heads
     own = tab.get_attribute("img[alt='a.svg after']", "src")
     tab.goto(f"{tab.own}{own}")
     assert tab.title() != "run"
