@@ -1,11 +1,9 @@
 """Which lines two texts share: a line diff that is exact when it can be, and never slow.
 
 What is alike at the front and the end goes first, then the lines that only one side has: neither
-costs anything and neither loses a match.  Myers' greedy algorithm finds a longest common
-subsequence of the rest.  Its effort grows with the differences, so it works on a budget; where
-that runs out, the lines that are unique on both sides cut the texts into smaller ones (patience),
-and a stretch without such lines counts as changed as a whole.  The budget is counted in steps, not
-in time, so that the same texts always give the same answer.
+costs anything and neither loses a match.  Of the rest `rapidfuzz` finds a longest common
+subsequence.  Where that would take too much memory, the lines that are unique on both sides cut the
+texts into smaller ones (patience), and a stretch without such lines counts as changed as a whole.
 
 Who made a change knows what it touched, so it need not be sought in the two texts again: the
 hunks of a change that is known already become lines, and spare the diff of a report most lines.
@@ -23,8 +21,7 @@ from patchq.core.model.values import Hunk, LineHunk
 Pairs = list[tuple[int, int]]
 _Chain = tuple[tuple[int, int], "_Chain | None"]
 
-_STEPS = 400_000
-_STEPS_PER_LINE = 8
+_MOST_CELLS = 400_000_000  # pairs of lines that are compared; a bit of memory for each
 
 
 def line_diff(
@@ -59,7 +56,6 @@ class _Matcher:
         numbers: dict[Hashable, int] = {}
         self.a = [numbers.setdefault(line, len(numbers)) for line in a]
         self.b = [numbers.setdefault(line, len(numbers)) for line in b]
-        self.budget = _STEPS + _STEPS_PER_LINE * (len(a) + len(b))
         self.pairs: Pairs = []
 
     def run(self) -> Pairs:
@@ -88,11 +84,14 @@ class _Matcher:
         shared = set(a[a0:a1]) & set(b[b0:b1])
         rows = [i for i in range(a0, a1) if a[i] in shared]
         columns = [j for j in range(b0, b1) if b[j] in shared]
-        found, steps = _myers([a[i] for i in rows], [b[j] for j in columns], self.budget // 2)
-        self.budget -= steps
-        if found is None:
+        if len(rows) * len(columns) > _MOST_CELLS:
             return False
-        self.pairs += [(rows[i], columns[j]) for i, j in found]
+        from rapidfuzz.distance import LCSseq  # takes long to load, and few texts need it
+
+        for op in LCSseq.opcodes([a[i] for i in rows], [b[j] for j in columns]):
+            if op.tag == "equal":
+                ours, theirs = rows[op.src_start : op.src_end], columns[op.dest_start : op.dest_end]
+                self.pairs += zip(ours, theirs, strict=True)
         return True
 
     def _split(self, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]:
@@ -108,51 +107,6 @@ def _between(pairs: Pairs, a0: int, a1: int, b0: int, b1: int) -> list[LineHunk]
     """The blocks before, between and behind the matched pairs of a block, empty ones too."""
     edges = pairwise([(a0 - 1, b0 - 1), *pairs, (a1, b1)])
     return [(i + 1, x, j + 1, y) for (i, j), (x, y) in edges]
-
-
-def _myers(a: list[int], b: list[int], limit: int) -> tuple[Pairs | None, int]:
-    """Pairs of a longest common subsequence, or None if it takes more than `limit` steps; and the
-    steps that were taken.
-
-    `reach[k]` is how far into `a` the diagonal `k` (row minus column) can be followed at the price
-    of `d` unmatched lines; -1 is a diagonal that was not reached.  Steps are at most half the
-    square of the lines plus their product.
-    """
-    n, m = len(a), len(b)
-    centre = m + 1
-    reach = [-1] * (n + m + 3)
-    reach[centre + 1] = 0
-    history: list[tuple[int, list[int]]] = []
-    steps = 0
-    for d in range(n + m + 1):
-        low, high = max(-d, -m + (d + m) % 2), min(d, n - (d + n) % 2)
-        history.append((low - 1, reach[centre + low - 1 : centre + high + 2]))
-        for k in range(low, high + 1, 2):
-            left, right = reach[centre + k - 1], reach[centre + k + 1]
-            start = x = right if left < right else left + 1
-            y = x - k
-            while x < n and y < m and a[x] == b[y]:
-                x, y = x + 1, y + 1
-            reach[centre + k] = x
-            steps += 1 + x - start
-            if x >= n and y >= m:
-                return _walk_back(history, n, m), steps
-        if steps > limit:
-            break
-    return None, steps
-
-
-def _walk_back(history: list[tuple[int, list[int]]], x: int, y: int) -> Pairs:
-    pairs: Pairs = []
-    for first, reach in reversed(history):
-        k = x - y
-        left, right = reach[k - 1 - first], reach[k + 1 - first]
-        start = right if left < right else left + 1
-        while x > start:
-            x, y = x - 1, y - 1
-            pairs.append((x, y))
-        x, y = (x, y - 1) if left < right else (x - 1, y)
-    return pairs
 
 
 def _unique(lines: list[int], start: int, end: int) -> dict[int, int]:
