@@ -190,9 +190,7 @@ def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:
         log = f"patchq: {id}: superseded by {new}"
         refs.move(session.repo, records.DISCARDED + id, None, tip, log, session.identity())
         _delete(session, id, tip, log)
-    for mark in (records.BOARDED + id, records.WAITING + id):
-        if at := session.repo.ref_target(mark):
-            refs.delete(session.repo, mark, at)
+    _drop_marks(session, records.BOARDED + id, records.WAITING + id)
 
 
 def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
@@ -204,10 +202,14 @@ def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
         return document.with_problems(replace(report, boarded=None), *problems)
 
     updated = amend(session, id, change)
-    mark = records.BOARDED + id
-    if at := session.repo.ref_target(mark):
-        refs.delete(session.repo, mark, at)
+    _drop_marks(session, records.BOARDED + id)
     return updated
+
+
+def _drop_marks(session: Session, *marks: str) -> None:
+    for mark in marks:
+        if at := session.repo.ref_target(mark):
+            refs.delete(session.repo, mark, at)
 
 
 # Warnings that say nothing any more once a batch is decided.
@@ -306,9 +308,7 @@ def close(
             refs.move(repo, records.DISCARDED + id, None, last, log, session.identity())
         _delete_own(session, id, tip, state)
         updated = _rewritten(session, now, state, why, fields)
-        for mark in (records.BOARDED + id, records.WAITING + id):
-            if at := repo.ref_target(mark):
-                refs.delete(repo, mark, at)
+        _drop_marks(session, records.BOARDED + id, records.WAITING + id)
     return updated
 
 
