@@ -25,7 +25,7 @@ from patchq.gate.git.branches import BranchMove, Moved, bundles
 from patchq.gate.git.lock_files import WAIT_SECONDS
 from patchq.gate.git.refs import Staged
 from patchq.gate.pipeline.context import flush
-from patchq.gate.pipeline.progress import CandidateCommit, Decision
+from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import Parcel
 from patchq.gate.report import document, page
@@ -74,10 +74,10 @@ def land(decisions: Sequence[Decision], session: Session) -> Landed:
         moved = session.branches.land([row.move(session) for row in rows]) if rows else []
         made = [row for row, one in zip(rows, moved, strict=True) if one.made]
         lost = {
-            landing.decision.id: (row, one)
+            decision.id: (row, one)
             for row, one in zip(rows, moved, strict=True)
             if not one.made
-            for landing in row.landings
+            for decision in row.decisions
         }
         landed = _sorted(written, lost, session)
         if rows:
@@ -132,7 +132,7 @@ def _sorted(
         fault = moved.fault
         if instead := moved.landed.get(decision.commit or ""):
             landed.done.append(publication(_landed_as(decision, instead, session)))
-        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.landings) == 1:
+        elif isinstance(fault, ObjectDamaged | CannotFollow) and len(row.decisions) == 1:
             landed.done.append(publication(decision.damaged(fault)))
         elif isinstance(fault, Declined):
             landed.done.append(publication(decision.declined(fault)))
@@ -173,39 +173,25 @@ def hold_on(decision: Decision, session: Session) -> None:
         session.queue.hold(decision.claim, written.report, written.page)
 
 
-class _Landing(Struct, frozen=True):
-    """A decision, and the commit of it that lands."""
-
-    decision: Decision
-    candidate: CandidateCommit
-
-    @property
-    def proposed(self) -> bool:
-        return self.decision.state == "proposed"
-
-    @property
-    def log(self) -> str:
-        return f"patchq: {self.decision.id}: {self.decision.subject}"
-
-
 def _rows(decisions: Sequence[Decision], session: Session, staged: ExitStack) -> list[_Row]:
     """The moves that make the verdicts true; batches on one branch that follow each other move it
     together, whatever is proposed in between.  Their values last until `staged` closes."""
-    rows: list[list[_Landing]] = []
-    newest: dict[str, list[_Landing]] = {}
-    for landing in (_Landing(it, it.candidate) for it in decisions if it.candidate):
-        target = landing.candidate.target
-        row = newest.get(target)
-        if landing.proposed:
-            rows.append([landing])
-        elif row and row[-1].candidate.commit == landing.candidate.parent:
-            row.append(landing)
+    rows: list[list[Decision]] = []
+    newest: dict[str, list[Decision]] = {}
+    for decision in decisions:
+        if (candidate := decision.candidate) is None:
+            continue
+        row = newest.get(candidate.target)
+        if decision.state == "proposed":
+            rows.append([decision])
+        elif row and row[-1].commit == candidate.parent:
+            row.append(decision)
         else:
-            newest[target] = [landing]
-            rows.append(newest[target])
+            newest[candidate.target] = [decision]
+            rows.append(newest[candidate.target])
     made: list[_Row] = []
     for row in rows:
-        value = refs.stage(session.repo, row[-1].candidate.commit)
+        value = refs.stage(session.repo, row[-1].commit or "")
         staged.callback(value.drop)
         made.append(_Row(row, value))
     return made
@@ -215,24 +201,26 @@ class _Row(Struct, frozen=True):
     """The move of one branch, for one verdict or for several in a row.  Its value is written before
     the flush, so that the flush makes it durable."""
 
-    landings: Sequence[_Landing]
+    decisions: Sequence[Decision]
     value: Staged
 
     def move(self, session: Session) -> BranchMove:
-        first, last, who = self.landings[0], self.landings[-1], session.identity()
-        if first.proposed:
-            branch, target = records.branch(first.decision.id), first.candidate.target
+        first, last, who = self.decisions[0], self.decisions[-1], session.identity()
+        candidates = [one.candidate for one in self.decisions if one.candidate]
+        target, parent = candidates[0].target, candidates[0].parent
+        if first.state == "proposed":
+            branch = records.branch(first.id)
             return BranchMove(branch, None, self.value, first.log, who, behind=target)
         return BranchMove(
-            first.candidate.target,
-            first.candidate.parent,
+            target,
+            parent,
             self.value,
             last.log,
             who,
-            through=[(landing.candidate.commit, landing.log) for landing in self.landings[:-1]],
-            touched={path for landing in self.landings for path in landing.candidate.paths},
+            through=[(one.commit or "", one.log) for one in self.decisions[:-1]],
+            touched={path for candidate in candidates for path in candidate.paths},
             # A batch that waited for a lock already looks again soon, so it need not wait.
-            wait=0.0 if first.decision.claim.held else WAIT_SECONDS,
+            wait=0.0 if first.claim.held else WAIT_SECONDS,
             cut=lambda: session.stop.is_set,
             backup=session.config.worktree.backup,
         )
@@ -240,13 +228,13 @@ class _Row(Struct, frozen=True):
 
 def _mark(made: Sequence[_Row], done: Sequence[Publication], session: Session) -> None:
     """Remember of each proposal that it waits, by a ref of its own."""
-    values: dict[str, Staged] = {row.landings[0].decision.id: row.value for row in made}
+    values: dict[str, Staged] = {row.decisions[0].id: row.value for row in made}
     for decision in (one.decision for one in done):
         if decision.state == "proposed" and decision.candidate:
             # One that another process made of the same response has no value here.
             value = values.get(decision.id, decision.candidate.commit)
-            log, who = f"patchq: {decision.id}: {decision.subject}", session.identity()
-            refs.move(session.repo, records.WAITING + decision.id, None, value, log, who)
+            mark, who = records.WAITING + decision.id, session.identity()
+            refs.move(session.repo, mark, None, value, decision.log, who)
 
 
 def move_target(

@@ -82,6 +82,11 @@ class Decision(ResponseVerdict, frozen=True, dict=True, kw_only=True):
         return self.state in COMMITTED
 
     @property
+    def log(self) -> str:
+        """Its line in a reflog."""
+        return f"patchq: {self.id}: {self.subject}"
+
+    @property
     def commit(self) -> str | None:
         return self.candidate.commit if self.candidate else None
 

@@ -305,12 +305,14 @@ class Train:
                 if not all(map(self._is_as_before, members)):
                     return False
                 go = [
-                    BranchMove(records.branch(one.id), one.branch, None, one.log, who)
+                    BranchMove(records.branch(one.id), one.branch, None, one.decision.log, who)
                     for one in members
                 ]
-                through = [(one.decision.commit or "", one.log) for one in members[:-1]]
+                through = [(one.decision.commit or "", one.decision.log) for one in members[:-1]]
                 target, tip = last.report.target, first.parent
-                if not landing.move_target(session, target, tip, value, last.log, go, through):
+                if not landing.move_target(
+                    session, target, tip, value, last.decision.log, go, through
+                ):
                     return False
         finally:
             value.drop()

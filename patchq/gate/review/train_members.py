@@ -38,10 +38,6 @@ class Member(Struct, frozen=True):
     def id(self) -> str:
         return self.report.id
 
-    @property
-    def log(self) -> str:
-        return f"patchq: {self.id}: {self.decision.subject}"
-
 
 def lower_first(session: Session, ids: Sequence[str]) -> list[str]:
     """Return the ids, each behind those that it is on top of."""
