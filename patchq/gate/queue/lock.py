@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import MsgspecError, Struct
-from msgspec.json import decode, encode
+from msgspec.json import decode
 
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git.files import flock, opened
-from patchq.gate.queue.spool import disk_faults
+from patchq.gate.queue.spool import disk_faults, encode
 
 _MOST_SAID = 16 << 10
 _ASKED_SECONDS = 0.05  # for as long as a process that only asks may hold it
@@ -71,7 +71,7 @@ class Lock:
                 )
             os.ftruncate(fd, 0)
             owner = Owner(os.getpid(), socket.gethostname(), time.time())
-            os.pwrite(fd, encode(owner) + b"\n", 0)
+            os.pwrite(fd, encode(owner), 0)
         except BaseException:
             os.close(fd)
             raise
@@ -96,7 +96,7 @@ class Lock:
             return
         try:
             # In place, and what was there stays until then: a full disk has no other room.
-            words = b"" if fault is None else encode(Ended.of(fault)) + b"\n"
+            words = b"" if fault is None else encode(Ended.of(fault))
             with suppress(OSError):
                 os.pwrite(self._fd, words, 0)
             os.ftruncate(self._fd, len(words))

@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 
 from patchq.core.model.names import MAX_ID_BYTES, response_name
 from patchq.gate.errors import DiskFault, UsageError
@@ -234,7 +234,7 @@ def listed(path: Path) -> list[str]:
         return []
 
 
-def encode(value: Report | Mapping[str, Any]) -> bytes:
+def encode(value: Struct | Mapping[str, Any]) -> bytes:
     """One line of JSON, in ASCII: hostile names may hold what UTF-8 cannot."""
     return json.dumps(to_builtins(value)).encode() + b"\n"
 
