@@ -65,7 +65,7 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def discussed(repo: Path) -> None:
-    """Two rounds of a change, between which the target moves in its file.
+    """Two rounds of a change; the target moves in its file, and the later one follows.
 
     The comment c1 is answered by words, c2 by a change of its lines, c3 is open.
     """
@@ -76,9 +76,10 @@ def discussed(repo: Path) -> None:
     comments.write_text(said)
     patchq("send-back", "first", "--comments", str(comments), cwd=repo)
     comments.unlink()
-    commit_files(repo, {"rows.txt": ROWS.replace("row 12\n", "row twelve\n")})
     answer = f"---\nretries: first\nanswers: {{c1: Shorter now}}\n---\n{rows(5, 20, to='better')}"
     drop(repo / ".patchq", {"second.md": answer.replace("better 20", "ROW 20")})
+    patchq("run", cwd=repo)
+    commit_files(repo, {"rows.txt": ROWS.replace("row 12\n", "row twelve\n")})
     patchq("run", cwd=repo)
 
 
