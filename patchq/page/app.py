@@ -180,4 +180,4 @@ async def _missing(request: Request, error: Exception) -> Response:
 
 def _problem(request: Request, code: str, message: str, hint: str | None, status: int) -> Response:
     problem = {"code": code, "message": message, "hint": hint}
-    return _html(Shown("failed.html", "Not possible", {"problem": problem}), request, "", status)
+    return _html(Shown("failed.html", "Not possible", {"problems": [problem]}), request, "", status)

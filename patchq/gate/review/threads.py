@@ -20,11 +20,13 @@ from patchq.gate.pipeline import notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document, secrecy
 from patchq.gate.report.schema import (
+    CommentEntry,
     CommittedReport,
     ReplyEntry,
     Report,
     ReviewEntry,
     ReviewState,
+    ThreadState,
     has_commit,
     waits_for_its_agent,
 )
@@ -52,12 +54,15 @@ def discuss(
         if review is None or all(one.id != comment for one in review.comments):
             raise UsageError(f"{id} has no comment {clip(comment, 20)}", f"see `patchq show {id}`")
         reply = ReplyEntry(by=by, at=at, text=text.strip(), commit=now.commit)
-        more = (reply,) if text.strip() else ()
-        state = "resolved" if resolves else "open"
-        comments = [
-            replace(one, state=state, replies=(*one.replies, *more)) if one.id == comment else one
-            for one in review.comments
-        ]
+
+        def discussed(one: CommentEntry) -> CommentEntry:
+            # A worker that died before its answer carries the same out once more.
+            is_there = any((last.by, last.text) == (by, reply.text) for last in one.replies[-1:])
+            more = (reply,) if reply.text and not is_there else ()
+            state: ThreadState = "resolved" if resolves else "open"
+            return replace(one, state=state, replies=(*one.replies, *more))
+
+        comments = [discussed(one) if one.id == comment else one for one in review.comments]
         return replace(review, comments=comments)
 
     return Decided(send_back.rewrite(session, id, change))
