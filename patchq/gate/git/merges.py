@@ -21,7 +21,14 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption, ObjectType
 
 from patchq.core.model.values import FileChange, LineHunk
 from patchq.gate.errors import Fault
-from patchq.gate.git.command import Git, alternate, complaint, plain_environment
+from patchq.gate.git.command import (
+    Git,
+    alternate,
+    complaint,
+    is_recent,
+    plain_environment,
+    version,
+)
 from patchq.gate.git.faults import fault, unreadable, unreadable_object
 from patchq.gate.git.object_buffer import write_loose
 from patchq.gate.git.objects import Leaf, as_changes
@@ -80,6 +87,9 @@ def merge(repo: Repository, base: str, ours: str, theirs: str) -> Merged:
     try:
         return _merge(repo, base, ours, theirs)
     except (OSError, subprocess.SubprocessError, pygit2.GitError) as error:
+        if not is_recent(found := version()):
+            reason = f"{found} is too old" if found else "there is no git on the PATH"
+            raise Fault(f"cannot merge: {reason}", "install git 2.38 or later") from None
         kind = unreadable if unreadable_object(str(error)) else fault
         raise kind("cannot merge", error) from None
 
