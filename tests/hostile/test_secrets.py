@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,7 @@ def test_h07_a_librarys_handler_of_the_log_repeats_none(monkeypatch: pytest.Monk
     monkeypatch.setattr(handler, "emit", seen.append)
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
     for name in ("handlers", "propagate", "level"):
-        monkeypatch.setattr(log, name, getattr(log, name))
+        monkeypatch.setattr(log, name, copy(getattr(log, name)))
     logs.setup("warning", "text")
     log.warning(TOKEN)
     assert not seen
