@@ -123,6 +123,29 @@ def test_in_auto_mode_a_group_is_a_train(repo: Path) -> None:
     assert report(repo / ".patchq", "n3")["state"] == "applied"
 
 
+def test_what_was_checked_stays_so_when_its_target_moves(repo: Path) -> None:
+    judged_by(repo, "true")
+    drop(repo / ".patchq", {f"n{n}.md": block(f"n{n}.txt", "", "x\n") for n in range(2)})
+    patchq("run", cwd=repo)
+    patchq("accept", "n0", cwd=repo)
+    rows = patchq("--json", "status", cwd=repo).json()["waiting"]
+    (row,) = (row for row in rows if row["id"] == "n1")
+    texts = [reason["text"] for reason in row["risk"]["reasons"]]
+    assert "passed: tests on an earlier main (1 landing ago)" in texts
+
+
+@pytest.mark.parametrize("order", [("p0", "n0"), ("n0", "p0")], ids="-".join)
+def test_of_two_that_collide_the_later_is_left_out(repo: Path, order: tuple[str, str]) -> None:
+    drop(repo / ".patchq", {"n0.md": block("p0.txt", "old\n", "newer\n")})
+    patchq("run", cwd=repo)
+    done = patchq("accept", order[0], "p1", order[1], cwd=repo, code=1)
+    assert f"{order[1]}: conflict.base: " in done.err
+    assert f"(change {order[0]})" in done.err
+    states = {id: report(repo / ".patchq", id)["state"] for id in (*order, "p1")}
+    assert states == {order[0]: "accepted", order[1]: "proposed", "p1": "accepted"}
+    assert marks(repo) == []
+
+
 # ---------------------------------------------------------------- what is in the way
 
 
