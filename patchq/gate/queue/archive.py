@@ -53,7 +53,7 @@ class StoreArchive(QueueEngine):
         self._pending: list[BatchFiles] = []  # batches to show once the transaction is there
         self._written: list[int] = []  # rows whose files were written, and may not be durable
         self._durable: list[int] = []
-        self._marked: list[int] = []
+        self._marked = 0  # so many of the durable ones are marked by the open transaction
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
@@ -87,26 +87,23 @@ class StoreArchive(QueueEngine):
 
     def _begin(self) -> None:
         """Mark as shown what was written before a flush."""
-        self._marked, self._durable = self._durable, []
-        if self._marked:
+        self._marked = len(self._durable)
+        if self._durable:
             self.store.each(
                 "update responses set shown = 1,"
                 " session = case state when 'ended' then null else session end"
                 " where number = :number and shown = 0",
-                [{"number": number} for number in self._marked],
+                [{"number": number} for number in self._durable],
             )
 
     def _show(self, batch: BatchFiles) -> None:
         self._pending.append(batch)
 
-    def _commit(self) -> None:
-        pass
-
     def _finish(self, *, kept: bool) -> None:
         pending, self._pending = self._pending, []
         if not kept:
-            self._durable += self._marked
             return
+        del self._durable[: self._marked]
         failed = None
         for batch in pending:
             try:

@@ -121,15 +121,12 @@ class QueueEngine(KnownBatches, ABC):
     def _show(self, batch: BatchFiles) -> None:
         """Have the batch shown as it is now, behind the transaction."""
 
-    @abstractmethod
     def _begin(self) -> None:
         """Do what belongs to the beginning of each transaction."""
 
-    @abstractmethod
     def _commit(self) -> None:
         """Do what belongs to the end of each transaction."""
 
-    @abstractmethod
     def _finish(self, *, kept: bool) -> None:
         """Do what follows a transaction, which was `kept` or rolled back."""
 

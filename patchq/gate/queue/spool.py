@@ -93,7 +93,6 @@ class Folder:
         self._fd: int | None = None
         self._key = (-1, -1)
         self.mode = 0  # the mode of the directory
-        self.gid = -1
 
     @property
     def path(self) -> Path:
@@ -119,7 +118,7 @@ class Folder:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._path)
             status = os.lstat(self._path)
-        self.mode, self.gid = stat.S_IMODE(status.st_mode), status.st_gid
+        self.mode = stat.S_IMODE(status.st_mode)
         if self._fd is not None and self._key == (status.st_dev, status.st_ino):
             return self._fd
         self.close()

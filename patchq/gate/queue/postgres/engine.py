@@ -248,18 +248,13 @@ class PostgresQueue(QueueEngine):
 
     # A transaction's changes are announced at its end.
 
-    def _begin(self) -> None:
-        self._has_news = False
-
     def _show(self, batch: BatchFiles) -> None:
         self._has_news = True
 
     def _commit(self) -> None:
         if self._has_news:
             self.store.run("select tell('verdict', '')")
-
-    def _finish(self, *, kept: bool) -> None:
-        pass
+        self._has_news = False
 
     # What waits for review.
 
