@@ -29,7 +29,7 @@ from patchq.gate.report import document
 from patchq.gate.report.schema import USABLE
 
 _LOOK_SECONDS = 0.2
-_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [e]ach edit by itself, [q]uit"
+_ANSWERS = "[y]es, [n]o: it waits for review, [c]hoose edits, [q]uit"
 
 
 class Quit(Exception):
@@ -75,8 +75,6 @@ class Asker:
             if answer == "c":
                 names = edit_ids(self._line(f"Which of the edits {self._names(claim)}? "))
                 choice = self._choice(self._edits(claim), names)
-            if answer == "e":
-                choice = self._each(claim)
 
     def _show(self, decision: Decision) -> None:
         report = document.to_json(decision.outcome())
@@ -102,33 +100,6 @@ class Asker:
             self._say(error.message)
             return None
         return Choice(edits=chosen.taken, left=chosen.left)
-
-    def _each(self, claim: Claim) -> Choice | None:
-        """Ask about one edit after the other, with the change that it makes by itself; one that
-        needs another that is left out is left out, too."""
-        edits = self._edits(claim)
-        asked = [edit for edit in edits if edit.state in USABLE]
-        taken: set[str] = {edit.id for edit in edits} - {edit.id for edit in asked}
-        for number, edit in enumerate(asked, 1):
-            missing = sorted({*edit.needs} - taken)
-            if missing:
-                self._say(f"  edit {_edit(edit)}", f"  left out: it needs {', '.join(missing)}")
-                continue
-            alone = self._choice(edits, frozenset({edit.id}))
-            if alone is None:
-                return None
-            report = document.to_json(dry_run.preview(self.session, claim, alone).outcome())
-            self._say(f"\n  edit {_edit(edit)}", report.diff.removesuffix("\n"))
-            question = f"Take edit {edit.id} ({number} of {len(asked)})? [y]es, [n]o, [q]uit: "
-            answer = ""
-            while answer not in ("y", "n", "q"):
-                answer = self._line(question).strip().lower()[:1]
-            if answer == "q":
-                self.quit = True
-                raise Quit
-            if answer == "y":
-                taken.add(edit.id)
-        return self._choice(edits, frozenset(taken))
 
     def _line(self, question: str) -> str:
         """A line from the terminal; raises `Quit` at its end, and when a signal says to stop."""

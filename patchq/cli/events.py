@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import select
 import signal
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -61,7 +60,7 @@ def run(args: Namespace) -> int:
 
 
 def _follow(args: Namespace, root: Path) -> int:
-    """Until a signal, or the reader, ends it; a reader that is gone is noticed without an event."""
+    """Print events until a signal, or a reader that goes away, ends it."""
     stopped: list[int] = []
     with closing(Watcher(root, args.since)) as watcher:
 
@@ -71,8 +70,8 @@ def _follow(args: Namespace, root: Path) -> int:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
-        reader, warned, left = _Listener(), False, args.limit
-        while not stopped and reader.there and left != 0:
+        warned, left = False, args.limit
+        while not stopped and left != 0:
             for event in watcher.read(_PIECE if left is None else min(left, _PIECE)):
                 _tell(args, event)
                 left = left if left is None else left - 1
@@ -83,21 +82,6 @@ def _follow(args: Namespace, root: Path) -> int:
             if not stopped and left != 0:
                 watcher.wait(_LOOK_SECONDS)
     return 130 if signal.SIGINT in stopped else 0
-
-
-class _Listener:
-    """Whoever reads standard output, where that is a pipe."""
-
-    def __init__(self) -> None:
-        self._poll: select.poll | None = None
-        with suppress(OSError, ValueError):
-            self._poll = select.poll()
-            self._poll.register(sys.stdout.fileno(), 0)
-
-    @property
-    def there(self) -> bool:
-        found = self._poll.poll(0) if self._poll else []
-        return not any(mask & (select.POLLERR | select.POLLNVAL) for _, mask in found)
 
 
 def _tell(args: Namespace, event: Mapping[str, Any]) -> None:

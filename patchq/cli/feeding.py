@@ -40,7 +40,6 @@ def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules
         reload,
         tenure.upkeep,
         listen,
-        tenure.refresh,
     )
 
 
@@ -60,7 +59,6 @@ def drain_cluster(args: Namespace, tenure: Tenure) -> None:
         tenure.tell,
         tenure.upkeep,
         unserved,
-        tenure.refresh,
     )
 
 

@@ -28,7 +28,7 @@ def run(args: Namespace) -> int:
 
             drain_cluster(args, tenure)
         else:
-            drain(tenure.session, tenure.control, tenure.tell, tenure.upkeep, tenure.refresh)
+            drain(tenure.session, tenure.control, tenure.tell, tenure.upkeep)
     if tenure.ended_early:
         return 130
     return 1 if tenure.upkeep.verdicts["rejected"] else 0

@@ -58,7 +58,6 @@ def run(args: Namespace) -> int:
                     reload,
                     tenure.upkeep,
                     [*opening.command(args), "train", "--child", *log],
-                    tenure.refresh,
                 )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""

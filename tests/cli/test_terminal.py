@@ -1,9 +1,8 @@
-"""What a terminal shows while `run` and `watch` work, and what a pipe gets instead."""
+"""What a terminal shows while `watch` works, and what a pipe gets."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, fresh, patchq
-from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
+from tests.helpers.gitrepo import make_repo, operators_file
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
 ESCAPE = "\x1b"
@@ -33,43 +32,6 @@ def good(count: int) -> dict[str, str]:
     return {f"r{number}.md": block(f"new/{number}.txt", "", "x\n") for number in range(count)}
 
 
-def test_run_shows_a_bar(repo: Path) -> None:
-    drop(repo / ".patchq", good(100))
-    with on_a_terminal(repo, "run") as terminal:
-        text = terminal.read_all()
-        assert terminal.process.wait(WAIT_SECONDS) == 0
-    lines = plain(text)
-    bars = [re.search(r"responses .* (\d+)/(\d+)", line) for line in lines]
-    counts = [(int(bar[1]), int(bar[2])) for bar in bars if bar]
-    assert counts[-1] == (100, 100)
-    assert any(done < total == 100 for done, total in counts), counts
-    assert sum(line.startswith("proposed   r") for line in lines) == 100
-    assert text.endswith(("\r\n", "\x1b[?25h"))  # the cursor is back
-
-
-def test_watch_shows_one_line_that_lives(repo: Path) -> None:
-    with on_a_terminal(repo, "watch") as terminal:
-        terminal.read_until(lambda text: "watching .patchq/inbox for main: …" in text)
-        drop(repo / ".patchq", {**good(2), "bad.md": block("a.txt", "three\n", "3\n")})
-        terminal.read_until(lambda text: re.search(r"for main: 2 proposed, 1 rejected", text))
-        terminal.process.send_signal(signal.SIGTERM)
-        text = terminal.read_all()
-        assert terminal.process.wait(WAIT_SECONDS) == 0
-    lines = plain(text)
-    assert sum(line.startswith("proposed   r") for line in lines) == 2
-    assert sum(line.startswith("rejected   bad  match.none") for line in lines) == 1
-    assert "\x1b[?25h" in text.rpartition("\x1b[?25l")[2]  # the cursor is back
-
-
-def test_live_line_is_one_line_however_long_the_names_are(repo: Path) -> None:
-    git("branch", "long/" + "x" * 150, cwd=repo)
-    patchq("init", "--target", "long/" + "x" * 150, cwd=repo)
-    with on_a_terminal(repo, "watch") as terminal:
-        text = terminal.read_until(lambda text: "x…" in text)
-    assert max(len(line) for line in plain(text)) == 100
-    assert "\n" not in text
-
-
 def test_interrupt_from_the_keyboard(repo: Path) -> None:
     with on_a_terminal(repo, "watch") as terminal:
         terminal.read_until(lambda text: "watching" in text)
@@ -77,27 +39,6 @@ def test_interrupt_from_the_keyboard(repo: Path) -> None:
         text = terminal.read_all()
         assert terminal.process.wait(WAIT_SECONDS) == 130
     assert "Traceback" not in text
-
-
-@pytest.mark.parametrize("words", [("--json", "run"), ("-q", "run")], ids=["json", "quiet"])
-def test_who_wants_no_bar_gets_none(repo: Path, words: tuple[str, ...]) -> None:
-    drop(repo / ".patchq", good(3))
-    with on_a_terminal(repo, *words) as terminal:
-        text = terminal.read_all()
-        assert terminal.process.wait(WAIT_SECONDS) == 0
-    assert ESCAPE not in text
-    assert len(text.splitlines()) == (3 if "--json" in words else 0)
-
-
-def test_log_lines_stand_above_the_live_line(repo: Path) -> None:
-    with on_a_terminal(repo, "watch") as terminal:
-        terminal.read_until(lambda text: "watching" in text)
-        write_config(repo, "version: 1\nmode: sideways\n")
-        terminal.process.send_signal(signal.SIGHUP)
-        terminal.read_until(lambda text: "sideways" in text)
-        terminal.process.send_signal(signal.SIGTERM)
-        text = terminal.read_all()
-    assert any(re.match(r"[-+:.T\d]+ ERROR the configuration", line) for line in plain(text))
 
 
 def test_submit_reads_what_is_typed_and_says_so(repo: Path) -> None:

@@ -45,7 +45,6 @@ def feed(
     load: Callable[[], GateRules],
     upkeep: Upkeep,
     listen: Callable[[Callable[[], None]], None],
-    idle: Callable[[], None] = lambda: None,
 ) -> None:
     """Feed until `control.stop`.  The caller holds the queue's lock; `listen` is given what to call
     when the database has something to tell."""
@@ -74,7 +73,6 @@ def feed(
                     raise
                 pause = min(max(2 * pause, 0.1), _LONGEST_REST)
                 feeder.lost(fault)
-            idle()
             upkeep.idle()
             settled = session.queue.unsettled()
             longest = session.config.cluster.poll_seconds if settled is None else settled
@@ -94,7 +92,6 @@ def feed_once(
     tell: worker.Tell,
     upkeep: Upkeep,
     unserved: Callable[[], Sequence[str]],
-    progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Feed until everything that waits here has its verdict or is held, then return; `errors.Busy`
     where it waits in branches that are `unserved`.  A file that is still being written is waited
@@ -104,7 +101,6 @@ def feed_once(
     began = monotonic()
     looks = began + _UNSERVED_SECONDS
     while not control.stop:
-        progress()
         upkeep.bound()
         if fault := why_held(feeder.session):
             raise fault

@@ -104,9 +104,8 @@ def serve(
     load: Callable[[], GateRules],
     upkeep: Upkeep,
     train: Sequence[str],
-    idle: Callable[[], None] = lambda: None,
 ) -> None:
-    """Work until `control.stop`; `train` lands what is accepted, `idle` is called in pauses."""
+    """Work until `control.stop`; `train` lands what is accepted."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     keep_heap_small()
@@ -148,7 +147,6 @@ def serve(
             except Fault as fault:
                 _begin_again(session, fault)
                 recovered = False
-            idle()
             upkeep.idle()
             pauses = upkeep.pause, followers.pause, heads.pause, session.branches.rest() or inf
             doorbell.wait(min(_pause(session), *pauses))
@@ -306,7 +304,6 @@ def drain(
     control: Control,
     tell: worker.Tell,
     upkeep: Upkeep,
-    progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Work off what waits, then return.  A file that is still being written is waited for as long
     as a quiet one takes to count as complete, and no longer."""
@@ -322,7 +319,6 @@ def drain(
         accept.resume(session)
         quiet_until = monotonic() + session.config.queue.settle_seconds + 1
         while not control.stop:
-            progress()
             upkeep.bound()
             desk.session = session = by_tip(session)
             if fault := why_held(session):
