@@ -17,7 +17,7 @@ import pytest
 
 from patchq.core.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
-from tests.helpers.gitrepo import commit_files, git, make_repo, operators_file, tip, write_config
+from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 MINUS = "\N{MINUS SIGN}"
 FILES = {"a.txt": "one\ntwo\nthree\n", "b.txt": "b\n"}
@@ -133,23 +133,10 @@ def test_relative_files_are_below_the_directory_of_the_command(
     assert patchq(*place, "show", "here", "--report", cwd=repo.parent).json()["edits"]
 
 
-def test_an_empty_directory_of_the_command_is_where_it_is(repo: Path) -> None:
-    assert "main, review mode" in patchq("-C", "", "status", cwd=repo).out
-    done = patchq("-C", "a.txt", "status", cwd=repo, code=2)
-    assert done.err == (
-        "patchq: cannot change to a.txt: Not a directory; name a directory behind -C\n"
-    )
-
-
 @pytest.mark.parametrize("verb", ["status", "show", "accept", "discard"])
 def test_unknown_batch_is_named(repo: Path, verb: str) -> None:
     done = patchq(verb, "nobody", cwd=repo, code=2)
     assert done.err == "patchq: there is no change nobody; `patchq log` lists them\n"
-
-
-def test_a_complaint_says_nothing_to_the_terminal(repo: Path) -> None:
-    done = patchq("status", "a\x1b[31mb", cwd=repo, code=2)
-    assert done.err.startswith("patchq: there is no change a\\x1b[31mb; ")
 
 
 TAKEN = {
@@ -239,12 +226,6 @@ def test_init_can_be_repeated(tmp_path: Path) -> None:
     assert names >= {"inbox", "active", "done", "rejected"}
 
 
-def test_queue_that_is_made_by_the_way_is_kept_out_of_status(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", FILES)
-    patchq("submit", "-", cwd=repo, stdin=EDIT)
-    assert git("status", "--porcelain", cwd=repo) == ""
-
-
 def test_init_in_a_bare_repository(repo: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.git"
     git("clone", "-q", "--bare", str(repo), str(bare), cwd=tmp_path)
@@ -299,13 +280,6 @@ def test_submit_puts_what_it_is_told_into_the_front_matter(repo: Path) -> None:
     assert git("log", "-1", "--format=%s", f"patchq/{other}", cwd=repo) == "Other"
 
 
-def test_submitted_bytes_arrive_as_they_are(repo: Path) -> None:
-    data = b"caf\xe9\r\n" + EDIT.encode()
-    patchq("submit", "-", cwd=repo, stdin=data)
-    (file,) = (repo / ".patchq/inbox").iterdir()
-    assert file.read_bytes() == data
-
-
 @pytest.fixture
 def daemon(repo: Path) -> Iterator[Path]:
     """The repository, with a daemon that watches."""
@@ -335,20 +309,6 @@ def test_daemon(daemon: Path) -> None:
     assert patchq("stop", cwd=daemon).out == "no daemon runs\n"
     assert "; no daemon runs" in patchq("status", cwd=daemon).out
     assert not [*(daemon / ".git").rglob("*.lock")]
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_watch_ends_on_a_signal(repo: Path, number: signal.Signals, code: int) -> None:
-    command = [sys.executable, "-m", "patchq", "watch"]
-    with subprocess.Popen(command, cwd=repo, stdout=subprocess.PIPE, text=True) as watch:
-        drop(repo / ".patchq", {"x.md": EDIT})
-        assert watch.stdout
-        assert watch.stdout.readline().startswith("proposed   x")
-        watch.send_signal(signal.SIGHUP)
-        drop(repo / ".patchq", {"y.md": OTHER})
-        assert watch.stdout.readline().startswith("proposed   y")
-        watch.send_signal(number)
-        assert watch.wait(60) == code
 
 
 def test_configuration_is_read_again_on_sighup_only(repo: Path) -> None:
@@ -409,13 +369,6 @@ def test_check_needs_no_queue(tmp_path: Path) -> None:
     assert patchq("check", "-", cwd=repo, stdin=EDIT).out.startswith("would be proposed")
     assert everything(repo) == before
     assert not (repo / ".patchq").exists()
-
-
-def test_check_says_what_the_queue_would(repo: Path) -> None:
-    drop(repo / ".patchq", {"good.md": EDIT})
-    patchq("run", cwd=repo)
-    checked = patchq("check", "outside/good.md", cwd=repo)
-    assert checked.out.startswith("would be duplicate")
 
 
 def test_apply(repo: Path) -> None:
@@ -531,13 +484,6 @@ def test_quiet_says_refusals_only(repo: Path) -> None:
     assert patchq("-q", "accept", "x", cwd=repo).out == ""
 
 
-def test_json_of_run_is_one_report_a_line(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": BAD})
-    done = patchq("--json", "run", cwd=repo, code=1)
-    shown = {told["id"]: told for told in map(json.loads, done.out.splitlines())}
-    assert shown == {id: told(repo, id) for id in ("x", "y")}
-
-
 def test_formats(repo: Path) -> None:
     names = patchq("formats", cwd=repo).out.split()
     assert names == list(FORMATS)
@@ -565,59 +511,6 @@ THREE = "\n".join(
     )
 )
 
-CHOICES = [
-    ((), "1 2 3"),
-    (("--only", "3"), "3"),
-    (("--only", "1"), "1"),
-    (("--only", "2"), "1 2"),
-    (("--without", "3"), "1 2"),
-    (("--without", "1"), "3"),
-    (("--without", "2,3"), "1"),
-]
-
-
-@pytest.mark.parametrize(
-    ("words", "lands"), CHOICES, ids=[" ".join(c[0]) or "all" for c in CHOICES]
-)
-def test_accept_lands_the_chosen_edits(repo: Path, words: tuple[str, ...], lands: str) -> None:
-    drop(repo / ".patchq", {"x.md": THREE})
-    patchq("run", cwd=repo)
-    done = patchq("accept", "x", *words, cwd=repo)
-    expected = {
-        "a.txt": "one\n{}\n{}".format(
-            "2" if "1" in lands else "two", "3" if "2" in lands else "three"
-        ),
-        "b.txt": "B" if "3" in lands else "b",
-    }
-    assert {name: git("show", f"main:{name}", cwd=repo) for name in expected} == expected
-    assert done.out.startswith(f"accepted   x  main {tip(repo)[:12]}")
-    along = "without edit 2 either, which needs edit 1" in done.out
-    assert along == (words == ("--without", "1"))
-    accepted = report(repo / ".patchq", "x")
-    assert (accepted["state"], accepted["commit"]) == ("accepted", tip(repo))
-    states = {edit["id"]: edit["state"] for edit in accepted["edits"]}
-    left = {
-        id: "cancelled" if words == ("--without", "1") and id == "2" else "skipped" for id in "123"
-    }
-    assert states == {id: "applied" if id in lands else left[id] for id in "123"}
-    assert git("status", "--porcelain", cwd=repo) == ""
-    assert git("for-each-ref", "refs/heads/patchq", cwd=repo) == ""
-
-
-def test_accept_lands_on_the_batch_s_target_whatever_is_checked_out(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": OTHER})
-    patchq("run", cwd=repo)
-    start = commit_files(repo, {"c.txt": "c\n"})
-    git("checkout", "-q", "-b", "elsewhere", "main~1", cwd=repo)
-    there = commit_files(repo, {"d.txt": "d\n"})
-    patchq("accept", "x", cwd=repo)
-    assert tip(repo, "main~1") == start
-    git("checkout", "-q", "--detach", cwd=repo)
-    patchq("accept", "y", cwd=repo)
-    assert tip(repo, "main~2") == start
-    assert tip(repo, "elsewhere") == there
-    assert "main, review mode" in patchq("status", cwd=repo).out
-
 
 def test_batches_are_not_for_branches_that_wait(repo: Path) -> None:
     drop(repo / ".patchq", {"x.md": EDIT})
@@ -639,28 +532,6 @@ def test_accept_of_unknown_edits_names_those_that_there_are(repo: Path) -> None:
         assert "1, 2, 3" in done.err
     done = patchq("accept", "x", "--without", "1,2,3", cwd=repo, code=2)
     assert "discard" in done.err
-
-
-def test_decided_is_decided(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT, "y.md": OTHER, "z.md": BAD})
-    patchq("run", cwd=repo, code=1)
-    patchq("accept", "x", cwd=repo)
-    patchq("discard", "y", cwd=repo)
-    for verb in ("accept", "discard"):
-        for id, state in (("x", "accepted"), ("y", "discarded"), ("z", "rejected")):
-            done = patchq(verb, id, cwd=repo, code=2)
-            assert f"it is {state}" in done.err
-
-
-def test_discard_keeps_the_commit(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT})
-    patchq("run", cwd=repo)
-    commit, start = tip(repo, "patchq/x"), tip(repo)
-    assert patchq("discard", "x", cwd=repo).out.startswith("discarded  x")
-    kept = ("refs/heads", "refs/patchq")
-    refs = git("for-each-ref", "--format=%(refname) %(objectname)", *kept, cwd=repo).splitlines()
-    assert refs == [f"refs/heads/main {start}", f"refs/patchq/discarded/x {commit}"]
-    assert report(repo / ".patchq", "x")["state"] == "discarded"
 
 
 def test_accept_beside_a_lock_of_somebody_waits_and_says_so(repo: Path) -> None:
@@ -698,14 +569,3 @@ def test_closed_pipe_is_no_fault(repo: Path) -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_a_damaged_object_holds_the_batch(repo: Path) -> None:
-    drop(repo / ".patchq", {"x.md": EDIT})
-    blob = tip(repo, "main:a.txt")
-    (repo / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
-    done = patchq("run", cwd=repo)
-    assert done.out.startswith("held       x  repository.damaged: ")
-    assert blob in done.out
-    commit_files(repo, {"a.txt": FILES["a.txt"]})
-    assert patchq("run", cwd=repo).out.startswith("proposed   x")

@@ -34,18 +34,6 @@ def test_migrate_makes_the_tables_once(
     assert (state["lanes"], state["workers"]) == ([], [])
 
 
-@pytest.mark.parametrize(("version", "cure"), [(VERSION + 1, "install"), (0, "migrate")])
-def test_another_version_is_named(
-    place: Path, database: str, monkeypatch: pytest.MonkeyPatch, version: int, cure: str
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", database)
-    with psycopg.connect(database) as connection:
-        connection.execute("update migrations set version = %s", (version,))
-    told = patchq("cluster", "status", cwd=place, code=2).err
-    assert cure in told
-    assert not version or str(version) in told
-
-
 def test_status_names_what_nobody_serves(
     place: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,24 +95,6 @@ def test_a_string_that_cannot_be_read_is_not_quoted(
     told = patchq("cluster", "status", cwd=place, code=2).err
     assert "connection string" in told
     assert "s3cret" not in told
-
-
-def test_a_role_without_rights_is_told_so(
-    place: Path, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        [schema] = connection.execute("select current_schema()").fetchone() or [""]
-        connection.execute(f"create role r{schema} login password 'x'")
-        connection.execute(f"grant usage on schema {schema} to r{schema}")
-        try:
-            shut = make_conninfo(database, user=f"r{schema}", password="x")
-            monkeypatch.setenv("PATCHQ_DATABASE", shut)
-            told = patchq("cluster", "status", cwd=place, code=3).err
-            assert "permission denied" in told
-            assert "rights" in told
-        finally:
-            connection.execute(f"drop owned by r{schema}")
-            connection.execute(f"drop role r{schema}")
 
 
 def test_without_a_database_it_says_where_to_name_one(place: Path) -> None:

@@ -124,14 +124,6 @@ def test_a_json_member_takes_no_other_byte(before: str, after: str, tmp_path: Pa
     assert place.read_bytes() == before.encode()
 
 
-def test_a_member_between_others_is_taken_out() -> None:
-    text = f'{{\n  "mcpServers": {{\n    "x": {{}},\n    {HERE},\n    "y": {{}}\n  }}\n}}\n'
-    for part, left in (("", text), ('"x": {},\n    ', text.replace('"x": {},\n    ', ""))):
-        file = writers.JsonFile("s.json", left.encode())
-        found = file.remove(("mcpServers", NAME))
-        assert found == left.replace(f"\n    {HERE},", "").encode(), part
-
-
 @pytest.mark.parametrize(
     "before",
     ["", "# Ours\n", "# Ours\n\n", "no end", "# Ours\r\n", "\ufeffa\n", "# Gr\xfc\xdfe\n"],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import make_repo, write_config
+from tests.helpers.gitrepo import make_repo
 
 HEAVY = {
     "asyncio", "httpx", "httpx2", "importlib.resources", "mcp", "multiprocessing", "openai",
@@ -24,11 +24,6 @@ ROOMS = {
     "patchq.gate.pipeline.session", "patchq.llm",
 }  # fmt: skip
 """What decides on responses, and changes branches."""
-FOR_FEW = {
-    "concurrent.futures", "email.header", "patchq.gate.hooks.engine", "patchq.gate.land.landing",
-    "patchq.gate.land.reports", "patchq.llm.certainty", "patchq.llm.corrections",
-    "patchq.llm.prompts", "tomllib",
-}  # fmt: skip
 """What a dry run of most responses has no need of."""
 PRINTS = """
 import sys
@@ -75,29 +70,7 @@ def test_verbs_of_daily_use(repo: Path) -> None:
         assert not found & (HEAVY | ROOMS), words
 
 
-def test_submit_reads_front_matter_and_no_edits(repo: Path) -> None:
-    assert not imported(repo, "submit", "response.md") & (HEAVY | ROOMS)
-
-
 def test_who_decides_imports_neither_a_model_client_nor_a_screen(repo: Path) -> None:
     found = imported(repo, "apply", "response.md")
     assert found >= ROOMS - {"patchq.gate.hooks"}
     assert not found & (HEAVY - {"pathspec"})
-
-
-def test_who_lands_what_no_hook_looks_at_imports_nothing_that_runs_hooks(repo: Path) -> None:
-    write_config(repo, "version: 1\ntarget: main\nmode: auto\n")
-    (repo / ".patchq/inbox/response.md").write_bytes((repo / "response.md").read_bytes())
-    found = imported(repo, "run")
-    assert "patchq.gate.land.presubmit" in found
-    assert not found & {"patchq.gate.hooks.engine", "patchq.gate.hooks.sandbox"}
-
-
-def test_who_foresees_imports_neither_what_lands_nor_what_is_rare(repo: Path) -> None:
-    found = imported(repo, "check", "response.md")
-    assert found >= {
-        "patchq.gate.land.overlaps.foreseen",
-        "patchq.core.plan",
-        "patchq.core.resolve",
-    }
-    assert not found & (HEAVY - {"pathspec"} | FOR_FEW)

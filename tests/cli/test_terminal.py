@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
@@ -49,14 +49,6 @@ def test_submit_reads_what_is_typed_and_says_so(repo: Path) -> None:
         assert terminal.process.wait(WAIT_SECONDS) == 0
     assert "typed" in lines
     assert (repo / ".patchq/inbox/typed.md").read_text().endswith(good(1)["r0.md"])
-
-
-def test_a_pipe_gets_plain_lines(repo: Path) -> None:
-    drop(repo / ".patchq", {**good(3), "bad.md": block("a.txt", "three\n", "3\n")})
-    done = fresh("run", cwd=repo, code=1)
-    assert ESCAPE not in done.out + done.err
-    assert "\r" not in done.out + done.err
-    assert sorted(line.split()[1] for line in done.out.splitlines()) == ["bad", "r0", "r1", "r2"]
 
 
 def test_a_pipe_gets_each_line_at_once(repo: Path) -> None:

@@ -13,7 +13,7 @@ from patchq.cli.walk import Walk, WalkEnds
 from patchq.gate.api import Gate
 from tests.gate.review.test_send_back import TEXT, Desk, change
 from tests.helpers.command import block, patchq
-from tests.helpers.gitrepo import commit_files, git
+from tests.helpers.gitrepo import git
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal
 
 QUIET = Namespace(json=False, quiet=False)
@@ -88,17 +88,6 @@ def test_what_moved_meanwhile_is_shown_again(
     assert capsys.readouterr().out == "nothing waits for a person\n"
 
 
-def test_what_somebody_else_decided_is_passed_by(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    desk.feed(x=change(3), y=change(9, path="b.txt"))
-    patchq("accept", "y", cwd=desk.repo)
-    commit_files(desk.repo, {})
-    desk.session.repo.renew()
-    walk(desk, "s")
-    assert "1 of 1" in capsys.readouterr().out
-
-
 def _asked_again(seen: int, text: str) -> bool:
     return text[seen:].endswith("[q]uit: ")
 
@@ -113,19 +102,6 @@ def test_on_a_terminal(desk: Desk) -> None:
         terminal.read_all()
         assert terminal.process.wait(WAIT_SECONDS) == 0
     assert desk.told("y").state == "accepted"
-
-
-def test_several_are_sent_back_at_once(desk: Desk) -> None:
-    desk.feed(x=change(3), y=change(9, path="b.txt"))
-    done = patchq("send-back", "x", "y", "-m", "shorter", cwd=desk.repo)
-    assert done.out.splitlines() == [
-        "sent back  x  to agent  1 comment", "sent back  y  to agent  1 comment",
-    ]  # fmt: skip
-    patchq("send-back", "--all-from", "agent", "--yes", "-m", "much shorter", cwd=desk.repo)
-    reviews = [desk.told(id).review for id in "xy"]
-    assert [len(review.comments) for review in reviews if review] == [2, 2]
-    words = ("send-back", "x", "y", "--comments", "-")
-    patchq(*words, cwd=desk.repo, stdin="a.txt:3: x", code=2)
 
 
 def test_a_stack_comes_from_below_and_lands_as_one(desk: Desk) -> None:

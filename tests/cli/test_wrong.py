@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import re
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from patchq.cli import arguments
 from patchq.cli.verbs import GROUPS, VERBS
 from tests.helpers.command import Done, block, drop, patchq
 from tests.helpers.gitrepo import make_repo, operators_file
@@ -170,33 +166,8 @@ def test_one_line_and_nothing_written(repo: Path) -> None:
         assert state(repo) == before, words
 
 
-NOT_TAKEN: dict[Any, str] = {
-    arguments.positive: "0",
-    arguments.port: "65536",
-    arguments.seconds: "0",
-    arguments.words: " ",
-    arguments.moment: "tomorrow",
-}
 """A value that a type of argument does not take, if that is not `nonsense`."""
-ANY = {None, Path, arguments.edit_ids}
 """These take any text."""
-
-
-def test_every_flag_with_a_value_that_it_does_not_take(repo: Path) -> None:
-    """Whatever verbs and flags there are: each is found in the verb's own table."""
-    before, tried = state(repo), 0
-    for verb in VERBS:
-        actions: list[argparse.Action] = []
-        module = import_module(f"patchq.cli.{verb.replace('-', '_')}")
-        arguments.add(argparse.ArgumentParser(), getattr(module, "ARGUMENTS", ()), actions.append)
-        for action in actions:
-            if action.option_strings and (action.choices or action.type not in ANY):
-                bad = NOT_TAKEN.get(action.type, "nonsense")
-                words = [verb, *RIGHT[verb].split(), action.option_strings[-1], bad]
-                assert action.option_strings[-1] in one_line(patchq(*words, cwd=repo, code=2))
-                tried += 1
-    assert tried > 15
-    assert state(repo) == before
 
 
 def one_line(done: Done) -> str:

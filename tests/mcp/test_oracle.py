@@ -141,24 +141,3 @@ def test_one_answer_by_each_way_that_writes_nothing(tmp_path: Path) -> None:
         anyio.run(main)
     assert trees(repo) == before
     assert git("for-each-ref", "--format=%(refname)", cwd=repo).count("refs/patchq/waiting") == 1
-
-
-def test_what_the_branch_is_busy_with_hides_no_collision(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", FILES)
-    patchq("apply", "-", cwd=repo, stdin="---\nid: first\n---\n" + OTHERS[0])
-    write_config(repo, "version: 1\nmode: auto\n")
-    (repo / ".git/MERGE_HEAD").write_text(git("rev-parse", "HEAD", cwd=repo) + "\n")
-    again = block("b.py", "    return 1\n", "    return 2\n")
-    value = patchq("--json", "check", "-", cwd=repo, stdin=again).json()
-    assert value["state"] == "held"
-    assert told(value) == [("target.busy", None), ("conflict.pending", "first")]
-
-
-def test_a_retry_is_told_of_the_batch_that_there_is(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", FILES)
-    wrong = block("a.py", "    nowhere\n", "    x\n")
-    patchq("apply", "-", cwd=repo, stdin=wrong, code=1)
-    said_all = patchq(
-        "check", "-", cwd=repo, stdin=f"---\nretries: response\n---\n{wrong}", code=1
-    ).out
-    assert "\nretries: response\n" in said_all

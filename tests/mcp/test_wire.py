@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
-import signal
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +35,6 @@ _GREETING = _line(id=0, method="initialize", params=_HELLO) + _line(
     method="notifications/initialized"
 )
 _CALL = _line(id=1, method="tools/call", params={"name": "check", "arguments": _CHECK})
-_LIST = _line(id=2, method="tools/list")
 _LONG = b"x" * 100_000_000
 
 
@@ -98,36 +93,6 @@ def test_a_handshake_agrees_on_the_clients_protocol(repo: Path, version: str) ->
         hello, called = (json.loads(server.stdout.readline())["result"] for _ in range(2))
         assert hello["protocolVersion"] == version
         assert called["structuredContent"]["state"] == "proposed"
-
-
-@pytest.mark.parametrize("unread", [False, True], ids=["idle", "unread"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_it(repo: Path, number: signal.Signals, code: int, unread: bool) -> None:
-    """Its input stays open; where an answer is unread, it is longer than the pipe."""
-    with _started(repo, _GREETING) as server:
-        assert json.loads(server.stdout.readline())["id"] == 0
-        size = fcntl.fcntl(server.stdout, fcntl.F_SETPIPE_SZ, 4096)
-        server.stdin.write(_LIST * unread)
-        server.stdin.flush()
-        while unread and _waiting(server.stdout) < size:
-            time.sleep(0.01)
-        server.send_signal(number)
-        assert server.wait(60) == code
-        assert server.stderr.read() == b""
-
-
-def _waiting(pipe: Any) -> int:
-    """Bytes that nobody has read yet."""
-    count = bytearray(4)
-    fcntl.ioctl(pipe, termios.FIONREAD, count)
-    return int.from_bytes(count, sys.byteorder)
-
-
-def test_a_file_is_read_to_its_end(repo: Path) -> None:
-    (repo.parent / "asked").write_bytes(_GREETING)
-    with (repo.parent / "asked").open("rb") as source:
-        done = subprocess.run(_COMMAND, cwd=repo, stdin=source, stdout=subprocess.PIPE, check=True)
-    assert json.loads(done.stdout)["id"] == 0
 
 
 def test_nothing_is_said_of_a_client_that_is_gone(repo: Path) -> None:
