@@ -64,7 +64,7 @@ def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
 def holds_the_queue(repo: Path, daemon: Fork) -> bool:
     assert daemon.poll() is None, "the daemon ended"
     lock = repo / ".patchq/lock"
-    return lock.exists() and f'"pid": {daemon.pid},' in lock.read_text()
+    return lock.exists() and f'"pid":{daemon.pid},' in lock.read_text()
 
 
 def wait_for(true: Callable[[], object], log: Path | None = None) -> None:
