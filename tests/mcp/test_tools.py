@@ -200,6 +200,7 @@ def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: SharedGate, 
             assert done.is_error, (name, given)
             assert why in said(done), (name, given, said(done))
             assert len(said(done)) < 2000
+            assert "`patchq" not in json.dumps(done.structured_content)
         assert left(repo) == before
         for uri in ("patchq://reports/../x", "patchq://formats/none", "file:///etc/passwd"):
             with pytest.raises(MCPError, match="usage:"):
