@@ -210,8 +210,14 @@ class FileDiff:
         )
         label = "Show lines {} to {} of {}".format(*opened, self.file.path)
         return Markup(
-            '<form action="{}/file">{}<button data-unfold title="{}">{}</button></form>'
-        ).format(self.url, Markup("").join(hidden), label, words)
+            '<form action="{}/file">{}<button data-unfold{} title="{}">{}</button></form>'
+        ).format(
+            self.url,
+            Markup("").join(hidden),
+            Markup(" data-all") if opened == fold else "",
+            label,
+            words,
+        )
 
 
 def _of(row: Row, side: str) -> Cell | None:

@@ -332,6 +332,11 @@ def test_a_fold_opens(opened: Opening, large: str, script: bool) -> None:
     first = tab.locator("section[data-path='src/part_00.py'] [data-side=new][data-line='1']")
     first.wait_for()
     assert first.inner_text() == "value_1 = 1"
+    if script:
+        assert part.locator("[data-unfold]").count()
+        tab.keyboard.press("O")
+        part.locator("[data-side=new][data-line='90']").wait_for()
+        assert part.locator("[data-unfold]").count() == 0
 
 
 def test_a_file_is_viewed_until_it_changes(opened: Opening, repo: Path) -> None:
