@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,16 +127,14 @@ def test_a_discard_is_undone(opened: Opening, repo: Path, script: bool) -> None:
 
 def test_events_of_others_renew_the_numbers_alone(opened: Opening, repo: Path) -> None:
     tab = opened("/batch/rtl")
-    number = tab.locator("[data-waiting]")
-    tab.wait_for_function("document.querySelector('[data-waiting]').textContent")
-    before, read = int(number.inner_text()), []
+    numbers = tab.locator("[data-waiting]", has_text=re.compile(r"^\d+$"))
+    numbers.wait_for()
+    before, read = int(numbers.inner_text()), list[str]()
     tab.on("request", lambda request: read.append(request.url))
     for n in range(5):
         propose(repo, **{f"event-{n}": block(f"event-{n}.txt", "", "x\n")})
-        tab.wait_for_function(
-            "many => document.querySelector('[data-waiting]').textContent == many",
-            arg=str(before + n + 1),
-        )
+        number = re.compile(f"^{before + n + 1}$")
+        tab.locator("[data-waiting]", has_text=number).wait_for()
     assert read == []
     patchq("send-back", "rtl", "-m", "shorter", cwd=repo)
     tab.locator("text=shorter").first.wait_for()
@@ -163,9 +162,12 @@ def test_forty_are_decided_by_keys_alone(opened: Opening, repo: Path) -> None:
 
 def test_pictures_are_shown_and_run_nothing(opened: Opening) -> None:
     tab = opened("/batch/pictures", viewport={"width": 1280, "height": 2000})
-    tab.wait_for_function("[...document.images].every(one => one.complete && one.naturalWidth)")
-    sizes = {one: tab.evaluate(f"document.querySelector('img[alt=\"{one}\"]').naturalWidth")
-             for one in ("a.png before", "a.png after", "a.svg before", "a.svg after")}  # fmt: skip
+    sizes = {
+        one: tab.locator(f"img[alt='{one}']").evaluate(
+            "it => it.decode().then(() => it.naturalWidth)"
+        )
+        for one in ("a.png before", "a.png after", "a.svg before", "a.svg after")
+    }
     assert sizes == {"a.png before": 3, "a.png after": 9, "a.svg before": 9, "a.svg after": 9}
     assert tab.locator("section[data-path='a.svg'] [data-changed]").count() == 2
     heads = tab.locator("section h2").all_inner_texts()
