@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from bench.speed import growth
-from bench.speed.__main__ import goals
-from bench.speed.matching import RULES, OneFile
-from patchq.core.plan import batch
 from tests.helpers.benches import bench
 
 BEFORE = "def one():\n    return 1\n"
@@ -184,50 +179,6 @@ def test_speed_runs_the_command(tmp_path: Path, part: str, figures: set[str]) ->
     assert "goals (median; each round)\n" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["crash.__main__", "crash.agents", "crash.full", "crash.kills", "crash.soak", "speed.daemon",
-     "speed.memory", "page", "storm.__main__"],
-)  # fmt: skip
-def test_a_place_to_work_in_is_made(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = import_module(f"bench.{name}").arguments
-    place = tmp_path / "not" / "there"
-    assert arguments(["--work", str(place)]).work == place
-    assert place.is_dir()
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as ended:
-        arguments(["--work", str(tmp_path / "file")])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "argument --work: " in said
-    assert "File exists" in said
-
-
-def test_speed_compares_the_sizes() -> None:
-    figures = {
-        ("patchq", 150): [30.0, 20.0],
-        ("floor", 150): [60.0, 80.0],
-        ("patchq", 200): [10.0, 20.0],
-        ("floor", 200): [20.0, 20.0],
-    }
-    rounds = {goal.name: goal.values for goal in goals(figures, [150, 200])}
-    assert rounds == {
-        "patchq / floor, 150 files": [0.5, 0.25],
-        "patchq / floor, 200 files": [0.5, 1.0],
-        "cost per response, 200 / 150 files": [3.0, 1.0],
-    }
-
-
-@pytest.mark.parametrize("part", ["rates", "latency", "waiting"])
-def test_speed_measures_nothing_that_did_not_happen(tmp_path: Path, part: str) -> None:
-    words = [*TINY, "--only", part, "--work", str(tmp_path), "--command", "true"]
-    done = bench("speed", *words, cwd=tmp_path)
-    assert done.returncode == 3
-    assert "reports {} instead of" in done.stderr or "no drop-00000" in done.stderr
-
-
 # ---------------------------------------------------------------- the daemon
 
 
@@ -246,18 +197,3 @@ def test_daemon_bench_kills_where_a_lock_is_held(tmp_path: Path) -> None:
         pytest.skip("it may not trace here")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("kept, named    met") == 2
-
-
-def test_daemon_bench_measures_nothing_that_did_not_happen(tmp_path: Path) -> None:
-    words = ["--only", "overflow", "--command", "true", "--work", str(tmp_path)]
-    done = bench("speed.daemon", "--responses", "5", *words, cwd=tmp_path)
-    assert done.returncode == 3
-    assert "bench.speed.daemon: " in done.stderr
-
-
-@pytest.mark.parametrize("shape", growth.SHAPES)
-def test_every_shape_of_a_batch_can_be_placed(shape: str) -> None:
-    edits, text = growth.made(shape, 4)
-    plan = batch.plan(edits, OneFile(text), RULES)
-    assert {outcome.state for outcome in plan.edits} <= {"applied", "already_applied"}
-    assert plan.changes

@@ -14,8 +14,7 @@ import pytest
 
 from bench.corpus.cases import Case
 from bench.corpus.logs.aider import HISTORY, aider_cases, turns_of
-from bench.corpus.logs.claude import claude_cases, patched_by
-from bench.git import BenchError
+from bench.corpus.logs.claude import claude_cases
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -107,29 +106,6 @@ def test_what_the_commit_does_not_show_is_no_case(repo: Path, old: str, new: str
     assert len(cases) == (1 if "Applied" in old else 2)
 
 
-def test_behind_an_answer_that_was_applied_in_part_nothing_is_known(repo: Path) -> None:
-    text = (repo / HISTORY).read_text()
-    (repo / HISTORY).write_text(text.replace("Commit ", "Not committed: ", 1))
-    assert [case.expect for case in aider_cases(repo)] == ["exact_or_refuse"]
-    part = said("Applied edit to app.py", "The LLM did not conform to the edit format.")
-    (repo / HISTORY).write_text(
-        text.replace("It is a program.\n\n", block("app.py", "x\n", "y\n") + part)
-    )
-    assert [case.expect for case in aider_cases(repo)] == ["exact"]
-
-
-def test_a_commit_that_is_gone_is_no_case(repo: Path) -> None:
-    text = (repo / HISTORY).read_text()
-    head = git("rev-parse", "--short=7", "HEAD", cwd=repo)
-    (repo / HISTORY).write_text(text.replace(head, "0123456"))
-    assert len(list(aider_cases(repo))) == 1
-
-
-def test_a_folder_without_a_history(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="no repository with"):
-        list(aider_cases(tmp_path))
-
-
 # ---------------------------------------------------------------- Claude Code
 
 CWD = "/home/ada/project"
@@ -188,48 +164,6 @@ def test_an_edit_is_a_case_of_the_file_that_the_tool_met(tmp_path: Path) -> None
     assert answer["content"][0]["input"]["file_path"] == "app.py"
 
 
-def test_lines_taken_out_are_as_the_tool_took_them(tmp_path: Path) -> None:
-    hunks = patch(4, " def main():", "-    print('one')", "     return 0")
-    (case,) = Log().call("Edit", edit("    print('one')", ""), edited(APP, hunks)).cases(tmp_path)
-    assert case.after == {"app.py": APP.replace("    print('one')\n", "").encode()}
-
-
-def test_hunks_of_another_text_do_not_count(tmp_path: Path) -> None:
-    tabs = APP.replace("    ", "\t")
-    (case,) = Log().call("Edit", edit("'one'", "'two'"), edited(tabs, TWO)).cases(tmp_path)
-    assert case.after == {"app.py": tabs.replace("'one'", "'two'").encode()}
-
-
-def test_a_multi_edit(tmp_path: Path) -> None:
-    words = {"file_path": f"{CWD}/app.py", "edits": [
-        {"old_string": "'one'", "new_string": "'two'"},
-        {"old_string": "return 0", "new_string": "return 1"},
-    ]}  # fmt: skip
-    done = {"filePath": f"{CWD}/app.py", "originalFileContents": APP, "userModified": False}
-    (case,) = Log().call("MultiEdit", words, done).cases(tmp_path)
-    assert case.after == {"app.py": APP_3.encode()}
-
-
-def test_a_write_and_an_edit_of_what_it_wrote(tmp_path: Path) -> None:
-    write = {"file_path": f"{CWD}/app.py", "content": APP}
-    created = {"type": "create", "filePath": f"{CWD}/app.py", "content": APP, "structuredPatch": []}
-    log = Log().call("Write", write, {**created, "originalFile": None})
-    first, second = log.call("Edit", edit("'one'", "'two'"), edited(None, TWO)).cases(tmp_path)
-    assert first.after == {"app.py": APP.encode()}
-    assert "app.py" not in first.before
-    assert (first.expect, second.expect) == ("exact", "exact_or_refuse")
-    assert second.after == {"app.py": APP_2.encode()}
-
-
-def test_a_read_file_is_known_only_where_it_was_read_whole(tmp_path: Path) -> None:
-    file = {"filePath": f"{CWD}/app.py", "content": APP, "startLine": 1, "numLines": 6}
-    for total, found in ((6, 1), (60, 0)):
-        log = Log().call("Read", {"file_path": f"{CWD}/app.py"},
-                         {"type": "text", "file": {**file, "totalLines": total}})  # fmt: skip
-        cases = log.call("Edit", edit("'one'", "'two'"), edited(None, [])).cases(tmp_path)
-        assert [case.expect for case in cases] == ["exact_or_refuse"] * found
-
-
 def test_a_call_that_no_reader_can_follow_has_to_be_refused(tmp_path: Path) -> None:
     error = "<tool_use_error>Found 2 matches of the string to replace, but replace_all is false."
     done = "Error: Found 2 matches"
@@ -256,25 +190,6 @@ def test_what_is_not_known_is_no_case(
     assert not Log().call("Edit", words, done, error).cases(tmp_path)
 
 
-def test_a_resumed_session_counts_once(tmp_path: Path) -> None:
-    log = Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO))
-    (tmp_path / "b").mkdir()
-    log.cases(tmp_path)
-    log.cases(tmp_path / "b")
-    assert len(list(claude_cases(tmp_path))) == 1
-
-
-def test_hunks_with_their_own_newline_marker_are_left_to_the_call() -> None:
-    assert patched_by("a", patch(1, "-a", "\\ No newline at end of file", "+b")) is None
-    assert patched_by("a\nb\n", patch(2, "-b", "+c")) == "a\nc\n"
-
-
-def test_no_log(tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "none.jsonl"):
-        with pytest.raises(BenchError, match="no log of Claude Code"):
-            list(claude_cases(place))
-
-
 def test_logs_are_run_like_a_corpus(repo: Path, tmp_path: Path) -> None:
     Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO)).cases(tmp_path)
     words = ("--aider-history", "repo", "--claude-log", "session.jsonl")
@@ -282,9 +197,3 @@ def test_logs_are_run_like_a_corpus(repo: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     results = json.loads((tmp_path / "out.json").read_text())
     assert [result["outcome"] for result in results] == ["exact", "refused", "exact"]
-
-
-def test_nothing_to_run(tmp_path: Path) -> None:
-    ended = bench("corpus", cwd=tmp_path)
-    assert ended.returncode == 2
-    assert "no case is left to run" in ended.stderr

@@ -15,7 +15,7 @@ from bench.storm.intent import Edit, Intent, Record, load_record
 from bench.storm.pairs import Pair
 from bench.storm.referee import Finding, Storm, judge
 from bench.storm.replay import verdict
-from bench.storm.rule import Judge, gap
+from bench.storm.rule import Judge
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 TEXT = [f"line {number}\n" for number in range(1, 31)]
@@ -301,22 +301,6 @@ def test_the_rule(tmp_path: Path, home: Path, tip: str | None, lands: bool, refu
     assert any(rule.results(intent, base, after)) == lands
     assert (rule.refusal(intent, base, after) is not None) == refused
     facts.close()
-
-
-@pytest.mark.parametrize(
-    ("span", "changed", "lines"),
-    [
-        ((5, 8), (2, 4), 1),
-        ((5, 8), (2, 5), 0),
-        ((5, 8), (7, 7), -1),
-        ((5, 8), (8, 8), 0),
-        ((5, 5), (5, 5), 0),
-        ((5, 5), (4, 6), -1),
-        ((5, 5), (6, 9), 1),
-    ],
-)
-def test_the_gap_between(span: tuple[int, int], changed: tuple[int, int], lines: int) -> None:
-    assert gap(*span, (*changed, 0, 0)) == lines
 
 
 # ---------------------------------------------------------------- the replay
