@@ -26,7 +26,6 @@ def faults(place: Path, seeds: int) -> Iterator[str]:
     """Yield the seeds whose story ends otherwise than without faults."""
     plain = Scene(place / "plain", story.CONFIG)
     story.tell(plain, lambda: story.quiet(plain))
-    story.quiet(plain)
     wanted, count = story.end(plain), 0
     for seed in range(seeds):
         scene = Scene(place / f"seed-{seed}", story.CONFIG, judged=False)

@@ -88,6 +88,7 @@ def heading(row: ChangeRow) -> Iterator[str]:
         ("what", report.message), ("who", by), ("when", ", ".join(times)),
         ("size", f"{words.size_of(row)} {words.files_of(row)}".strip()),
         ("on top of", f"{on.batch}, at {on.commit[:12]}" if on else None),
+        ("request", row.request and f"{row.request}: {row.request.url}"),
         ("checks", words.checks_of(row)),
         ("risk", row.risk and f"{row.risk.level}{': ' * bool(risk)}{risk}"),
     ):  # fmt: skip

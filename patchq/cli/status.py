@@ -142,6 +142,7 @@ def _proposal(row: ChangeRow) -> dict[str, Styled]:
         if row.collides
         else "",
         f"on top of {row.stands_on.batch}" if row.stands_on else "",
+        str(row.request) if row.request else "",
         "needs a retry" if row.needs_retry else "",
         f"({row.note})" if row.note else "",
     ]

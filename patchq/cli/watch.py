@@ -17,6 +17,7 @@ from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.service.serve import serve
+from patchq.gate.service.trains import ForgeChild, TrainChild
 
 _START_SECONDS = 20.0
 _LOG = logging.getLogger("patchq")
@@ -39,7 +40,8 @@ def run(args: Namespace) -> int:
         opening.gate(args).setup_log(rules.config, args.log)
         return rules
 
-    log = ["--log", str(args.log)] if args.log else []
+    words = opening.command(args)
+    more = ["--child", *(("--log", str(args.log)) if args.log else ())]
     tenure = Tenure(args, session, partial(output.log_and_say, args), lasting=True)
     try:
         opening.gate(args).setup_log(session.config, args.log)
@@ -57,7 +59,10 @@ def run(args: Namespace) -> int:
                     tenure.tell,
                     reload,
                     tenure.upkeep,
-                    [*opening.command(args), "train", "--child", *log],
+                    (
+                        TrainChild([*words, "train", *more]),
+                        ForgeChild([*words, "forge", "sync", *more]),
+                    ),
                 )
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""

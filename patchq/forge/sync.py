@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from time import sleep
 
@@ -11,21 +10,20 @@ from patchq.forge.contract import Project, PullRequest
 from patchq.forge.reading import ForgeReading, rules_of
 from patchq.forge.step import Action, Proposal, has_landed
 from patchq.forge.wire import Absent, Rejected
-from patchq.gate.api import Gate, deciding
+from patchq.gate.api import Gate, deciding, requests
 from patchq.gate.api.cluster import feeder_name
+from patchq.gate.api.requests import ShownRequest
 from patchq.gate.errors import Busy, Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches.shown import Copies
 from patchq.gate.land import reports
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
 from patchq.gate.review import errands, restack
 
-SHOWN = "forge.requests"  # the key in the store: what lists show of requests, by change
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
@@ -103,7 +101,7 @@ class _Round:
         self._copies = Copies(session.repo, section.remote, seconds)
         self._lines = lines.Lines(session, self._copies)
         self._queue = feeder_name(session.queue_root)
-        self._shown = dict[str, tuple[int, str, list[str]]]()
+        self._shown = dict[str, ShownRequest]()
 
     def run(self, dry_run: bool) -> list[Action]:
         """Carry out what is to be done; in a dry run say it alone."""
@@ -114,9 +112,7 @@ class _Round:
             if not dry_run:
                 self._try(action)
         if not dry_run:
-            shown, queue = json.dumps(self._shown), store_queue(self._session.queue)
-            if queue.store.recall(SHOWN) != shown:
-                queue.store.remember(SHOWN, shown)
+            requests.keep(self._session, self._shown)
         return done
 
     # ------------------------------------------------------------ what is to be done
@@ -155,7 +151,7 @@ class _Round:
         if request and request.is_open:
             yield from self._status(proposal)
             approved = step.approvals(proposal, request, talk, self._rules)
-            self._shown[report.id] = request.number, request.url, approved
+            self._shown[report.id] = ShownRequest(request.number, request.url, tuple(approved))
 
     def _status(self, proposal: Proposal) -> Iterator[Action]:
         head = self._copies.there(proposal.copy.root)

@@ -93,9 +93,9 @@ def with_faults(scene: Scene, seed: int) -> int:
             raise Killed
 
     def between() -> None:
-        scene.begin(say)
-        for attempt in range(6):
-            scene.fake.fault = fault if attempt < 5 else lambda what: None
+        for _ in range(5):
+            scene.fake.fault = fault
+            scene.begin(say)
             try:
                 scene.sync.rounds(scene.gate)
             except Fault:
@@ -103,9 +103,7 @@ def with_faults(scene: Scene, seed: int) -> int:
             except Killed:
                 scene.gate.close()
                 scene.gate = Gate.open(scene.clone)
-                scene.begin(say if attempt < 4 else None)
-        scene.fake.fault = lambda what: None
+        quiet(scene)
 
     tell(scene, between)
-    quiet(scene)
     return count

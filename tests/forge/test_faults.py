@@ -20,7 +20,6 @@ _SEEDS = 6
 def _wanted(place: Path) -> dict[str, Any]:
     scene = Scene(place, story.CONFIG)
     story.tell(scene, lambda: story.quiet(scene))
-    story.quiet(scene)
     return story.end(scene)
 
 

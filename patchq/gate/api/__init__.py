@@ -165,14 +165,15 @@ class Gate:
 
     def find(self, id: str) -> ChangeRow | Pending:
         """Return a change as git shows it now, or its response without a verdict."""
-        from patchq.gate.api import finding, rows
+        from patchq.gate.api import finding, requests, rows
 
         context = self.context()
         if pending := finding.pending(context, id):
             return pending
         id = finding.identify(context, id)
         report, note = finding.seen(context, *finding.find(context, id))
-        row = rows.with_sizes(context, rows.ChangeRow(report=report, note=note))
+        row = rows.ChangeRow(report=report, note=note, request=requests.shown(context).get(id))
+        row = rows.with_sizes(context, row)
         waits = report.state in ("proposed", "held")
         return rows.with_risk(context, row) if waits else row
 

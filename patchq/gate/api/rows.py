@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import HookRun, StandsOn
+from patchq.gate.api.requests import ShownRequest
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.document import plain
 from patchq.gate.report.schema import (
@@ -51,6 +52,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     needs: Mapping[str, str | None] = {}
     """The changes that it is held for, with their states."""
     waited_for_by: tuple[str, ...] = ()
+    request: ShownRequest | None = None
 
     @property
     def id(self) -> str:
@@ -123,6 +125,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
             "carries": self.carries,
             "needs": [{"id": id, "state": state} for id, state in self.needs.items()],
             "waited_for_by": self.waited_for_by,
+            "request": self.request and plain(self.request),
         }
 
 

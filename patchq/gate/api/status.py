@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from patchq.core.model.values import Outcome, Source
-from patchq.gate.api import finding
+from patchq.gate.api import finding, requests
 from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
 from patchq.gate.git import records
 from patchq.gate.land.running import RunningTrain, running
@@ -125,6 +125,7 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
         if report.stands_on:
             carries.setdefault(report.stands_on.batch, []).append(report.id)
     held = [claim.id for claim in context.queue.held() if claim.id]
+    shown = requests.shown(context)
     known = [(context.queue.load(id) or _unseen(context, id), "") for id in held]
     for report, note in [*known, *waiting]:
         on = report.stands_on
@@ -140,6 +141,7 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
             carries=tuple(carries.get(report.id, ())),
             needs=needs.get(report.id, {}),
             waited_for_by=tuple(other for other, named in needs.items() if report.id in named),
+            request=shown.get(report.id),
         )
 
 

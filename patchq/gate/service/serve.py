@@ -31,7 +31,7 @@ from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import accept, restack
 from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
-from patchq.gate.service.trains import TrainChild
+from patchq.gate.service.trains import Child
 from patchq.gate.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
@@ -103,9 +103,9 @@ def serve(
     tell: worker.Tell,
     load: Callable[[], GateRules],
     upkeep: Upkeep,
-    train: Sequence[str],
+    children: Sequence[Child],
 ) -> None:
-    """Work until `control.stop`; `train` lands what is accepted."""
+    """Work until `control.stop`; `children` run beside it."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     keep_heap_small()
@@ -119,10 +119,10 @@ def serve(
     _say_what_is_out_of_reach(session, doorbell.warning)
     upkeep.ready()
     rounds, followers, heads, intake = Rounds(), _Followers(), BranchIntake(), Intake()
-    trains, recovered = TrainChild(train), False
+    recovered = False
     with ExitStack() as ends:
-        for one in (doorbell, desk, trains):
-            ends.callback(one.close)
+        for close in (doorbell.close, desk.close, *(child.close for child in children)):
+            ends.callback(close)
         ends.callback(upkeep.manager.stopping)
         while not control.stop:
             upkeep.turn()
@@ -134,7 +134,8 @@ def serve(
                 if not recovered:
                     worker.start(session, tell)
                     recovered = True
-                trains.turn(session)
+                for child in children:
+                    child.turn(session)
                 heads.turn(session)
                 # What comes while the branches rest lands together.
                 came = not session.branches.rest() and worker.turn(session, tell) > 0

@@ -1,6 +1,6 @@
-"""The daemon's train: a child process lands what was accepted, while the daemon goes on.
+"""The daemon's children: one lands what was accepted, one keeps a forge in step.
 
-It ends with the daemon: the child reads its standard input, which closes when the daemon is gone.
+They end with the daemon: a child reads its standard input, which closes when the daemon is gone.
 """
 
 from __future__ import annotations
@@ -14,18 +14,56 @@ from time import monotonic
 
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
+from patchq.gate.queue.troubles import Troubles
 
 PAUSE_SECONDS = 60.0  # between two trains of which the first landed nothing
 
 
-class TrainChild:
-    """Starts `patchq train` where something is accepted and no train runs."""
+class Child:
+    """A command that runs beside the daemon, once at a time."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._child: subprocess.Popen[bytes] | None = None
-        self._seen: dict[str, str] = {}
         self._next = 0.0
+
+    def turn(self, session: Session) -> None:
+        """Start the command, if it is to run now."""
+
+    def _start(self) -> None:
+        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE)
+
+    def close(self) -> None:
+        """End the command."""
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
+            self._child.wait()
+
+
+class ForgeChild(Child):
+    """Keeps `patchq forge sync` running where the configuration names a forge."""
+
+    def turn(self, session: Session) -> None:
+        """Start it, or end it where the section is gone."""
+        if not session.config.has_forge or session.config.has_cluster:
+            self.close()
+            self._child = None
+            return
+        if self._child is not None and self._child.poll() is not None:
+            message = f"`patchq forge sync` ended with exit code {self._child.poll()}"
+            cure = "see the log, and `patchq forge check`; it is started again by itself"
+            Troubles(session.queue_root).note("forge", message, cure)
+            self._child, self._next = None, monotonic() + PAUSE_SECONDS
+        if self._child is None and monotonic() >= self._next:
+            self._start()
+
+
+class TrainChild(Child):
+    """Starts `patchq train` where something is accepted and no train runs."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        super().__init__(command)
+        self._seen: dict[str, str] = {}
 
     def turn(self, session: Session) -> None:
         """Start a train, unless one runs, or the last one left the same behind a moment ago."""
@@ -37,13 +75,7 @@ class TrainChild:
         if not boarded or (boarded == self._seen and monotonic() < self._next):
             return
         self._seen = boarded
-        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE)
-
-    def close(self) -> None:
-        """End the train that runs; what is accepted stays so."""
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.close()
-            self._child.wait()
+        self._start()
 
 
 def end_with_parent() -> None:
