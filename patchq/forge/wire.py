@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ _LONGEST_REST = 300.0
 _MOST_CACHED = 512  # answers that are kept with their tags
 _MOST_PAGES = 100
 _MOST_WORDS = 300
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Away(Busy):
@@ -148,24 +150,25 @@ class Wire:
                 self._sleep(min(2.0**attempt, _LONGEST_REST) * bool(self._write_seconds))
         raise AssertionError
 
-    def _send(self, method: str, url: str, **what: Any) -> httpx2.Response:
+    def _send(
+        self, method: str, url: str, json: Any = None, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> httpx2.Response:
+        self._token = self._token or self._find_token()
         for fresh in (False, True):
-            if fresh or not self._token:
-                self._token = self._find_token()
-            headers = {
+            sent = {
                 "Accept": "application/vnd.github+json",
                 "X-GitHub-Api-Version": "2022-11-28",
                 "Authorization": f"Bearer {self._token}",
-                **what.pop("headers", {}),
+                **headers,
             }
             try:
-                answer = self._client.request(method, url, headers=headers, **what)
+                answer = self._client.request(method, url, headers=sent, json=json)
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise Away(self._plain(f"{self._host} does not answer: {error}")) from None
             if answer.status_code != httpx2.codes.UNAUTHORIZED or fresh:
                 break
-            before, self._token = self._token, ""
-            if self._find_token() == before:
+            before, self._token = self._token, self._find_token()
+            if self._token == before:
                 break
         self.expires = answer.headers.get("github-authentication-token-expiration", self.expires)
         return answer
