@@ -53,8 +53,7 @@ def run(args: Namespace) -> int:
         if not args.quiet:
             print(visible(text), flush=True)
 
-    me = forge.rights(context.target).login
-    sync = Sync(forge, me, say, dry_run=args.dry_run)
+    sync = Sync(forge, forge.me(), say, dry_run=args.dry_run)
     if args.once or args.dry_run:
         sync.rounds(gate)
         return 0

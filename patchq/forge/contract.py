@@ -102,6 +102,9 @@ class Rights(Struct, frozen=True):
 class Project(Protocol):
     """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
 
+    def me(self) -> str:
+        """Return the login of the token; empty for one of an app."""
+
     def rights(self, target: str) -> Rights:
         """Return what the token may do."""
 

@@ -54,12 +54,15 @@ class GitHub:
 
     # ------------------------------------------------------------ requests
 
-    def rights(self, target: str) -> Rights:
-        project = self._wire.get(self._at)
+    def me(self) -> str:
         try:
-            login = self._wire.get("user")["login"]
+            return str(self._wire.get("user")["login"])
         except (Denied, Absent):  # an app's token belongs to no user
-            login = ""
+            self._wire.get(self._at)
+            return ""
+
+    def rights(self, target: str) -> Rights:
+        project, login = self._wire.get(self._at), self.me()
         required: tuple[str, ...] | None = ()
         try:
             branch = f"{self._at}/branches/{quote(target, safe='')}"

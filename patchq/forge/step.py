@@ -422,4 +422,6 @@ def ended(
         yield AddNote(request.number, why, f"{state} {report.id}")
         yield EditRequest(request.number, {"state": "closed", "body": body})
     elif body != request.body:
+        if landed:
+            yield SetStatus(request.head, words.landed(""))
         yield EditRequest(request.number, {"body": body})

@@ -23,7 +23,13 @@ class Scene:
     """A clone with a queue, and the fake forge that has its `origin`."""
 
     def __init__(
-        self, place: Path, more: str = "", *, judged: bool = True, lines: int = 100
+        self,
+        place: Path,
+        more: str = "",
+        *,
+        judged: bool = True,
+        lines: int = 100,
+        prefix: str = "",
     ) -> None:
         bare = place / "acme/demo.git"
         bare.parent.mkdir(parents=True)
@@ -34,7 +40,7 @@ class Scene:
         git("remote", "add", "origin", str(bare), cwd=self.clone)
         git("fetch", "-q", "origin", cwd=self.clone)
         patchq("init", "--target", "main", cwd=self.clone)
-        self.fake, self.said = Fake(bare, judged=judged), list[str]()
+        self.fake, self.said = Fake(bare, prefix, judged=judged), list[str]()
         self.gate = Gate.open(self.clone)
         self.begin()
 
@@ -44,6 +50,11 @@ class Scene:
             "https://api.github.com", lambda: TOKEN, 0, self.fake.transport, lambda seconds: None
         )
         self.sync = Sync(GitHub(wire, PROJECT), me, say or self.said.append)
+
+    def commit_config(self, more: str) -> None:
+        """Commit another `forge` section to main, here and there."""
+        commit_files(self.clone, {".patchq.yaml": CONFIG + more})
+        git("push", "-q", "--no-verify", "origin", "main", cwd=self.clone)
 
     def round(self) -> list[str]:
         """Make rounds until nothing is decided; return what is said."""

@@ -75,8 +75,6 @@ def _plain(value: Any, named: bool = False) -> Any:
         return [_plain(one) for one in value]
     if not isinstance(value, dict):
         return value
-    if "properties" in value and not named:  # the links to other answers are many, and unread
-        value = {key: one for key, one in value.items() if key != "additionalProperties" or one}
     kept = {key: one for key, one in value.items() if named or key not in _WORDS}
     plain = {key: _plain(one, key == "properties") for key, one in kept.items()}
     if "content" in value and "description" in value:  # an answer, which has to have one

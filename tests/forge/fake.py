@@ -50,7 +50,7 @@ def minimal(schema: dict[str, Any]) -> Any:
         for name in reference.removeprefix("#/").split("/"):
             part = part[name]
         return minimal(part)
-    if schema.get("nullable"):
+    if schema.get("nullable") and "oneOf" not in schema:
         return None
     for several in ("oneOf", "anyOf"):
         if several in schema:
@@ -330,7 +330,7 @@ class Fake:
     # ------------------------------------------------------------ routes
 
     def get_user(self, args: Any) -> Answer:
-        return 200, self._user(self.me)
+        return 200, {**self._user(self.me), "user_view_type": "private"}
 
     def get_project(self, args: Any) -> Answer:
         return 200, {
@@ -339,7 +339,7 @@ class Fake:
         }
 
     def get_branch(self, branch: str, args: Any) -> Answer:
-        checks = {"contexts": ["patchq/reviewed"]}
+        checks = {"contexts": ["patchq/reviewed"], "checks": []}
         return 200, {"name": branch, "protection": {"required_status_checks": checks}}
 
     def list_pulls(self, args: Any) -> Answer:

@@ -1,0 +1,69 @@
+"""The commands, over HTTP to a fake on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.forge import day
+from tests.forge.conftest import Scene
+from tests.forge.fake import TOKEN
+from tests.helpers.command import patchq
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHQ_FORGE_TOKEN", TOKEN)
+
+
+def test_the_page_shows_a_day(tmp_path: Path) -> None:
+    (block,) = day.BLOCK.findall(day.PAGE.read_text("utf-8"))
+    assert day.told(tmp_path) == block, "run: python -m tests.forge.day"
+
+
+def test_lists_name_the_request(scene: Scene) -> None:
+    with day.served(scene.fake) as url:
+        scene.commit_config(f"  url: {url}\n")
+        scene.propose("one", "a3 = 3", "a3 = 33")
+        patchq("forge", "sync", "--once", cwd=scene.clone)
+        scene.fake.review(1, "ada", "APPROVED")
+        patchq("forge", "sync", "--once", cwd=scene.clone)
+    assert "#1, approved by ada" in patchq("status", cwd=scene.clone).out
+    assert "https://github.com/acme/demo/pull/1" in patchq("show", "one", cwd=scene.clone).out
+    row = patchq("status", "--json", cwd=scene.clone).json()["waiting"][0]
+    assert (row["request"]["number"], row["request"]["approved"]) == (1, ["ada"])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("  url: http://git.example.org/api\n", "url: expected an https address"),
+        ("  people: ['a b']\n", "expected a login, or a team as `organisation/team`"),
+        ("landing: {remote: other}\n", "expected `origin`, as `forge.remote` says, got `other`"),
+        ("  token_command: 'false'\n  url: http://localhost:1\n", "prints no token"),
+        ("  token_env: NOT_SET\n  url: http://localhost:1\n", "NOT_SET is not set"),
+        ("  remote: upstream\n", "no remote `upstream`"),
+        ("  url: http://localhost:1\n", "localhost:1 does not answer"),
+    ],
+    ids=["http", "people", "remote", "command", "variable", "no-remote", "away"],
+)
+def test_mistakes_are_named(scene: Scene, more: str, message: str) -> None:
+    scene.commit_config(more)
+    done = patchq("forge", "check", cwd=scene.clone, code=None)
+    assert done.code in (2, 3)
+    assert message in done.err
+    assert TOKEN not in done.out + done.err
+
+
+def test_a_forge_that_is_away_is_a_trouble(scene: Scene) -> None:
+    from patchq.forge.serve import turn
+
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.fake.fault = lambda what: "502"
+    rests = [turn(scene.gate, scene.sync, rest) for rest in (0.0, 30.0, 300.0)]
+    assert rests == [30.0, 60.0, 300.0]
+    assert "api.github.com answers 502" in patchq("status", cwd=scene.clone).out
+    scene.fake.fault = lambda what: None
+    assert turn(scene.gate, scene.sync, 30.0) == 0.0
+    assert "502" not in patchq("status", cwd=scene.clone).out
