@@ -113,9 +113,8 @@ def serve(
     doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.ring, control.cut_short = doorbell.ring, session.stop.set
     desk = RequestDesk(session, doorbell.ring)
-    session = replace(
-        session, desk=desk, pulse=partial(control.pulse, session, upkeep.manager.alive)
-    )
+    pulse = partial(control.pulse, session, upkeep.manager.alive)
+    session = replace(session, desk=desk, pulse=pulse)
     _say_what_is_out_of_reach(session, doorbell.warning)
     upkeep.ready()
     rounds, followers, heads, intake = Rounds(), _Followers(), BranchIntake(), Intake()
