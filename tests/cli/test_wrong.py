@@ -25,7 +25,7 @@ RIGHT = {
     "prompt": "a.txt --task x", "ask": "a.txt --task x", "anchors": "a.txt", "formats": "",
     "instructions": "", "train": "", "review": "--no-open", "hooks": "list", "config": "check",
     "completion": "bash", "cluster": "status", "worker": "",
-    "service": "install",
+    "service": "install", "forge": "check",
 }  # fmt: skip
 """Each verb with words that it takes."""
 
@@ -65,6 +65,7 @@ OWN = {
     "config": "chek",
     "completion": "bsh",
     "cluster": "statis",
+    "forge": "chek",
     "worker": "--lane",
 }
 """Each verb with a mistake of its own."""
