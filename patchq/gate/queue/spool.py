@@ -98,12 +98,6 @@ class Folder:
     def path(self) -> Path:
         return Path(self._path)
 
-    def __enter__(self) -> Folder:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     @property
     def fd(self) -> int:
         """A descriptor of the directory that has the name now.
