@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -67,3 +69,28 @@ def test_a_forge_that_is_away_is_a_trouble(scene: Scene) -> None:
     scene.fake.fault = lambda what: None
     assert turn(scene.gate, scene.sync, 30.0) == 0.0
     assert "502" not in patchq("status", cwd=scene.clone).out
+
+
+def test_the_daemon_keeps_the_forge_in_step(scene: Scene) -> None:
+    """A child of the daemon opens requests and carries approvals out; it ends with the daemon."""
+    with day.served(scene.fake) as url:
+        scene.commit_config(f"  url: {url}\n  on_approve: accept\n  poll_seconds: 0.2\n")
+        scene.propose("one", "a3 = 3", "a3 = 33")
+        patchq("watch", "--detach", cwd=scene.clone)
+        try:
+            _wait(lambda: 1 in scene.fake.pulls)
+            scene.fake.review(1, "ada", "APPROVED")
+            _wait(lambda: scene.fake.state(1) == "merged")
+            _wait(lambda: scene.report("one")["state"] == "accepted")
+        finally:
+            patchq("stop", cwd=scene.clone)
+    log = (scene.clone / ".patchq/daemon.log").read_text()
+    assert "accept one, approved by ada" in log
+    assert TOKEN not in log
+
+
+def _wait(true: Callable[[], object]) -> None:
+    until = monotonic() + 60
+    while not true():
+        assert monotonic() < until
+        sleep(0.05)
