@@ -82,14 +82,6 @@ class CommitStatus(Struct, frozen=True):
     text: str
 
 
-class CheckRun(Struct, frozen=True):
-    """A check of the forge on a commit."""
-
-    name: str
-    state: StatusState
-    url: str
-
-
 class Rights(Struct, frozen=True):
     """The rights of the token, and the checks that a target's protection requires."""
 
@@ -146,9 +138,3 @@ class Project(Protocol):
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
         """Set it."""
-
-    def checks(self, sha: str) -> Sequence[CheckRun]:
-        """Return the newest run of each check on a commit, but for patchq's own."""
-
-    def merge(self, number: int, sha: str) -> str | None:
-        """Merge a request whose head is `sha`; return the commit, None where that cannot be."""

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 from patchq.forge.contract import (
-    CheckRun,
     CommitStatus,
     Conversation,
     Opinion,
@@ -125,15 +124,6 @@ class GitHub:
         closer = self._wire.get(f"{self._at}/issues/{number}").get("closed_by")
         return str(closer["login"]) if closer else ""
 
-    def merge(self, number: int, sha: str) -> str | None:
-        what = {"sha": sha, "merge_method": "merge"}
-        try:
-            return str(self._wire.write("PUT", f"{self._at}/pulls/{number}/merge", what)["sha"])
-        except Rejected as refusal:
-            if refusal.status in (405, 409):
-                return None
-            raise
-
     # ------------------------------------------------------------ what people say
 
     def conversation(self, number: int) -> Conversation:
@@ -199,30 +189,10 @@ class GitHub:
         what = {"state": status.state, "description": status.text, "context": CONTEXT}
         self._wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
-    def checks(self, sha: str) -> Sequence[CheckRun]:
-        commit = f"{self._at}/commits/{sha}"
-        statuses = self._wire.get(f"{commit}/status")["statuses"]
-        found = {
-            one["context"]: CheckRun(one["context"], _state(one["state"]), one["target_url"] or "")
-            for one in statuses
-            if one["context"] != CONTEXT
-        }
-        for page in self._wire.pages(f"{commit}/check-runs", filter="latest"):
-            for run in page["check_runs"]:
-                state = _concluded(run["conclusion"])
-                found[run["name"]] = CheckRun(run["name"], state, run["html_url"] or "")
-        return list(found.values())
-
 
 def _state(word: str) -> StatusState:
     states: dict[str, StatusState] = {"success": "success", "pending": "pending"}
     return states.get(word, "failure")
-
-
-def _concluded(word: str | None) -> StatusState:
-    if word is None:
-        return "pending"
-    return "success" if word in ("success", "neutral", "skipped") else "failure"
 
 
 def _login(thing: Any) -> str:

@@ -25,7 +25,6 @@ OPERATIONS = {
     f"{_PROJECT}/branches/{{branch}}": ("get",),
     f"{_PROJECT}/pulls": ("get", "post"),
     f"{_PROJECT}/pulls/{{pull_number}}": ("patch",),
-    f"{_PROJECT}/pulls/{{pull_number}}/merge": ("put",),
     f"{_PROJECT}/pulls/{{pull_number}}/reviews": ("get",),
     f"{_PROJECT}/pulls/{{pull_number}}/comments": ("get",),
     f"{_PROJECT}/pulls/{{pull_number}}/comments/{{comment_id}}/replies": ("post",),
@@ -33,7 +32,6 @@ OPERATIONS = {
     f"{_PROJECT}/issues/{{issue_number}}/comments": ("get", "post"),
     f"{_PROJECT}/statuses/{{sha}}": ("post",),
     f"{_PROJECT}/commits/{{ref}}/status": ("get",),
-    f"{_PROJECT}/commits/{{ref}}/check-runs": ("get",),
     f"{_PROJECT}/collaborators/{{username}}/permission": ("get",),
     "/orgs/{org}/teams/{team_slug}/memberships/{username}": ("get",),
 }

@@ -99,7 +99,6 @@ class Fake:
         self.me, self.writers = "patchq-bot", {"ada", "grace"}
         self.pulls: dict[int, Pull] = {}
         self.statuses: dict[str, dict[str, Any]] = {}
-        self.runs: dict[str, list[dict[str, Any]]] = {}
         self.asked: list[str] = []
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
@@ -386,12 +385,6 @@ class Fake:
         self._touch(pull)
         return 200, pull.values
 
-    def merge_pull(self, number: str, body: Any) -> Answer:
-        if self.pulls[int(number)].values["head"]["sha"] != body["sha"]:
-            return 409, "Head branch was modified"
-        commit = self.merge(int(number), self.me, body["merge_method"])
-        return 200, {"sha": commit, "merged": True}
-
     def list_reviews(self, number: str, args: Any) -> Answer:
         return 200, self.pulls[int(number)].reviews
 
@@ -422,10 +415,6 @@ class Fake:
     def get_status(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
         return 200, {"statuses": [_over(_status(), own)] if own else []}
-
-    def list_runs(self, sha: str, args: Any) -> Answer:
-        runs = self.runs.get(sha, [])
-        return 200, {"total_count": len(runs), "check_runs": [_over(_run(), one) for one in runs]}
 
     def get_permission(self, login: str, args: Any) -> Answer:
         return 200, {"permission": "write" if login in self.writers else "read"}
@@ -463,10 +452,6 @@ def _status() -> Any:
     return minimal({"$ref": "#/components/schemas/simple-commit-status"})
 
 
-def _run() -> Any:
-    return minimal({"$ref": "#/components/schemas/check-run"})
-
-
 def _resolved(schema: Any) -> Any:
     return schema
 
@@ -489,7 +474,6 @@ _TEMPLATES = {
     "list_pulls": f"{_AT}/pulls",
     "open_pull": f"{_AT}/pulls",
     "edit_pull": f"{_AT}/pulls/{{pull_number}}",
-    "merge_pull": f"{_AT}/pulls/{{pull_number}}/merge",
     "list_reviews": f"{_AT}/pulls/{{pull_number}}/reviews",
     "list_comments": f"{_AT}/pulls/{{pull_number}}/comments",
     "reply": f"{_AT}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
@@ -498,11 +482,10 @@ _TEMPLATES = {
     "add_note": f"{_AT}/issues/{{issue_number}}/comments",
     "set_status": f"{_AT}/statuses/{{sha}}",
     "get_status": f"{_AT}/commits/{{ref}}/status",
-    "list_runs": f"{_AT}/commits/{{ref}}/check-runs",
     "get_permission": f"{_AT}/collaborators/{{username}}/permission",
     "get_membership": "/orgs/{org}/teams/{team_slug}/memberships/{username}",
 }
-_METHODS = {"open_pull": "POST", "edit_pull": "PATCH", "merge_pull": "PUT", "reply": "POST"}
+_METHODS = {"open_pull": "POST", "edit_pull": "PATCH", "reply": "POST"}
 _METHODS |= {"add_note": "POST", "set_status": "POST"}
 
 

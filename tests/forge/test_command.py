@@ -37,6 +37,13 @@ def test_lists_name_the_request(scene: Scene) -> None:
     assert (row["request"]["number"], row["request"]["approved"]) == (1, ["ada"])
 
 
+def test_doctor_misses_the_token(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATCHQ_FORGE_TOKEN")
+    found = patchq("doctor", "--json", cwd=scene.clone, code=None).json()["findings"]
+    (message,) = [one["message"] for one in found if one["what"] == "forge.token"]
+    assert message == "PATCHQ_FORGE_TOKEN is not set"
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

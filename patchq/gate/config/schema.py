@@ -282,9 +282,7 @@ class Forge(Section):
     on_close: Annotated[
         Literal["discard", "keep"], about("what closing a pull request does here")
     ] = "discard"
-    land: Annotated[
-        Literal["push", "merge"], about("how changes land: by a push, or by the forge's merge")
-    ] = "push"
+    land: Annotated[Literal["push"], about("how changes land")] = "push"
     poll_seconds: Annotated[Seconds, about("time between two rounds")] = 30.0
     write_seconds: Annotated[
         Annotated[float, takes("a number from 0 to 60", ge=0, le=60)],

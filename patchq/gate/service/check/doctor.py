@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 from patchq.gate.errors import Fault
 from patchq.gate.git import command
@@ -160,10 +162,26 @@ def _cluster(place: Place) -> Iterator[Finding]:
         yield Finding("cluster.lanes", "ok", f"workers: {workers}")
 
 
+def _forge(place: Place) -> Iterator[Finding]:
+    """Yield what the forge's client lacks; `patchq forge check` asks the forge itself."""
+    section = place.config.forge
+    if not place.config.has_forge:
+        return
+    if find_spec("httpx2") is None:
+        cure = "pip install 'patchq[forge]'"
+        yield Finding("forge.client", "todo", "the package 'httpx2' is not installed", cure)
+    if section.token_command or os.environ.get(section.token_env):
+        yield Finding("forge.token", "ok", "a token is named; `patchq forge check` tries it")
+    else:
+        cure = "set it, or `forge.token_command`"
+        yield Finding("forge.token", "todo", f"{section.token_env} is not set", cure)
+
+
 _CHECKS = (
     Check("cluster.database", _cluster),
     Check("system.kind", lambda _: of_any_machine()),
     Check("system.clock", _clock, "the clock is not behind the newest commit", level="ok"),
+    Check("forge.token", _forge, level="todo"),
     Check("hooks.commands", _hooks, "every hook can start"),
     Check("hooks.sandbox", _sandbox, "hooks run without home, other repositories and network"),
 )
