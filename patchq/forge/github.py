@@ -131,7 +131,10 @@ class GitHub:
         reviews = self._all(f"{pull}/reviews")
         comments = self._all(f"{pull}/comments")
         notes = self._all(f"{self._at}/issues/{number}/comments")
-        conflicts, groups = self._threads(number)
+        try:
+            conflicts, groups = self._threads(number)
+        except (Absent, Denied, Rejected):  # a server without GraphQL: nothing can be resolved
+            conflicts, groups = False, [_unresolved(one) for one in comments]
         decisions = [*map(_decision, reviews), *filter(None, map(_command, notes))]
         decisions.sort(key=lambda one: one.at)
         texts = tuple(map(_text, notes))
@@ -172,6 +175,8 @@ class GitHub:
         self._wire.write("POST", path, {"body": text})
 
     def resolve(self, thread: Thread) -> bool:
+        if not thread.id:
+            return False
         done = self._wire.mutate(_RESOLVE, thread=thread.id)
         return bool(done["resolveReviewThread"])
 
@@ -242,6 +247,12 @@ def _joined(groups: Sequence[Any], comments: Sequence[Any]) -> tuple[Thread, ...
     known = {comment["node_id"]: comment for comment in comments}
     known |= {str(comment["id"]): comment for comment in comments}
     return tuple(_thread(group, known, answers) for group in groups if _first(group, known))
+
+
+def _unresolved(comment: Any) -> Any:
+    """Return the thread that a comment begins; without comments for one that answers another."""
+    heads = [] if comment.get("in_reply_to_id") else [{"id": comment["node_id"]}]
+    return {"id": "", "isResolved": False, "comments": {"nodes": heads}}
 
 
 def _first(group: Any, known: dict[str, Any]) -> Any:

@@ -272,7 +272,7 @@ def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Ac
         if answered and not any(words.has_signed(text.text, key) for text in thread.texts):
             yield AddReply(number, thread, words.answer(comment, proposal.report.commit), key)
         settled = (answered and comment.changed) or comment.state == "resolved"
-        if settled and not thread.resolved:
+        if settled and thread.id and not thread.resolved:
             yield ResolveThread(number, thread)
 
 

@@ -128,11 +128,18 @@ class _Round:
         roots = {self._lines.root(report) for report in waiting}
         for report in depends.in_order(waiting):
             if has_commit(report):
-                yield from self._of_proposal(report)
+                yield from self._readable(self._of_proposal(report))
         for request in list(self._reading.requests.values()):
             if _root(request) not in roots:
-                yield from self._of_decided(request)
+                yield from self._readable(self._of_decided(request))
         yield from self._left_over(roots)
+
+    def _readable(self, actions: Iterator[Action]) -> Iterator[Action]:
+        """Yield the actions, as far as the forge shows what they follow from."""
+        try:
+            yield from actions
+        except (Absent, Rejected) as fault:
+            self._tell(fault.message, True)
 
     def _of_proposal(self, report: CommittedReport) -> Iterator[Action]:
         numbers = {_root(one): one.number for one in self._reading.requests.values() if one.is_open}

@@ -102,6 +102,7 @@ class Fake:
         self.asked: list[str] = []
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
+        self.has_graphql = True
         self._clock, self._number = 0, 0
         self._seen = 0
         hook = bare / "hooks/post-receive"
@@ -238,7 +239,7 @@ class Fake:
             return httpx2.Response(401, json={"message": f"Bad credentials {TOKEN}"})
         self.look()
         body = json.loads(request.content) if request.content else {}
-        if request.url.path.endswith("/graphql"):
+        if request.url.path.endswith("/graphql") and self.has_graphql:
             return self._graphql(body)
         path = unquote(request.url.raw_path.decode().partition("?")[0].removeprefix(self.prefix))
         handlers = {**_ROUTES}
