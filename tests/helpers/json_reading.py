@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from patchq.core.formats.json import grammar
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import Op
 from patchq.core.model.values import Edit, Problem
-from tests.helpers.effort import effort
 
 OF_JSON = (grammar.read, grammar.refuse_member)
 BASE = {"a.py", "src/b.py", "a/own.py", "CHANGES"}
@@ -76,13 +74,3 @@ def outcome(text: str) -> list[Edit] | Problem:
         return edits(text)
     except UnreadableEdit as error:
         return error.problem
-
-
-def effort_of(text: str) -> int:
-    """How much work it takes to read a text, or to find that it is unreadable."""
-
-    def reading() -> None:
-        with suppress(UnreadableEdit):
-            read(text)
-
-    return effort(reading)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from patchq.core.formats.format import Document, Piece, UnreadableEdit
 from patchq.core.model.ops import Create, Write
 from patchq.core.model.values import Edit, Problem
-from tests.helpers.effort import effort
 
 BASE = {"src/a.py", "src/b.py", "src/app.py", "Makefile", "README.md", "docs/my file.md"}
 
@@ -59,8 +58,3 @@ def refusal(text: str, *forms: Read, default_path: str | None = None) -> tuple[s
     assert 1 <= problem.line <= text.count("\n") + 1
     assert problem.message.startswith(f"line {problem.line}, column 1: ")
     return problem.code.removeprefix("response."), problem.line
-
-
-def effort_of(text: str, *forms: Read) -> int:
-    """How much work reading takes."""
-    return effort(lambda: read_or_refused(text, *forms))

@@ -16,14 +16,6 @@ def sql(root: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return database.execute(statement, values).fetchall()
 
 
-def rewrite_report(root: Path, id: str, old: str, new: str) -> None:
-    """Replace text in the report of a batch."""
-    number = "(select number from responses where id = ?)"
-    where = f"where kind = 'report' and number = {number}"
-    ((data,),) = sql(root, f"select data from papers {where}", id)
-    sql(root, f"update papers set data = ? {where}", data.replace(old.encode(), new.encode()), id)
-
-
 def unpublish(root: Path, id: str) -> None:
     """Put the queue back to where it stood when the ref of a batch had just moved."""
     ((number, token, name),) = sql(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -210,65 +209,3 @@ def test_what_changed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "patchq")
     attempt(model(said(OLD, THERE), said(NEW, FRESH)), CALL)
     assert all(repr(text) in caplog.text for text in (OLD_STR, THERE, NEW_STR, FRESH))
-
-
-# ---------------------------------------------------------------- through a server
-
-
-# ---------------------------------------------------------------- a model that means ill
-
-
-STORE = """\
-class Store:
-    def load(self, name):
-        path = self.root / name
-        with open(path) as file:
-            return file.read()
-
-    def save(self, name, text):
-        path = self.root / name
-        with open(path, "w") as file:
-            file.write(text)
-
-    def drop(self, name):
-        (self.root / name).unlink()
-"""
-_LINES = STORE.splitlines(keepends=True)
-
-
-def _liar(dice: random.Random) -> Callable[[str], str | Answer | Problem]:
-    """Answers with pieces of everything that it has seen, most of them in the form asked for."""
-
-    def lie(question: str) -> str | Answer | Problem:
-        pool = [*_LINES, *question.splitlines(keepends=True)]
-        i, j = sorted(dice.randrange(len(_LINES) + 1) for _ in range(2))
-        text = dice.choice(
-            [
-                "".join(_LINES[i:j]),
-                "".join(_LINES[1:5]),
-                "".join(_LINES[dice.randrange(3) : dice.randrange(4, 8)]),
-                "".join(dice.choice(pool) for _ in range(dice.randrange(6))),
-                STORE[dice.randrange(len(STORE)) : dice.randrange(len(STORE))],
-                STORE,
-                "",
-            ]
-        )
-        for _ in range(dice.randrange(3)):
-            text = text.replace(dice.choice(("name", "path", "\n", "    ", "file")), "x", 1)
-        key = dice.choice((OLD, OLD, NEW, NEW, "path"))
-        return dice.choice((said(key, text), said(key, text), text))
-
-    return lie
-
-
-def test_no_lie_is_a_wrong_apply() -> None:
-    """The quote is of `load`, with a parameter that it does not have; only its body may change."""
-    old = "".join(_LINES[1:5]).replace("(self, name)", "(self, name, mode)")
-    new = old.replace("file.read()", "file.read().strip()")
-    right = STORE.replace("file.read()", "file.read().strip()")
-    edits = [Edit("1", "search_replace", (1, 1), "store.py", Replace(old, new))]
-    tree = DictTree({"store.py": STORE, "other.py": STORE})
-    dice = random.Random(4)
-    for _ in range(2000):
-        tried = corrected(edits, tree, Scripted(_liar(dice)), Cache())
-        assert result(tried, "store.py") in (None, right)

@@ -5,47 +5,16 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patchq.gate.git.merges import line_hunks
 from patchq.gate.pipeline.lines import Touch, carry_lines
 
-TEN = "".join(f"{number}\n" for number in range(10)).encode()
-
 
 def carried(before: bytes, after: bytes, now: bytes) -> tuple[bytes, tuple[Touch, ...]]:
     made = carry_lines(before, after, now, line_hunks(before, after), line_hunks(before, now))
     return made.text, made.touches
-
-
-def replaced(text: bytes, **lines: str) -> bytes:
-    """The text with some lines replaced: `_3="x\\n"` for the one that holds 3."""
-    for name, new in lines.items():
-        text = text.replace(f"{name[1:]}\n".encode(), new.encode())
-    return text
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "beside"),
-    [
-        ({"_3": "x\n"}, {"_3": "y\n"}, False),
-        ({"_3": "x\n", "_4": "x\n"}, {"_4": "y\n"}, False),
-        ({"_3": "3\nx\n"}, {"_3": "3\ny\n"}, False),
-        ({"_3": "x\n", "_4": "x\n"}, {"_3": "3\ny\n"}, False),
-        ({"_3": "x\n"}, {"_4": "y\n"}, True),
-        ({"_3": "x\n"}, {"_2": "y\n"}, True),
-        ({"_3": "x\n"}, {"_4": ""}, True),
-        ({"_3": "x\n"}, {"_3": "3\ny\n"}, True),
-        ({"_3": "3\nx\n"}, {"_4": "y\n"}, True),
-    ],
-)
-def test_changes_that_meet_are_told(
-    ours: dict[str, str], theirs: dict[str, str], beside: bool
-) -> None:
-    _, touches = carried(TEN, replaced(TEN, **ours), replaced(TEN, **theirs))
-    assert [touch.beside for touch in touches] == [beside]
 
 
 LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"}\n"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.helpers.deciding import BASE, Bench, Row, check
+from tests.helpers.deciding import Bench, Row, check
 
 UNIT = "    begin()\n    work()\n    finish()\n"
 THREE = f"first:\n{UNIT}second:\n{UNIT}third:\n{UNIT}last\n"
@@ -59,9 +59,6 @@ def one(name: str, before: str, response: str, after: str | tuple[str, ...]) -> 
     if isinstance(after, str):
         return Row(name, files, response, {"a.txt": after})
     return Row(name, files, response, None, after)
-
-
-DECLARED = f"---\nbase: {BASE}\n---\n"
 
 
 FIRST, LAST = " first:\n" + ONCE, TWICE + " last\n"

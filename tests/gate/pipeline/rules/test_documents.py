@@ -132,7 +132,6 @@ def test_edits_that_may_only_be_shown(bench: Bench, row: Row) -> None:
     check(bench, row)
 
 
-YAML = "---\non: push\njobs:\n  a: {}\n"
 FILES = [
     Row("colon, new", BASE, f"```python:src/new.py\n{PY}```\n", {"src/new.py": PY}),
     Row("colon, replaced", BASE, WHOLE, DONE),

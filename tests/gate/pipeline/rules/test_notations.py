@@ -10,8 +10,6 @@ A = {"src/a.py": "x = 1\ny = 2\n", "src/b.py": "z = 1\n"}
 DONE = {"src/a.py": "x = 3\ny = 2\n"}
 BLOCK = "src/a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n"
 BARE = BLOCK.removeprefix("src/a.py\n")
-OTHER = "src/b.py\n<<<<<<< SEARCH\nz = 1\n=======\nz = 3\n>>>>>>> REPLACE\n"
-BOTH = {**DONE, "src/b.py": "z = 3\n"}
 UNREADABLE = ("response.unreadable_edit",)
 
 

@@ -140,7 +140,6 @@ def _block(path: str, old: str = "one\n", new: str = "1\n") -> str:
 
 
 BOTH = {"src/a.py": "1\n2\n"}
-MOVE = "{}\n<<<<<<< RENAME\n{}\n>>>>>>> RENAME\n"
 SEVERAL = [
     Row("two", AB, _block("./src/a.py") + _block("src\\a.py", "two\n", "2\n"), BOTH),
     Row(

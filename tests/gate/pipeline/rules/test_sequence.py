@@ -11,7 +11,7 @@ import pytest
 from bench.corpus.rewrites.forms import AS_IT_IS, FORMS
 from bench.corpus.rewrites.tasks import Change
 from patchq.gate.config.schema import Config
-from tests.helpers.deciding import BASE, Bench, Row, check
+from tests.helpers.deciding import Bench, Row, check
 
 PATH = "src/a.txt"
 WRITERS = {form.name: form.write for form in FORMS}
@@ -20,7 +20,6 @@ TEXT = (*BLOCKS, "indexed", "contextual")
 CALLS = ("edit_list", "json_lines", "messages", "chat")
 TEN = "".join(f"line {i}\n" for i in range(10))
 AUTO = Config(mode="auto")
-DECLARED = f"---\nbase: {BASE}\n---\n"
 
 Pairs = Iterable[tuple[str, str]]
 
