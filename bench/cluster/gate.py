@@ -96,7 +96,7 @@ class Statements:
     def down(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
         messages, self._down = _messages(self._down + data)
         for message in messages:
-            yield message, message[:1] == b"Z"
+            yield message, message[:1] in b"CEZ"  # in a pipeline no `Z` follows each statement
 
 
 def _messages(data: bytes) -> tuple[list[bytes], bytes]:
