@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
 
     gate = opening.gate(args)
     context = gate.context(targeted=True, writes=args.what == "sync")
-    forge = connect.github(context.repo, context.config)
+    forge = connect.project_of(context.repo, context.config)
     if args.what == "check":
         from patchq.forge.check import findings
 

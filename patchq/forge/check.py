@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from patchq.forge.contract import Project
-from patchq.forge.github import CONTEXT
+from patchq.forge.contract import CONTEXT, Project
 from patchq.gate.config.schema import Forge as Section
 
 

@@ -7,11 +7,14 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 import httpx2
 
-from patchq.forge.github import GitHub
+from patchq.forge import github
+from patchq.forge.contract import Project
+from patchq.forge.gitlab import GitLab
 from patchq.forge.wire import Wire
 from patchq.gate.config.schema import Config, Forge
 from patchq.gate.errors import UsageError
@@ -19,21 +22,21 @@ from patchq.gate.git.repository import Repository
 
 _COMMAND_SECONDS = 30.0
 _SHORT = re.compile(r"(?:[^@/]+@)?([^/:]+):(?!//)(.+)")
-_KNOWN = {"github.com": "https://api.github.com"}
+_KINDS: dict[str, Literal["github", "gitlab"]] = {"github.com": "github", "gitlab.com": "gitlab"}
+_APIS = {"github": "/api/v3", "gitlab": "/api/v4"}
 
 
 def place_of(url: str) -> tuple[str, str]:
-    """Return the host of a remote's URL, and the project as `owner/name`."""
+    """Return the host of a remote's URL, and the path of the project."""
     short = _SHORT.fullmatch(url)
     parts = urlsplit(url)
     host, path = short.groups() if short else (parts.hostname or "", unquote(parts.path))
-    names = path.strip("/").removesuffix(".git").split("/")
-    return host, "/".join(names[-2:])
+    return host, path.strip("/").removesuffix(".git")
 
 
-def github(
+def project_of(
     repo: Repository, config: Config, transport: httpx2.BaseTransport | None = None
-) -> GitHub:
+) -> Project:
     """Return the project on the forge; `UsageError` where the configuration does not name it."""
     if not config.has_forge:
         raise UsageError(
@@ -46,19 +49,27 @@ def github(
             f"there is no remote `{section.remote}`, which `forge.remote` names",
             f"git remote add {section.remote} URL, or correct `forge.remote`",
         )
-    host, project = place_of(url)
-    if "/" not in project:
+    host, path = place_of(url)
+    if "/" not in path:
         raise UsageError(
             f"the URL of the remote `{section.remote}` does not end in owner/name",
             "give it the URL of the project on the forge",
         )
-    if not section.url and host not in _KNOWN and not (section.kind and host):
+    kind = section.kind or _KINDS.get(host)
+    if not kind or not (host or section.url):
         raise UsageError(
             f"it is not known which forge {host or 'the remote'} is",
-            "set `forge.kind`, or `forge.url` to the address of its API",
+            "set `forge.kind`, and `forge.url` to the address of its API",
         )
-    base = section.url or _KNOWN.get(host) or f"https://{host}/api/v3"
-    return GitHub(Wire(base, token_of(section), section.write_seconds, transport), project)
+    known = "https://api.github.com" if host == "github.com" else f"https://{host}{_APIS[kind]}"
+    base, token = section.url or known, token_of(section)
+    if kind == "gitlab":
+        # A server below a path has it in addresses of projects, too.
+        prefix = urlsplit(base).path.rstrip("/").removesuffix(_APIS[kind]).lstrip("/")
+        wire = Wire(base, token, section.write_seconds, transport)
+        return GitLab(wire, path.removeprefix(f"{prefix}/"))
+    wire = Wire(base, token, section.write_seconds, transport, headers=github.HEADERS)
+    return github.GitHub(wire, "/".join(path.split("/")[-2:]))
 
 
 def token_of(section: Forge) -> Callable[[], str]:

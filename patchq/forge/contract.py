@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
 
 Stance = Literal["approved", "changes", "comment", "dismissed"]
 StatusState = Literal["pending", "success", "failure"]
+CONTEXT = "patchq/reviewed"
+COMMAND = "/patchq "
+_VERBS: dict[str, Stance] = {"accept": "approved", "send-back": "changes"}
 
 
 class PullRequest(Struct, frozen=True):
@@ -138,3 +142,22 @@ class Project(Protocol):
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
         """Set it."""
+
+
+def command(remark: Remark, at: str) -> Opinion | None:
+    """Return the decision in a comment that begins with `/patchq`."""
+    first, _, rest = remark.text.strip().partition("\n")
+    verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
+    if not first.startswith(COMMAND) or verb not in _VERBS:
+        return None
+    what = _VERBS[verb]
+    named, text = (commit.strip(), rest) if what == "approved" else ("", f"{commit}\n{rest}")
+    return Opinion(remark.id, "", remark.by, what, named, text.strip(), at, remark.bot, True)
+
+
+def seconds(moment: str) -> float:
+    """Return a time of the forge in seconds since 1970; 0 where it gives none."""
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return 0.0

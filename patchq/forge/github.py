@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from patchq.forge.contract import (
+    CONTEXT,
     CommitStatus,
     Conversation,
     Opinion,
@@ -16,11 +17,11 @@ from patchq.forge.contract import (
     Stance,
     StatusState,
     Thread,
+    command,
 )
 from patchq.forge.wire import Absent, Denied, Rejected, Wire
 
-CONTEXT = "patchq/reviewed"
-COMMAND = "/patchq "
+HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 _OPINIONS: dict[str, Stance] = {
     "APPROVED": "approved",
     "CHANGES_REQUESTED": "changes",
@@ -85,9 +86,8 @@ class GitHub:
 
     def of_branch(self, branch: str) -> Sequence[PullRequest]:
         head = f"{self._owner}:{branch}"
-        pages = self._wire.pages(f"{self._at}/pulls", state="all", head=head)
-        found = [one for page in pages for one in map(self._request, page) if one]
-        return [one for one in found if one.branch == branch]
+        pulls = map(self._request, self._wire.every(f"{self._at}/pulls", state="all", head=head))
+        return [one for one in pulls if one and one.branch == branch]
 
     def _request(self, pull: Any) -> PullRequest | None:
         """Return a request of a branch of the project itself; None for one of a fork."""
@@ -128,20 +128,18 @@ class GitHub:
 
     def conversation(self, number: int) -> Conversation:
         pull = f"{self._at}/pulls/{number}"
-        reviews = self._all(f"{pull}/reviews")
-        comments = self._all(f"{pull}/comments")
-        notes = self._all(f"{self._at}/issues/{number}/comments")
+        reviews = self._wire.every(f"{pull}/reviews")
+        comments = self._wire.every(f"{pull}/comments")
+        notes = self._wire.every(f"{self._at}/issues/{number}/comments")
         try:
             conflicts, groups = self._threads(number)
         except (Absent, Denied, Rejected):  # a server without GraphQL: nothing can be resolved
             conflicts, groups = False, [_unresolved(one) for one in comments]
-        decisions = [*map(_decision, reviews), *filter(None, map(_command, notes))]
-        decisions.sort(key=lambda one: one.at)
         texts = tuple(map(_text, notes))
+        commands = map(command, texts, (note["created_at"] for note in notes))
+        decisions = [*map(_decision, reviews), *filter(None, commands)]
+        decisions.sort(key=lambda one: one.at)
         return Conversation(_joined(groups, comments), tuple(decisions), texts, conflicts)
-
-    def _all(self, path: str) -> list[Any]:
-        return [one for page in self._wire.pages(path) for one in page]
 
     def _threads(self, number: int) -> tuple[bool, list[Any]]:
         """Return if the request cannot be merged, and its threads."""
@@ -225,18 +223,6 @@ def _decision(review: Any) -> Opinion:
         review.get("submitted_at") or "",
         _is_bot(review),
     )
-
-
-def _command(note: Any) -> Opinion | None:
-    """Return the decision in a comment that begins with `/patchq`."""
-    first, _, rest = (note["body"] or "").strip().partition("\n")
-    verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
-    verbs: dict[str, Stance] = {"accept": "approved", "send-back": "changes"}
-    if not first.startswith(COMMAND) or verb not in verbs:
-        return None
-    by, at, what = _login(note), note["created_at"], verbs[verb]
-    named, text = (commit.strip(), rest) if what == "approved" else ("", f"{commit}\n{rest}")
-    return Opinion(note["html_url"], "", by, what, named, text.strip(), at, _is_bot(note), True)
 
 
 def _joined(groups: Sequence[Any], comments: Sequence[Any]) -> tuple[Thread, ...]:

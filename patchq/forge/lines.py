@@ -49,8 +49,8 @@ class Lines:
         ids = [id for one in self.earlier(report) for id in (one.id, one.retry.of) if id]
         return next((self._roots[id] for id in ids if id in self._roots), ids[-1])
 
-    def proposal(self, report: CommittedReport, queue: str, numbers: Mapping[str, int]) -> Proposal:
-        """Return a proposal with all that is to be seen of it; `numbers` has those of requests."""
+    def proposal(self, report: CommittedReport, queue: str, urls: Mapping[str, str]) -> Proposal:
+        """Return a proposal with all that is to be seen of it; `urls` has those of requests."""
         session, root = self._session, self.root(report)
         stack = [one.report for one in depends.under(session, report).below]
         below = next(iter(stack), None)
@@ -58,7 +58,7 @@ class Lines:
         commit = session.branches.tip(records.branch(report.id)) or report.commit
         title = words.title(report)
         mark = words.Mark(queue, report.id, report.state, words.digest(title))
-        rows = [(one.id, numbers.get(self.root(one))) for one in reversed([report, *stack])]
+        rows = [(one.id, urls.get(self.root(one))) for one in reversed([report, *stack])]
         message, wanted = session.repo.message(commit), _content(session.repo, commit, len(stack))
         reviews = [one.review for one in self.earlier(report) if one.review]
         return Proposal(

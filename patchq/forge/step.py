@@ -6,12 +6,19 @@ Values in, actions out: nothing here asks the forge, the queue or git.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 
 from msgspec import Struct
 
 from patchq.forge import words
-from patchq.forge.contract import CommitStatus, Conversation, Opinion, PullRequest, Remark, Thread
+from patchq.forge.contract import (
+    CommitStatus,
+    Conversation,
+    Opinion,
+    PullRequest,
+    Remark,
+    Thread,
+    seconds,
+)
 from patchq.gate.git import records
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
 
@@ -320,14 +327,7 @@ def is_approval(decision: Opinion, proposal: Proposal) -> bool:
     review = proposal.report.review
     if not waits_for_its_agent(proposal.report) or review is None:
         return True
-    return _seconds(decision.at) > review.at.unix
-
-
-def _seconds(moment: str) -> float:
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except ValueError:
-        return 0.0
+    return seconds(decision.at) > review.at.unix
 
 
 def _counts(one: Opinion, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:

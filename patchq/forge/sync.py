@@ -142,8 +142,8 @@ class _Round:
             self._tell(fault.message, True)
 
     def _of_proposal(self, report: CommittedReport) -> Iterator[Action]:
-        numbers = {_root(one): one.number for one in self._reading.requests.values() if one.is_open}
-        proposal = self._lines.proposal(report, self._queue, numbers)
+        urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
+        proposal = self._lines.proposal(report, self._queue, urls)
         request = self._reading.request_of(records.branch(proposal.copy.root))
         mark = words.mark_in(request.body) if request else None
         if request and mark and mark.queue != self._queue:

@@ -58,12 +58,13 @@ class Wire:
         write_seconds: float,
         transport: httpx2.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         self._base, self._find_token, self._token = base.rstrip("/"), token, ""
         self._write_seconds, self._sleep = write_seconds, sleep
         self._wrote = -write_seconds
         self._cached: dict[str, tuple[str, Any, str]] = {}
-        agent = {"User-Agent": f"patchq/{__version__}"}
+        agent = {"User-Agent": f"patchq/{__version__}", **headers}
         self._client = httpx2.Client(
             transport=transport, timeout=_TIMEOUT_SECONDS, headers=agent, follow_redirects=False
         )
@@ -88,6 +89,10 @@ class Wire:
             url, given = following[1], {}
             if urlsplit(url)[:2] != urlsplit(self._base)[:2]:
                 raise Rejected("the forge names a next page on another host", 0)
+
+    def every(self, path: str, **params: str | int) -> list[Any]:
+        """Return the things on all pages of a read."""
+        return [one for page in self.pages(path, **params) for one in page]
 
     def write(self, method: str, path: str, body: Mapping[str, Any], url: str = "") -> Any:
         """Send a change once; return its answer."""
@@ -155,12 +160,7 @@ class Wire:
     ) -> httpx2.Response:
         self._token = self._token or self._find_token()
         for fresh in (False, True):
-            sent = {
-                "Accept": "application/vnd.github+json",
-                "X-GitHub-Api-Version": "2022-11-28",
-                "Authorization": f"Bearer {self._token}",
-                **headers,
-            }
+            sent = {"Authorization": f"Bearer {self._token}", **headers}
             try:
                 answer = self._client.request(method, url, headers=sent, json=json)
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -209,7 +209,8 @@ class Wire:
     def _words(self, answer: httpx2.Response) -> str:
         try:
             found = answer.json()
-            words = [found["message"], *(_detail(one) for one in found.get("errors") or ())]
+            reason = found.get("message") or found.get("error_description") or found["error"]
+            words = [reason, *(_detail(one) for one in found.get("errors") or ())]
             text = "; ".join(filter(None, map(str, words)))
         except (ValueError, KeyError, TypeError, AttributeError):
             text = answer.text.strip().split("\n", 1)[0]

@@ -90,12 +90,16 @@ def fenced(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Return a text without the signs that begin patchq's marks, which hold in code as well."""
-    return text.replace("<!--", "<!\N{MIDDLE DOT}--")
+    """Return a text without what means something in code as well.
+
+    Signs that begin patchq's marks, and GitLab's commands, which begin a line.
+    """
+    plain = text.replace("<!--", "<!\N{MIDDLE DOT}--")
+    return re.sub("^/", "\N{MIDDLE DOT}/", plain, flags=re.MULTILINE)
 
 
 def block(
-    report: CommittedReport, mark: Mark, message: str, stack: Sequence[tuple[str, int | None]]
+    report: CommittedReport, mark: Mark, message: str, stack: Sequence[tuple[str, str | None]]
 ) -> str:
     """Return patchq's part of a request's body; `stack` has the changes of a stack, lowest first.
 
@@ -116,7 +120,7 @@ def block(
         lines += ["", f"Checks: {', '.join(results)}"]
     if len(stack) > 1:
         lines += ["", "Stack, lowest first:"]
-        lines += [f"1. {code(id)}{f' #{number}' if number else ''}" for id, number in stack]
+        lines += [f"1. {code(id)}{f' {url}' if url else ''}" for id, url in stack]
     return "\n".join(lines)
 
 

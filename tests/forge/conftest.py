@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from patchq.forge.contract import Project
 from patchq.forge.github import GitHub
+from patchq.forge.gitlab import GitLab
 from patchq.forge.sync import Sync
 from patchq.forge.wire import Wire
 from patchq.gate.api import Gate
 from tests.forge.fake import PROJECT, TOKEN, Fake
+from tests.forge.fake_gitlab import FULL_PATH, GitLabFake
 from tests.helpers.command import block, drop, give, patchq, report
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
@@ -30,6 +33,7 @@ class Scene:
         judged: bool = True,
         lines: int = 100,
         prefix: str = "",
+        kind: str = "github",
     ) -> None:
         bare = place / "acme/demo.git"
         bare.parent.mkdir(parents=True)
@@ -40,16 +44,19 @@ class Scene:
         git("remote", "add", "origin", str(bare), cwd=self.clone)
         git("fetch", "-q", "origin", cwd=self.clone)
         patchq("init", "--target", "main", cwd=self.clone)
-        self.fake, self.said = Fake(bare, prefix, judged=judged), list[str]()
+        self.kind, self.said = kind, list[str]()
+        self.fake = Fake(bare, prefix, judged=judged) if kind == "github" else GitLabFake(bare)
         self.gate = Gate.open(self.clone)
         self.begin()
 
     def begin(self, say: Callable[[str], None] | None = None, me: str = "patchq-bot") -> None:
         """Start a process anew, as far as it remembers something."""
-        wire = Wire(
-            "https://api.github.com", lambda: TOKEN, 0, self.fake.transport, lambda seconds: None
+        host = f"https://api.{self.kind}.com"
+        wire = Wire(host, lambda: TOKEN, 0, self.fake.transport, lambda seconds: None)
+        self.forge: Project = (
+            GitHub(wire, PROJECT) if self.kind == "github" else GitLab(wire, FULL_PATH)
         )
-        self.sync = Sync(GitHub(wire, PROJECT), me, say or self.said.append)
+        self.sync = Sync(self.forge, me, say or self.said.append)
 
     def commit_config(self, more: str) -> None:
         """Commit another `forge` section to main, here and there."""
@@ -90,6 +97,12 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
+def kind() -> str:
+    """The forge of a scene, where a test does not name another one."""
+    return "github"
+
+
+@pytest.fixture
+def scene(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Scene:
     """A scene; a parameter is more of its `forge` section."""
-    return Scene(tmp_path, getattr(request, "param", ""))
+    return Scene(tmp_path, getattr(request, "param", ""), kind=kind)

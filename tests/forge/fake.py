@@ -141,6 +141,7 @@ class Fake:
             "body": body,
             "original_commit_id": pull.values["head"]["sha"],
             "pull_request_review_id": None,
+            "created_at": self._now(),
         }
         pull.comments.append({**values, **more})
         self._touch(pull)

@@ -23,11 +23,14 @@ def _wanted(place: Path) -> dict[str, Any]:
     return story.end(scene)
 
 
-@pytest.mark.parametrize("seed", range(_SEEDS))
-def test_the_end_is_the_same_with_faults(seed: int, tmp_path_factory: Any) -> None:
-    """One request for each proposal, each comment once, one reply, and the same end."""
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [*(("github", seed) for seed in range(_SEEDS)), *(("gitlab", seed) for seed in range(2))],
+)
+def test_the_end_is_the_same_with_faults(kind: str, seed: int, tmp_path_factory: Any) -> None:
+    """One request for each proposal, each comment once, one reply, and the same end everywhere."""
     place = tmp_path_factory.getbasetemp() / "without"
-    scene = Scene(tmp_path_factory.mktemp("with"), story.CONFIG, judged=False)
+    scene = Scene(tmp_path_factory.mktemp("with"), story.CONFIG, judged=False, kind=kind)
     assert story.with_faults(scene, seed) > 0
     assert story.end(scene) == _wanted(place)
     assert TOKEN not in "".join(scene.said)

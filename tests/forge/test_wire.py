@@ -25,8 +25,8 @@ def _wire(answer: Callable[[httpx2.Request], httpx2.Response], base: str = "http
         ("https://github.com/acme/demo.git", "github.com", "acme/demo"),
         ("git@github.com:acme/demo.git", "github.com", "acme/demo"),
         ("ssh://git@ghe.acme.org:2222/acme/demo", "ghe.acme.org", "acme/demo"),
-        ("https://me:pw@host/a/prefix/acme/demo/", "host", "acme/demo"),
-        ("/srv/git/acme/demo.git", "", "acme/demo"),
+        ("https://me:pw@host/a/prefix/acme/demo/", "host", "a/prefix/acme/demo"),
+        ("/srv/git/acme/demo.git", "", "srv/git/acme/demo"),
     ],
     ids=["https", "scp", "ssh", "prefix", "path"],
 )

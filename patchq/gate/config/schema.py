@@ -71,7 +71,7 @@ Remote = Annotated[
 ]
 Name = Annotated[str, takes("letters, digits, `.`, `_`, `-`", r"[A-Za-z0-9][A-Za-z0-9._-]*")]
 Address = Annotated[str, takes("an http(s) address", r"https?://[^\s/]+\S*")]
-Login = Annotated[str, takes("a login, or a team as `organisation/team`", r"[\w.-]+(?:/[\w.-]+)?")]
+Login = Annotated[str, takes("a login, or a team as `organisation/team`", r"[\w.-]+(?:/[\w.-]+)*")]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -259,7 +259,7 @@ class Forge(Section):
     """The forge that shows proposals as pull requests; without this section none is asked."""
 
     kind: Annotated[
-        Literal["github"] | None, about("default: what the host of the remote tells")
+        Literal["github", "gitlab"] | None, about("default: what the host of the remote tells")
     ] = None
     url: Annotated[
         Address | None,

@@ -1,0 +1,262 @@
+"""GitLab, on gitlab.com or a server of one's own, by version 4 of its REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from patchq.forge.contract import (
+    CONTEXT,
+    CommitStatus,
+    Conversation,
+    Opinion,
+    PullRequest,
+    Remark,
+    Rights,
+    Stance,
+    StatusState,
+    Thread,
+    command,
+    seconds,
+)
+from patchq.forge.wire import Absent, Denied, Rejected, Wire
+
+_DEVELOPER = 30  # the least access level that may push
+_FIELDS = {"title": "title", "body": "description", "base": "target_branch"}
+_EVENTS = {"closed": "close", "open": "reopen"}
+_STATES: dict[str, StatusState] = {
+    "success": "success",
+    "failed": "failure",
+    "canceled": "failure",
+}
+_SIGNS: dict[str, Stance] = {
+    "approved this merge request": "approved",
+    "requested changes": "changes",
+}
+
+
+class GitLab:
+    """`contract.Project` for the project with the full path `group/…/name`."""
+
+    def __init__(self, wire: Wire, project: str) -> None:
+        self._wire = wire
+        self._at = f"projects/{quote(project, safe='')}"
+        self._requests = f"{self._at}/merge_requests"
+        self._bots: dict[int, bool] = {}
+
+    # ------------------------------------------------------------ requests
+
+    def me(self) -> str:
+        return str(self._wire.get("user")["username"])
+
+    def rights(self, target: str) -> Rights:
+        login, project = self.me(), self._wire.get(self._at)
+        required = (CONTEXT,) if project.get("only_allow_merge_if_pipeline_succeeds") else ()
+        try:
+            expires = self._wire.get("personal_access_tokens/self").get("expires_at")
+        except (Denied, Absent):  # a token of OAuth
+            expires = None
+        return Rights(login, self.may(login), required, expires)
+
+    def changed(self, since: str | None) -> Sequence[PullRequest]:
+        if since is None:
+            return self._listed(state="opened")
+        return self._listed(state="all", updated_after=since)
+
+    def of_branch(self, branch: str) -> Sequence[PullRequest]:
+        return self._listed(state="all", source_branch=branch)
+
+    def _listed(self, **which: str) -> list[PullRequest]:
+        """Return requests of branches of the project itself, not of forks."""
+        found = self._wire.every(self._requests, scope="all", order_by="updated_at", **which)
+        own = (one for one in found if one["source_project_id"] == one["project_id"])
+        return list(map(_request, own))
+
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
+        what = {"source_branch": branch, "target_branch": base}
+        what |= {"title": title, "description": body}
+        try:
+            return _request(self._wire.write("POST", self._requests, what))
+        except Rejected as refusal:
+            if refusal.status == 409:
+                return None
+            raise
+
+    def edit(self, number: int, **what: str) -> None:
+        fields = {_FIELDS[key]: value for key, value in what.items() if key != "state"}
+        if "state" in what:
+            fields["state_event"] = _EVENTS[what["state"]]
+        self._wire.write("PUT", f"{self._requests}/{number}", fields)
+
+    def closed_by(self, number: int) -> str:
+        closer = self._wire.get(f"{self._requests}/{number}").get("closed_by")
+        return str(closer["username"]) if closer else ""
+
+    # ------------------------------------------------------------ what people say
+
+    def conversation(self, number: int) -> Conversation:
+        at = f"{self._requests}/{number}"
+        request, talks = self._wire.get(at), self._wire.every(f"{at}/discussions")
+        notes = [note for talk in talks for note in talk["notes"]]
+        signs = [note for note in notes if note["system"] and _sign(note)]
+        said = [(note, self._remark(request, note, signs)) for note in notes if not note["system"]]
+        remarks = {note["id"]: remark for note, remark in said}
+        beside = [(note, remark) for note, remark in said if not note.get("position")]
+        decisions = [one for note, remark in beside if (one := command(remark, note["created_at"]))]
+        decisions += self._decisions(request, signs, [remark for _, remark in beside])
+        return Conversation(
+            tuple(_thread(number, talk, remarks) for talk in talks if _is_on_lines(talk)),
+            tuple(sorted(decisions, key=lambda one: seconds(one.at))),
+            tuple(remark for _, remark in beside),
+            bool(request.get("has_conflicts")),
+        )
+
+    def _decisions(
+        self, request: Any, signs: Sequence[Any], notes: Sequence[Remark]
+    ) -> Iterator[Opinion]:
+        """Yield the approvals and requests for changes that stand."""
+        at = f"{self._requests}/{request['iid']}"
+        versions = self._wire.every(f"{at}/versions")
+        standing: list[tuple[Stance, Any, str | None]] = [
+            ("approved", one["user"], one.get("approved_at"))
+            for one in self._wire.get(f"{at}/approvals")["approved_by"]
+        ]
+        standing += [
+            ("changes", one["user"], None)
+            for one in self._wire.every(f"{at}/reviewers")
+            if one["state"] == "requested_changes"
+        ]
+        for what, user, moment in standing:
+            by = user["username"]
+            own = [one for one in signs if (_login(one), _sign(one)) == (by, what)]
+            sign = max(own, key=lambda one: seconds(one["created_at"]), default=None)
+            when = moment or (sign["created_at"] if sign else "")
+            # A request for changes of unknown age holds for what is there.
+            commit = _head(versions, when) if when or what == "approved" else request["sha"]
+            review = str(sign["id"]) if sign else ""
+            id = f"{request['web_url']}#{f'note_{review}' if sign else f'{what}-{by}'}"
+            texts = [one.text for one in notes if sign and one.review == review]
+            text = "\n\n".join(texts) if what == "changes" else ""
+            yield Opinion(id, review, by, what, commit, text, when, self._is_bot(user))
+
+    def _remark(self, request: Any, note: Any, signs: Sequence[Any]) -> Remark:
+        """Return a comment; its review is the next request for changes of its author."""
+        by, at = _login(note), seconds(note["created_at"])
+        asked = [one for one in signs if _login(one) == by and _sign(one) == "changes"]
+        later = [one["id"] for one in asked if seconds(one["created_at"]) >= at]
+        review = str(min(later)) if later else None
+        id = f"{request['web_url']}#note_{note['id']}"
+        return Remark(id, by, note["body"], self._is_bot(note["author"]), review)
+
+    def _is_bot(self, user: Any) -> bool:
+        """Return True for an account of a program; it is asked for once."""
+        id = user["id"]
+        if id not in self._bots:
+            self._bots[id] = bool(self._wire.get(f"users/{id}").get("bot"))
+        return self._bots[id]
+
+    def may(self, login: str) -> bool:
+        return self._level(self._at, login) >= _DEVELOPER
+
+    def is_member(self, team: str, login: str) -> bool:
+        return self._level(f"groups/{quote(team, safe='')}", login) > 0
+
+    def _level(self, of: str, login: str) -> int:
+        """Return the access level in a project or a group; 0 for who is none of its members."""
+        found = self._wire.get("users", username=login)
+        try:
+            member = self._wire.get(f"{of}/members/all/{found[0]['id']}") if found else {}
+        except Absent:
+            return 0
+        return int(member["access_level"]) if member.get("state") == "active" else 0
+
+    def reply(self, number: int, thread: Thread, text: str) -> None:
+        path = f"{self._requests}/{number}/discussions/{thread.reply_to}/notes"
+        self._wire.write("POST", path, {"body": text})
+
+    def resolve(self, thread: Thread) -> bool:
+        self._wire.write("PUT", f"{self._requests}/{thread.id}", {"resolved": True})
+        return True
+
+    def note(self, number: int, text: str) -> None:
+        self._wire.write("POST", f"{self._requests}/{number}/notes", {"body": text})
+
+    # ------------------------------------------------------------ commits
+
+    def status(self, sha: str) -> CommitStatus | None:
+        found = self._wire.get(f"{self._at}/repository/commits/{sha}/statuses", name=CONTEXT)
+        own = max(found, key=lambda one: int(one["id"]), default=None)
+        if own is None:
+            return None
+        return CommitStatus(_STATES.get(own["status"], "pending"), own["description"] or "")
+
+    def set_status(self, sha: str, status: CommitStatus) -> None:
+        state = "failed" if status.state == "failure" else status.state
+        what = {"state": state, "name": CONTEXT, "description": status.text}
+        path = f"{self._at}/statuses/{sha}"
+        try:
+            self._wire.write("POST", path, what)
+        except Rejected as refusal:
+            if "Cannot transition status" not in refusal.message:
+                raise
+            # GitLab takes no new text for the state that a status has: it gets another one first.
+            between = "canceled" if state == "pending" else "pending"
+            self._wire.write("POST", path, what | {"state": between})
+            self._wire.write("POST", path, what)
+
+
+def _request(one: Any) -> PullRequest:
+    return PullRequest(
+        one["iid"],
+        one["web_url"],
+        one["source_branch"],
+        one["target_branch"],
+        one["sha"] or "",
+        one["state"] in ("opened", "locked"),
+        one["state"] == "merged",
+        one["title"],
+        (one["description"] or "").replace("\r\n", "\n"),
+        _login(one),
+        one["updated_at"],
+    )
+
+
+def _login(thing: Any) -> str:
+    return str(thing["author"]["username"])
+
+
+def _sign(note: Any) -> Stance | None:
+    """Return the decision that GitLab notes in its own words."""
+    return next((what for words, what in _SIGNS.items() if note["body"].startswith(words)), None)
+
+
+def _head(versions: Sequence[Any], when: str) -> str:
+    """Return the head of a request at a time: GitLab keeps no commit with an approval."""
+    before = [one for one in versions if seconds(one["created_at"]) <= seconds(when)]
+    newest = max(before, key=lambda one: int(one["id"]), default=None)
+    return str(newest["head_commit_sha"]) if newest else ""
+
+
+def _is_on_lines(talk: Any) -> bool:
+    return bool(talk["notes"] and talk["notes"][0].get("position"))
+
+
+def _thread(number: int, talk: Any, remarks: dict[int, Remark]) -> Thread:
+    notes = talk["notes"]
+    at = notes[0]["position"]
+    is_base = bool(at.get("old_line")) and not at.get("new_line")
+    side = "old" if is_base else "new"
+    line = at.get(f"{side}_line")
+    start = (at.get("line_range") or {}).get("start") or {}
+    return Thread(
+        f"{number}/discussions/{talk['id']}",
+        talk["id"],
+        all(one.get("resolved") for one in notes if one.get("resolvable")),
+        at[f"{side}_path"],
+        line,
+        start.get(f"{side}_line") or line,
+        "base" if is_base else "new",
+        at["head_sha"],
+        tuple(remarks[one["id"]] for one in notes if one["id"] in remarks),
+    )

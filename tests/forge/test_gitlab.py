@@ -1,0 +1,158 @@
+"""What GitLab alone does: paths of groups, positions of comments, and states of a status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from patchq.forge.check import findings
+from patchq.forge.connect import project_of
+from patchq.forge.contract import CommitStatus
+from patchq.gate.config.schema import Config
+from patchq.gate.config.schema import Forge as Section
+from patchq.gate.errors import UsageError
+from patchq.gate.git.repository import Repository
+from tests.forge.conftest import Scene
+from tests.forge.fake import TOKEN
+from tests.forge.fake_gitlab import GitLabFake
+from tests.helpers.gitrepo import git, make_repo
+
+
+@pytest.fixture
+def kind() -> str:
+    return "gitlab"
+
+
+@pytest.fixture
+def fake(scene: Scene) -> GitLabFake:
+    """The fake, with a request of one change."""
+    assert isinstance(scene.fake, GitLabFake)
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    return scene.fake
+
+
+@pytest.mark.parametrize(
+    ("remote", "section", "asked"),
+    [
+        (
+            "git@gitlab.com:acme/tools/demo.git",
+            {},
+            "https://gitlab.com/api/v4/projects/acme%2Ftools%2Fdemo/merge_requests",
+        ),
+        (
+            "https://git.acme.org/demo/it",
+            {"kind": "gitlab"},
+            "https://git.acme.org/api/v4/projects/demo%2Fit/merge_requests",
+        ),
+        (
+            "https://acme.org/lab/a/b/c.git",
+            {"kind": "gitlab", "url": "https://acme.org/lab/api/v4/"},
+            "https://acme.org/lab/api/v4/projects/a%2Fb%2Fc/merge_requests",
+        ),
+        ("git@github.com:acme/demo", {}, "https://api.github.com/repos/acme/demo/pulls"),
+        (
+            "https://ghe.acme.org/acme/demo",
+            {"kind": "github"},
+            "https://ghe.acme.org/api/v3/repos/acme/demo/pulls",
+        ),
+        ("https://git.acme.org/acme/demo", {}, None),
+        ("/srv/acme/demo", {"kind": "gitlab"}, None),
+    ],
+    ids=["groups", "own-server", "below-a-path", "github", "enterprise", "unknown", "no-host"],
+)
+def test_the_remote_and_the_section_tell_the_project(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    remote: str,
+    section: dict[str, Any],
+    asked: str | None,
+) -> None:
+    monkeypatch.setenv("PATCHQ_FORGE_TOKEN", TOKEN)
+    place = make_repo(tmp_path / "clone", {"a": "1\n"})
+    git("remote", "add", "origin", remote, cwd=place)
+    seen: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(str(request.url).partition("?")[0])
+        return httpx2.Response(200, json=[])
+
+    config = Config(forge=Section(**section, write_seconds=0))
+    repo, transport = Repository.open(place), httpx2.MockTransport(answer)
+    if asked is None:
+        with pytest.raises(UsageError, match="it is not known which forge"):
+            project_of(repo, config, transport)
+    else:
+        assert project_of(repo, config, transport).changed(None) == []
+        assert seen == [asked]
+
+
+def test_threads_have_their_lines_and_the_review_of_their_author(
+    scene: Scene, fake: GitLabFake
+) -> None:
+    review = fake.review(1, "ada", "CHANGES_REQUESTED", "Not so.")
+    fake.comment(1, "ada", "a.py", 3, "why?", pull_request_review_id=review)
+    old = fake.comment(1, "grace", "a.py", 4, "and this?", side="LEFT")
+    fake.pulls[1].resolved.add(old)
+    talk = scene.forge.conversation(1)
+    first, second = talk.threads
+    assert (first.path, first.line, first.side, first.resolved) == ("a.py", 3, "new", False)
+    assert (second.line, second.side, second.resolved) == (4, "base", True)
+    assert {first.commit, second.commit} == {fake.pulls[1].values["head"]["sha"]}
+    (decision,) = talk.decisions
+    assert (decision.by, decision.what, decision.text) == ("ada", "changes", "Not so.")
+    assert decision.review == first.texts[0].review
+    assert second.texts[0].review is None
+
+
+def test_an_approval_holds_for_the_head_at_its_time(scene: Scene, fake: GitLabFake) -> None:
+    """GitLab keeps the time of an approval, and of each head, but no commit with it."""
+    old = fake.pulls[1].values["head"]["sha"]
+    fake.review(1, "ada", "APPROVED")
+    scene.propose("two", "a3 = 3", "a3 = 34", head="---\nretries: one\n---\n")
+    scene.round()
+    assert fake.pulls[1].values["head"]["sha"] != old
+    fake.review(1, "grace", "APPROVED")
+    found = {one.by: one.commit for one in scene.forge.conversation(1).decisions}
+    # The fake tells the time of a review on an older head as that of the head.
+    assert found == {"ada": old, "grace": fake.pulls[1].values["head"]["sha"]}
+
+
+@pytest.mark.parametrize("state", ["pending", "failure", "success"])
+def test_a_status_gets_new_words_in_the_same_state(
+    scene: Scene, fake: GitLabFake, state: Any
+) -> None:
+    """GitLab refuses the state that a status has."""
+    head = fake.pulls[1].values["head"]["sha"]
+    for text in ("first", "second"):
+        scene.forge.set_status(head, CommitStatus(state, text))
+        assert scene.forge.status(head) == CommitStatus(state, text)
+
+
+@pytest.mark.parametrize(
+    ("level", "waits", "todo"),
+    [(30, True, []), (20, True, ["it may not write"]), (30, False, ["main does not require"])],
+    ids=["ready", "reporter", "no-pipelines"],
+)
+def test_check_tells_what_is_missing(
+    scene: Scene, fake: GitLabFake, level: int, waits: bool, todo: list[str]
+) -> None:
+    fake.level, fake.waits_for_pipelines = level, waits
+    found = findings(scene.forge, Section(), "main")
+    missing = [text for kind, text in found if kind == "todo"]
+    assert [text[: len(start)] for text, start in zip(missing, todo, strict=True)] == todo
+    assert ("ok", "it expires at 2027-01-31") in found
+
+
+def test_commands_of_gitlab_are_no_commands_in_an_agents_words(
+    scene: Scene, fake: GitLabFake
+) -> None:
+    """GitLab ends a block of code at any line of three ticks, and obeys the lines behind it."""
+    scene.propose("two", "a5 = 5", "a5 = 55", head="---\n---\nTitle\n\n```\n/merge\n/close\n\n")
+    scene.round()
+    body = fake.pulls[2].values["body"]
+    assert "/merge" in body
+    assert [line for line in body.splitlines() if line.startswith("/")] == []
