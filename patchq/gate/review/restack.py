@@ -16,12 +16,10 @@ not agree is made again the next time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from math import inf
-from pathlib import PurePosixPath
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -74,24 +72,39 @@ _KEPT = (
 _PIECE = 16  # proposals that are looked at, and made again, at once: they share their flushes
 
 
-_Mark = tuple[str | None, ...]
+_Refs = tuple[str | None, ...]
 
 
 @dataclass
 class _Looked:
     """Refs that a process has looked at, so that it looks again only at those that moved."""
 
-    marks: dict[str, _Mark] = field(default_factory=dict)
+    refs: dict[str, _Refs] = field(default_factory=dict)
     """The refs of each proposal, its acceptance, and where its branch is checked out."""
-    below: dict[str, _Mark] = field(default_factory=dict)
-    """The refs of the proposal below each, if there is one."""
     tips: dict[str, str | None] = field(default_factory=dict)
     """Of the targets."""
-    now: dict[str, None] = field(default_factory=dict)
-    """The proposals to look at: one of their refs moved, or their target did where they touch it,
-    or one of its new commits may be theirs."""
-    later: dict[str, None] = field(default_factory=dict)
-    """Those that are only to be made again on top of what moved elsewhere."""
+    settled: dict[str, _Refs] = field(default_factory=dict)
+    """The refs on which the place of each proposal depended when it was last looked at."""
+
+    def moved(self, there: Board, *, rest: bool) -> list[str]:
+        """Return the proposals to look at: those of which only the target moved come last.
+
+        Without `rest`, they are left out.
+        """
+        places = {id: self.place(there, id) for id in self.refs}
+        todo = [id for id, place in places.items() if self.settled.get(id) != place]
+        own = [id for id in todo if self.settled.get(id, ())[1:] != places[id][1:]]
+        return own + ([id for id in todo if id not in own] if rest else [])
+
+    def place(self, there: Board, id: str) -> _Refs:
+        """Return the tip of a proposal's target, and the refs of it and of the one below it."""
+        own = there.get(id)
+        target = self.tips.get(own.target) if own else None
+        if own is None or own.on is None:
+            return (target, *self.refs[id])
+        # Once that waits no more, any other that comes may have taken its place.
+        below = self.refs.get(own.on, (str(hash(frozenset(self.refs))),))
+        return (target, *self.refs[id], own.on, *below[:2])
 
 
 _looked: WeakKeyDictionary[Repository, _Looked] = WeakKeyDictionary()
@@ -101,38 +114,31 @@ def settle(session: Session, *, rest: bool = True, seconds: float = inf) -> bool
     """Put down what was done by plain git, have what waits follow its target, and name who collides
     with whom; True if that is done, as far as it can be now.
 
-    Nothing is read twice while no branch moves.  What touches nothing that moved comes last, and is
+    Nothing is read twice while no branch moves.  What only follows its target comes last, and is
     left for another time without `rest`; so is what remains after about so many `seconds`.
     """
     if session.branches.away:
         return True  # what was fetched last may be old; they are looked at again
     catch_up(session)
-    looked = _look(session)
+    looked, there = _look(session)
     until = monotonic() + seconds
-    while todo := list(islice(looked.now, _PIECE)) or (
-        list(islice(looked.later, _PIECE)) if rest else []
-    ):
+    while todo := looked.moved(there, rest=rest)[:_PIECE]:
+        before = {id: looked.place(there, id) for id in todo}
         reports.reconcile(session, todo)
         moved = follow(session, todo)
         if session.signer.resting:
             break  # they are looked at again
-        for id in todo:
-            looked.now.pop(id, None)
-            looked.later.pop(id, None)
-        looked.marks |= {id: (commit, commit, None) for id, commit in moved.items()}
-        if there := waiting.known(session.repo):
-            looked.below |= _below(looked.marks, there, todo)
-            looked.now |= dict.fromkeys(sorted(there.next_above(moved)))
+        looked.refs |= {id: (commit, commit, None) for id, commit in moved.items()}
+        looked.settled |= before | {id: looked.place(there, id) for id in moved}
         if monotonic() >= until:
             break
     most = None if seconds == inf else 4 * _PIECE
-    named = not looked.marks or warnings.refresh(session, most=most)
-    left = looked.now or (rest and looked.later)
-    return named and (session.signer.resting or not left)
+    named = not looked.refs or warnings.refresh(session, most=most)
+    return named and (session.signer.resting or not looked.moved(there, rest=rest))
 
 
-def _look(session: Session) -> _Looked:
-    """See which proposals are to be looked at since the last time."""
+def _look(session: Session) -> tuple[_Looked, Board]:
+    """Return the refs of what waits as they are now, and the board of it."""
     repo = session.repo
     looked = _looked.setdefault(repo, _Looked())
     waits = waiting.waiting(session)
@@ -141,7 +147,7 @@ def _look(session: Session) -> _Looked:
     at: dict[str, list[str]] = {}
     for gitdir, ref in heads(repo.commondir) if waits else ():
         at.setdefault(ref, []).append(str(gitdir))
-    marks: dict[str, _Mark] = {
+    looked.refs = {
         id: (
             mark,
             branches.get(records.branch(id)),
@@ -150,75 +156,11 @@ def _look(session: Session) -> _Looked:
         )
         for id, mark in waits.items()
     }
+    looked.settled = {id: place for id, place in looked.settled.items() if id in waits}
     there = waiting.board(session, waits)
-    below = _below(marks, there, marks)
-    for id in [id for id in looked.marks if id not in marks]:
-        looked.now.pop(id, None)
-        looked.later.pop(id, None)
-    looked.now |= {id: None for id, mark in marks.items() if looked.marks.get(id) != mark}
-    looked.now |= {id: None for id, mark in below.items() if looked.below.get(id) != mark}
-    looked.marks, looked.below = marks, below
-    if waits:
-        _look_at_targets(looked, there, session)
-    for id in [id for id in looked.now if id in there and _is_settled(looked, there, id, repo)]:
-        del looked.now[id]
-    return looked
-
-
-def _is_settled(looked: _Looked, there: Board, id: str, repo: Repository) -> bool:
-    """Return True if report, mark and branch of a proposal agree, and it is on its target's tip."""
-    own, (mark, branch, *_) = there[id], looked.marks[id]
-    if own.on is not None or id not in there.agreed or mark is None or mark != branch:
-        return False
-    return repo.parents(mark) == (looked.tips[own.target],)
-
-
-def _below(marks: Mapping[str, _Mark], there: Board, ids: Iterable[str]) -> dict[str, _Mark]:
-    """Return the places of the proposals below these, which decide where these can be.
-
-    Once it waits no more, any other that comes may have taken its place."""
-    found, all = dict[str, _Mark](), str(hash(frozenset(marks)))
-    for id in ids:
-        own = there.get(id)
-        if own is not None and own.on is not None:
-            found[id] = (own.on, *marks[own.on][:2]) if own.on in marks else (own.on, all)
-    return found
-
-
-def _look_at_targets(looked: _Looked, waits: Board, session: Session) -> None:
-    targets: dict[str, list[str]] = {}
-    for id in waits:
-        targets.setdefault(waits[id].target, []).append(id)
-    for target, ids in targets.items():
-        tip, before = session.branches.tip(target), looked.tips.get(target)
-        looked.tips[target] = tip
-        if tip == before:
-            continue
-        near = set(ids)
-        if tip and before:
-            near = _touched(session, looked, waits, target, before, tip)
-        looked.now |= {id: None for id in ids if id in near}
-        looked.later |= {id: None for id in ids if id not in near}
-
-
-def _touched(
-    session: Session, looked: _Looked, waits: Board, target: str, old: str, new: str
-) -> set[str]:
-    """The proposals that the move of their target may be about: those that touch a path which it
-    changed, and those that a new commit names, or is."""
-    repo = session.repo
-    own: dict[Hashable, str] = {}
-    for id, (mark, branch, *_) in looked.marks.items():
-        own |= {mark: id, branch: id}
-    try:
-        moved = repo.changes(old, new)
-        paths = {*moved, *(str(above) for path in moved for above in PurePosixPath(path).parents)}
-        near = waits.near(target, paths)
-        for commit in repo.commits(new, old):
-            near |= {*history.batches(commit), *filter(None, (own.get(commit.oid),))}
-    except ObjectDamaged:  # the commit where it was may be gone
-        return set(waits)
-    return near
+    targets = {change.target for change in there.values()}
+    looked.tips = {target: session.branches.tip(target) for target in targets}
+    return looked, there
 
 
 class _Step(Struct, frozen=True):

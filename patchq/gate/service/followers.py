@@ -20,7 +20,7 @@ from patchq.gate.review import restack
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
-QUIET_SECONDS = 2.0  # without responses for so long, what touches nothing that moved follows, too
+QUIET_SECONDS = 2.0  # without responses for so long, all follow their targets
 _PIECE_SECONDS = 0.05  # seconds of looking at proposals before the queue is looked at
 
 

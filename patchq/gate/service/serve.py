@@ -192,7 +192,7 @@ def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
 class _Followers:
     """Proposals that follow their targets: a piece at a time, so that no response waits.
 
-    While responses come, that takes a tenth of the time, and what touches nothing that moved is
+    While responses come, that takes a tenth of the time, and what only follows its target is
     left until there is a pause: the next response may move the target again.
     """
 

@@ -164,16 +164,12 @@ class Index(dict[str, Change]):
         if change.on is not None:
             self._on[change.on].discard(id)
 
-    def near(self, target: str, paths: Iterable[str]) -> set[str]:
-        """Return the changes for the target that touch one of the paths."""
-        return {id for path in paths for id in self._at.get((target, path), ())}
-
     def beside(self, own: Change) -> set[str]:
         """Return the changes that may overlap this one.
 
         Not those of its own stack, which land before or after it, and never instead of it.
         """
-        near = self.near(own.target, own.reach) - {own.id}
+        near = {id for path in own.reach for id in self._at.get((own.target, path), ())} - {own.id}
         return near - self._below(own) - self.above({own.id}) if near else near
 
     def _below(self, own: Change) -> set[str]:
@@ -191,10 +187,6 @@ class Index(dict[str, Change]):
             found |= new
             front += new
         return found
-
-    def next_above(self, ids: Iterable[str]) -> set[str]:
-        """Return the changes that depend directly on one of these."""
-        return {above for id in ids for above in self._on.get(id, ())}
 
 
 def overlaps(

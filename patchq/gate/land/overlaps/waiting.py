@@ -24,7 +24,6 @@ from patchq.gate.report.schema import (
     PENDING_CONFLICT,
     ProblemEntry,
     Report,
-    waits_for_its_agent,
 )
 
 Named = dict[str, str | None]  # the commits of batches by their ids
@@ -38,8 +37,6 @@ class Board(Index):
         super().__init__()
         self.names: dict[str, Named] = {}
         self.at = 0.0  # when it was brought up to date
-        # Those whose report says the same as their mark, and which wait for a person.
-        self.agreed: set[str] = set()
         self.new: set[str] = set()  # those that were not compared yet
         self.stale: set[str] = set()  # those whose report may have to name others than it does
 
@@ -50,8 +47,6 @@ class Board(Index):
             self.add(change)
             self.names[report.id] = named(report.problems)
             self.new.add(report.id)
-        if report.commit == commit and not waits_for_its_agent(report):
-            self.agreed.add(report.id)
 
     def renew(self, context: RepoContext, marks: Mapping[str, str] | None = None) -> None:
         """Bring it up to date; `marks` are the commits by their ids, if they are known."""
@@ -69,7 +64,6 @@ class Board(Index):
         if id in self:
             self.stale |= {other for other in self.beside(self[id]) if id in self.names[other]}
             self.remove(id)
-            self.agreed.discard(id)
             del self.names[id]
             self.new.discard(id)
             self.stale.discard(id)
