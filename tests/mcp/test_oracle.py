@@ -24,7 +24,6 @@ FILES = {
     "a.py": CODE,
     "b.py": CODE,
     "c.py": CODE,
-    "d.py": CODE,
     "secret/key.py": CODE,
     ".github/workflows/ci.yml": "on: push\n",
 }
@@ -33,8 +32,6 @@ OTHERS = (
     "---\nid: later\nagent: bob\ndepends_on: [schema]\n---\n"
     + block("c.py", "    return 1\n", "    return 11\n")
     + block("lib/new.py", "", "new = 1\n"),
-    "---\nid: vague\ndepends_on: [schema]\n---\n"
-    + block("d.py", "    return 9\n", "    return 8\n"),
 )
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 TOLD = (
@@ -60,11 +57,6 @@ TOLD = (
         block("lib/new.py", "", "other = 1\n"),
         "proposed",
         (("conflict.pending", "later", "creates lib/new.py, and change later, which is held"),),
-    ),
-    (
-        block("d.py", "    return 1\n", "    return 2\n"),
-        "proposed",
-        (("conflict.pending", "vague", "not known before what it waits for has landed: schema"),),
     ),
     (
         block("a.py", "    return 1\n", "    return (1\n"),

@@ -264,7 +264,7 @@ class Gate:
         """Return what is being written in work trees and branches, and what it overlaps."""
         from patchq.gate.review.ahead import ahead  # only who asks compares work trees
 
-        return ahead(self.context())
+        return ahead(self.session(targeted=False, writes=False))
 
     def changed_since(self, event: str | None) -> tuple[frozenset[str], str]:
         """Return the changes with events behind that one (None: none yet), and the last event."""

@@ -40,40 +40,6 @@ _CONTENT = "CONFLICT (contents)"
 _ALIKE = 50  # the least share of a renamed file that it keeps, in percent, as git has it
 
 
-_MOST_PATHS = 500  # more are no fewer words than reading every commit's trees
-
-
-def touching(
-    repo: Repository, commits: Sequence[str], paths: Sequence[str]
-) -> dict[str, set[str]] | None:
-    """Which of the commits change something at or below the paths, and what; None where git cannot
-    tell.  It reads many commits in the time in which a few are read here."""
-    if not paths or len(paths) > _MOST_PATHS:
-        return None
-    git = Git(
-        plain_environment(GIT_DIR=str(repo.commondir)),
-        ("--literal-pathspecs", "--no-replace-objects"),
-        repo.commondir,
-        seconds=_SECONDS,
-    )
-    words = ("diff-tree", "--stdin", "-m", "-r", "-z", "--name-only", "--no-renames", "--", *paths)
-    try:
-        done = git.run(*words, stdin="".join(f"{oid}\n" for oid in commits).encode())
-    except (Fault, OSError, subprocess.SubprocessError):
-        return None
-    if done.returncode:
-        return None
-    found: dict[str, set[str]] = {}
-    asked, there = set(commits), set[str]()
-    for token in done.stdout.decode("utf-8", "surrogateescape").split("\0"):
-        oid = token[:40]
-        if oid in asked and token[40:] in ("", "\n"):
-            there = found.setdefault(oid, set())
-        elif token:
-            there.add(token)
-    return found
-
-
 class Merged(Struct, frozen=True):
     """A merge's tree (hex), or None where it has conflicts; `beyond_lines` says that some are about
     more than the lines of one file: a rename, a deletion, a directory."""

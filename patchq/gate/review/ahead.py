@@ -8,7 +8,6 @@ Nothing is written: what is not committed is read into memory.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,9 +25,18 @@ from patchq.gate.git.checkout import Checkout, registered
 from patchq.gate.git.merges import fork_of
 from patchq.gate.git.repository import Repository
 from patchq.gate.intake import branches
-from patchq.gate.land.overlaps import Blobs, Change, ChangedPlace, Index, overlaps, waiting
+from patchq.gate.land.overlaps import (
+    Blobs,
+    Change,
+    ChangedPlace,
+    Index,
+    foreseen,
+    overlaps,
+    waiting,
+)
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.lines import Lines
+from patchq.gate.pipeline.session import Session
 
 MOST = 100  # work trees and branches that are compared
 _MOST_PATHS = 2000  # files of each
@@ -50,7 +58,7 @@ class Work(Struct, frozen=True):
     """The batch that was made of the branch."""
 
 
-def ahead(context: RepoContext) -> dict[str, Any]:
+def ahead(context: Session) -> dict[str, Any]:
     """Return what is being written, each with its overlaps; as `status --ahead --json` has it."""
     repo = context.repo
     tip = context.branches.tip(context.target) if context.target else None
@@ -59,7 +67,9 @@ def ahead(context: RepoContext) -> dict[str, Any]:
     with repo.buffer.tentative():
         works, left_out = _works(context, tip)
         waits, others = waiting.board(context), Index()
-        for change in (*(work.change for work in works), *_held(context)):
+        paths = {path for work in works for path in work.change.reach}
+        held = foreseen.held(context, context.target, paths) if works else ()
+        for change in (*(work.change for work in works), *held):
             others.add(change)
         rows = []
         for work in works:
@@ -196,34 +206,6 @@ def _there(repo: Repository, place: Path, most: int) -> str | None:
         return None
 
 
-def _held(context: RepoContext) -> Iterator[Change]:
-    """Yield the batches that are held for the target, as far as their reports know their edits."""
-    repo = context.repo
-    for claim in context.queue.held():
-        report = context.queue.load(claim.id) if claim.id else None
-        base = report.base if report else None
-        if report is None or base is None or report.target != context.target:
-            continue
-        files, spans = dict[str, Blobs](), defaultdict[str, list[Lines]](list)
-        with suppress(Fault):
-            root = repo.tree(base.commit).root
-            for edit in report.edits:
-                leaf, lines = repo.leaf(root, edit.path), edit.lines
-                files[edit.path] = leaf and leaf[1], leaf and leaf[1]
-                spans[edit.path] += [(lines[0] - 1, lines[1])] if lines else _EVERY_LINE
-            yield Change(
-                report.id,
-                context.target,
-                report.agent,
-                "",
-                base.commit,
-                report.edits,
-                files,
-                "held",
-                known_spans=dict(spans),
-            )
-
-
 def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterator[dict[str, Any]]:
     """Yield where the work touches what others do; what both have made the same is none."""
     for other in others:
@@ -235,11 +217,7 @@ def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterato
             if path in other.changes and other.changes[path][1] == after
         }
         with suppress(ObjectDamaged):
-            met = (
-                pair
-                for pair in overlaps(repo, work.change, other)
-                if pair[0].path not in same or other.kind == "held"
-            )
+            met = (pair for pair in overlaps(repo, work.change, other) if pair[0].path not in same)
             for ours, theirs in islice(met, _MOST_PLACES):
                 beside = {"kind": other.kind, "name": other.id.strip(), "agent": other.agent}
                 yield {**_row(ours), "with": {**beside, **_row(theirs)}}

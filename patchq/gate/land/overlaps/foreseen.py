@@ -1,17 +1,17 @@
 """Overlaps that a dry run would meet: with what waits for review now, and what is held.
 
 A batch that is held has no commit to compare with.  So it is tried as well, as if what it waits for
-had landed.  Where its edits have no place before that, only the files are known that it names.
+had landed; one whose edits have no place before that is not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Literal
 
 from msgspec.structs import replace
 
-from patchq.core.model.values import Collision, Problem
 from patchq.gate.errors import ObjectDamaged
 from patchq.gate.git.repository import Repository
 from patchq.gate.land.overlaps import Blobs, Change, waiting, warnings
@@ -19,7 +19,6 @@ from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.process import process
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import AS_SENT, Session, Tips, recorded
-from patchq.gate.report.schema import PENDING_CONFLICT
 
 
 def foreseen(decision: Decision, session: Session) -> Decision:
@@ -29,16 +28,11 @@ def foreseen(decision: Decision, session: Session) -> Decision:
     repo = session.repo
     gone = {decision.id, *depends.replaced(session, decision.id, decision.header)}
     with repo.buffer.tentative():
-        own = _tried(decision, repo)
-        others = {id: it for id, it in waiting.beside(session, own).items() if id not in gone}
-        vague = list[Problem]()
-        for held in _held(own, session, gone):
-            if held.changes and held.state != "rejected":
-                others[held.id] = _tried(held, repo, "held")
-            elif held.header.depends_on:
-                vague += _vague(own, held)
+        own, waits = _tried(decision, repo), waiting.board(session)
+        others = {id: waits[id] for id in waits.beside(own) - gone}
+        others |= {it.id: it for it in held(session, own.target, own.reach) if it.id not in gone}
         found = warnings.warnings_for(repo, own, others)
-    return replace(decision, problems=(*decision.problems, *found, *vague))
+    return replace(decision, problems=(*decision.problems, *found))
 
 
 def _tried(
@@ -57,41 +51,22 @@ def _tried(
     return Change(decision.id, decision.target, agent, "", base, edits, files, kind, decision.on)
 
 
-def _held(own: Change, session: Session, gone: Collection[str]) -> Iterator[Decision]:
-    """Yield what is held for the target and may touch the same files, tried: a bounded number.
+def held(session: Session, target: str, paths: Collection[str]) -> Iterator[Change]:
+    """Yield what is held for the target and may touch the paths, tried: a bounded number.
 
-    Trying costs, and most have nothing to do with it: a response that changes a file names it.
+    Trying costs, and most have nothing to do with them: a response that changes a file names it.
     """
-    names = {path.rpartition("/")[2] for path in own.reach}
+    names = {path.rpartition("/")[2] for path in paths}
     asked = {name.encode() for name in names if name.isascii()}
     tried = 0
     for claim in session.queue.held():
-        if not claim.id or claim.id in gone or tried == warnings.MOST_BATCHES:
+        if not claim.id or tried == warnings.MOST_BATCHES:
             continue
         if len(asked) == len(names) and not any(name in claim.data for name in asked):
             continue
         tried += 1
         choice = replace(recorded(claim) or AS_SENT, dry_run=True, ahead=True)
-        try:
+        with suppress(ObjectDamaged):  # the batch that needs it says so when it is looked at
             decision = process(claim, session, Tips(session), choice)
-        except ObjectDamaged:  # the batch that needs it says so when it is looked at
-            continue
-        if decision.target == own.target:
-            yield decision
-
-
-def _vague(own: Change, held: Decision) -> Iterator[Problem]:
-    """Yield the files that both change, where the other's effect is not yet known."""
-    until = ", ".join(held.header.depends_on)
-    for edit in {edit.path: edit for edit in held.edits if edit.path in own.changes}.values():
-        yield Problem(
-            PENDING_CONFLICT,
-            f"{edit.path} is changed here, and by change {held.id}, which is held; at which lines "
-            f"is not known before what it waits for has landed: {until}",
-            f"nothing to send now: if {held.id} lands first and at the same lines, this change is "
-            "made again on top of it or asks for a retry",
-            severity="warning",
-            edit=next((one.id for one in own.edits if one.path == edit.path), None),
-            path=edit.path,
-            conflicts_with=Collision(held.id, edit.id, None, held.header.agent, edit.path),
-        )
+            if decision.target == target and decision.changes and decision.state != "rejected":
+                yield _tried(decision, session.repo, "held")

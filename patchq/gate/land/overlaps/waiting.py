@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from patchq.core.model.values import Problem
 from patchq.gate.git import records
-from patchq.gate.git.merges import touching
 from patchq.gate.git.repository import Repository
 from patchq.gate.land.overlaps import (
-    Change,
     Index,
     reported,
 )
@@ -27,7 +25,6 @@ from patchq.gate.report.schema import (
 )
 
 Named = dict[str, str | None]  # the commits of batches by their ids
-_FEW = 32  # so many proposals are read as fast as git is asked which of them matter
 
 
 class Board(Index):
@@ -70,7 +67,6 @@ class Board(Index):
 
 
 _boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()
-_asked: WeakSet[Repository] = WeakSet()
 
 
 def known(repo: Repository) -> Board | None:
@@ -86,37 +82,6 @@ def board(
     if monotonic() - found.at >= within or not found.at:
         found.renew(context, marks)
     return found
-
-
-def beside(context: RepoContext, own: Change) -> dict[str, Change]:
-    """Return the proposals that may overlap this change.
-
-    A process that asks a second time keeps a board.  The first question reads no more than git
-    finds to touch the same paths: a command asks once, and ends.
-    """
-    marks, repo, found = waiting(context), context.repo, Board()
-    near = None
-    if known(repo) is None and repo not in _asked and len(marks) > _FEW:
-        _asked.add(repo)
-        near = _near(repo, own, marks)
-    if near is None:
-        found = board(context, marks)
-    else:
-        found.renew(context, near)
-    return {id: found[id] for id in found.beside(own)}
-
-
-def _near(repo: Repository, own: Change, marks: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the marks of what changes a path of this one, or below it; None if unknown."""
-    changed = touching(repo, list(marks.values()), sorted(own.reach))
-    if changed is None:
-        return None
-    made = tuple(f"{path}/" for path in own.changes)
-    return {
-        id: commit
-        for id, commit in marks.items()
-        if any(path in own.reach or path.startswith(made) for path in changed.get(commit, ()))
-    }
 
 
 def waiting(context: RepoContext) -> dict[str, str]:
