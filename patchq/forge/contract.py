@@ -42,7 +42,10 @@ class Remark(Struct, frozen=True):
 
 
 class Thread(Struct, frozen=True):
-    """Comments on lines `first` to `line` of a commit; without lines on a file."""
+    """Comments on lines `first` to `line` of a commit; without lines on a file.
+
+    `id` is empty where the forge cannot resolve it.
+    """
 
     id: str
     reply_to: str
@@ -131,8 +134,8 @@ class Project(Protocol):
     def reply(self, number: int, thread: Thread, text: str) -> None:
         """Answer in a thread."""
 
-    def resolve(self, thread: Thread) -> bool:
-        """Resolve a thread; False where this forge cannot."""
+    def resolve(self, thread: Thread) -> None:
+        """Resolve a thread."""
 
     def note(self, number: int, text: str) -> None:
         """Comment on a request."""

@@ -172,11 +172,8 @@ class GitHub:
         path = f"{self._at}/pulls/{number}/comments/{thread.reply_to}/replies"
         self._wire.write("POST", path, {"body": text})
 
-    def resolve(self, thread: Thread) -> bool:
-        if not thread.id:
-            return False
-        done = self._wire.mutate(_RESOLVE, thread=thread.id)
-        return bool(done["resolveReviewThread"])
+    def resolve(self, thread: Thread) -> None:
+        self._wire.mutate(_RESOLVE, thread=thread.id)
 
     def note(self, number: int, text: str) -> None:
         self._wire.write("POST", f"{self._at}/issues/{number}/comments", {"body": text})

@@ -21,7 +21,9 @@ from patchq.forge.contract import (
     seconds,
 )
 from patchq.forge.wire import Absent, Denied, Rejected, Wire
+from patchq.gate.git import records
 
+_BRANCHES = records.branch("")
 _DEVELOPER = 30  # the least access level that may push
 _FIELDS = {"title": "title", "body": "description", "base": "target_branch"}
 _EVENTS = {"closed": "close", "open": "reopen"}
@@ -55,7 +57,7 @@ class GitLab:
         required = (CONTEXT,) if project.get("only_allow_merge_if_pipeline_succeeds") else ()
         try:
             expires = self._wire.get("personal_access_tokens/self").get("expires_at")
-        except (Denied, Absent):  # a token of OAuth
+        except (Denied, Absent, Rejected):  # a token of OAuth
             expires = None
         return Rights(login, self.may(login), required, expires)
 
@@ -175,9 +177,8 @@ class GitLab:
         path = f"{self._requests}/{number}/discussions/{thread.reply_to}/notes"
         self._wire.write("POST", path, {"body": text})
 
-    def resolve(self, thread: Thread) -> bool:
+    def resolve(self, thread: Thread) -> None:
         self._wire.write("PUT", f"{self._requests}/{thread.id}", {"resolved": True})
-        return True
 
     def note(self, number: int, text: str) -> None:
         self._wire.write("POST", f"{self._requests}/{number}/notes", {"body": text})
@@ -194,6 +195,10 @@ class GitLab:
     def set_status(self, sha: str, status: CommitStatus) -> None:
         state = "failed" if status.state == "failure" else status.state
         what = {"state": state, "name": CONTEXT, "description": status.text}
+        # The pipeline that a request shows is that of its branch, which others may contain.
+        branches = self._wire.every(f"{self._at}/repository/branches", search=f"^{_BRANCHES}")
+        ref = next((one["name"] for one in branches if one["commit"]["id"] == sha), None)
+        what |= {"ref": ref} if ref else {}
         path = f"{self._at}/statuses/{sha}"
         try:
             self._wire.write("POST", path, what)

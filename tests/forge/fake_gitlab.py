@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 
 from tests.forge.fake import TOKEN, Answer, Fake
+from tests.helpers.gitrepo import git
 
 FULL_PATH = "acme/tools/demo"
 _SIGNS = {
@@ -231,6 +232,13 @@ class GitLabFake(Fake):
         code, _ = self.add_note(number, body)
         return code, {}
 
+    def on_branches(self, args: Any) -> Answer:
+        start = args["search"].removeprefix("^")
+        row = "%(objectname) %(refname:lstrip=2)"
+        found = git("for-each-ref", f"--format={row}", f"refs/heads/{start}", cwd=self.bare)
+        rows = (line.split(" ") for line in found.splitlines())
+        return 200, [{"name": name, "commit": {"id": sha}} for sha, name in rows]
+
     def on_status(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
         return 200, [{"id": 1, "status": own["gitlab"], **own}] if own else []
@@ -242,6 +250,7 @@ class GitLabFake(Fake):
             return 400, f"Cannot transition status via :x from :{body['state']}"
         state = {"failed": "failure"}.get(body["state"], body["state"])
         known = {"state": state, "gitlab": body["state"], "description": body["description"]}
+        known["ref"] = body.get("ref", "main")
         self.statuses[sha] = known
         return 201, {}
 
@@ -279,6 +288,7 @@ _ROUTES = (
     ("POST", rf"{_ONE}/discussions/(\w+)/notes", "reply"),
     ("PUT", rf"{_ONE}/discussions/(\w+)", "resolve"),
     ("POST", f"{_ONE}/notes", "note"),
+    ("GET", f"{_PROJECT}/repository/branches", "branches"),
     ("GET", rf"{_PROJECT}/repository/commits/(\w+)/statuses", "status"),
     ("POST", rf"{_PROJECT}/statuses/(\w+)", "set_status"),
 )

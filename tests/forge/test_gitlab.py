@@ -132,6 +132,15 @@ def test_a_status_gets_new_words_in_the_same_state(
         assert scene.forge.status(head) == CommitStatus(state, text)
 
 
+def test_a_status_belongs_to_the_pipeline_of_its_branch(scene: Scene, fake: GitLabFake) -> None:
+    """GitLab takes any branch that contains the commit, as a stack's upper ones do."""
+    scene.propose("also", "a33 = 33", "a33 = 3", head="---\ndepends_on: [one]\n---\n")
+    scene.round()
+    heads = [fake.pulls[number].values["head"] for number in (1, 2)]
+    found = [fake.statuses[head["sha"]]["ref"] for head in heads]
+    assert found == ["patchq/one", "patchq/also"]
+
+
 @pytest.mark.parametrize(
     ("level", "waits", "todo"),
     [(30, True, []), (20, True, ["it may not write"]), (30, False, ["main does not require"])],
