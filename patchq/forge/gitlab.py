@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -87,6 +88,9 @@ class GitLab:
 
     def edit(self, number: int, **what: str) -> None:
         fields = {_FIELDS[key]: value for key, value in what.items() if key != "state"}
+        if "body" in what:
+            # What people wrote is sent by patchq's account: a line of it is no command of patchq.
+            fields["description"] = re.sub(r"^\r*/", " /", what["body"], flags=re.MULTILINE)
         if "state" in what:
             fields["state_event"] = _EVENTS[what["state"]]
         self._wire.write("PUT", f"{self._requests}/{number}", fields)
@@ -152,10 +156,13 @@ class GitLab:
         return Remark(id, by, note["body"], self._is_bot(note["author"]), review)
 
     def _is_bot(self, user: Any) -> bool:
-        """Return True for an account of a program; it is asked for once."""
+        """Return True for an account of a program, or of nobody; it is asked for once."""
         id = user["id"]
         if id not in self._bots:
-            self._bots[id] = bool(self._wire.get(f"users/{id}").get("bot"))
+            try:
+                self._bots[id] = bool(self._wire.get(f"users/{id}").get("bot"))
+            except Absent:
+                self._bots[id] = True
         return self._bots[id]
 
     def may(self, login: str) -> bool:

@@ -164,4 +164,18 @@ def test_commands_of_gitlab_are_no_commands_in_an_agents_words(
     scene.round()
     body = fake.pulls[2].values["body"]
     assert "/merge" in body
-    assert [line for line in body.splitlines() if line.startswith("/")] == []
+    assert _commands(body) == []
+    # A person's half of a block of code becomes commands once patchq sends it.
+    fake.pulls[2].values["body"] = f"```\n/approve\n\r/merge\n{body}"
+    fake.review(2, "ada", "COMMENTED")
+    scene.propose("three", "a5 = 5", "a5 = 56", head="---\nretries: two\n---\n")
+    scene.round()
+    body = fake.pulls[2].values["body"]
+    assert "`three`" in body
+    assert body.startswith("```\n /approve\n /merge\n")
+    assert _commands(body) == []
+    assert scene.round() == []
+
+
+def _commands(body: str) -> list[str]:
+    return [line for line in body.replace("\r", "").splitlines() if line.startswith("/")]
