@@ -11,11 +11,13 @@ import gzip
 import json
 import logging
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patchq.core import formats
 from patchq.core.model.values import FileChange
 from patchq.core.plan import syntax
 from patchq.core.text import quote
@@ -23,6 +25,7 @@ from patchq.gate.report import logs, secrecy
 from tests.gate.hooks.test_builtin import SECRETS
 from tests.gate.report.test_page import outside_of_quotations
 from tests.helpers.command import block, drop, patchq
+from tests.helpers.effort import effort
 from tests.helpers.gitrepo import git, make_repo, operators_file, write_config
 
 LINES = "".join(f"line {number % 7}\n" for number in range(3_000))
@@ -137,6 +140,34 @@ def test_p01_p02_p04_p05_p06_p09_are_refused_with_their_codes(repo: Path) -> Non
 def test_p04_a_quote_that_is_nearly_everywhere_is_looked_for_in_bounded_time(repo: Path) -> None:
     told = patchq("check", "-", cwd=repo, stdin=block("many.txt", "x\ny\n", "z\n"), code=1).out
     assert "match.none" in told
+
+
+FLOODS = {
+    "fences": "```\n", "fences with a language": "```python\n", "nested": "````\n```\n",
+    "tildes": "~~~\n", "lines": "x\n", "blank": "\n", "braces": "{\n", "objects": '{"a": 1}\n',
+    "empty objects": "{}\n", "lists": "[\n", "diff fences": "```diff\n", "quotes": "> \n",
+    "markers": "=======\n", "json fences": "```json\n{}\n```\n", "paths": "a.txt\n",
+    "objects of scripts": "{ key: 1 }\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", FLOODS.values(), ids=FLOODS)
+def test_p03_many_small_lines_cost_what_they_are_long(unit: str) -> None:
+    def cost(count: int) -> int:
+        return effort(lambda: formats.parse(unit * count, FILES.__contains__))
+
+    cost(10)  # fills the caches
+    few, many = cost(300), cost(1_200)
+    assert many < 5 * few + 500
+    lines = 1_200 * unit.count("\n")
+    assert many < 200 * lines, "more calls for each line than a text of a mebibyte can bear"
+
+
+def test_p03_one_long_line_costs_nothing_more() -> None:
+    for unit in ("x", "`", "<", "{", "[", '"', "\\", "=", "/* ", "a b ", '{"a":'):
+        formats.parse(unit, FILES.__contains__)
+        line = unit * (200_000 // len(unit))
+        assert effort(partial(formats.parse, line, FILES.__contains__)) < 500_000
 
 
 def test_p05_p06_a_file_that_is_a_bomb_to_its_language_is_judged_or_left_alone() -> None:

@@ -57,6 +57,8 @@ UNRUN = {
     "systemctl": SYSTEMD,
     "journalctl": SYSTEMD,
     "export PATCHQ_DATABASE": "names a server of one's own",
+    "export PATCHQ_FORGE_TOKEN": "holds a token of one's own",
+    "patchq forge": "needs a forge; tests/forge has one",
 }
 """How lines begin that are not run, and why."""
 LANDED = ("revert",)
