@@ -65,7 +65,7 @@ class Sync:
         session = gate.session(targeted=False)
         session.branches.refresh()
         if lock_owner(session.queue_root) is None:
-            restack.settle(session, rest=False)
+            restack.settle(session)
         changed, sign = self._reading.refresh(), _sign(session)
         self._quiet = 0 if changed or sign != self._seen else self._quiet + 1
         if 0 < self._quiet < _MOST_QUIET:
