@@ -28,6 +28,7 @@ _OPINIONS: dict[str, Stance] = {
     "COMMENTED": "comment",
     "DISMISSED": "dismissed",
 }
+_State = tuple[str, bool]  # the id of a thread, and True if it is resolved
 _THREADS = """
 query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
@@ -132,22 +133,25 @@ class GitHub:
         comments = self._wire.every(f"{pull}/comments")
         notes = self._wire.every(f"{self._at}/issues/{number}/comments")
         try:
-            conflicts, groups = self._threads(number)
+            conflicts, known = self._threads(number)
         except (Absent, Denied, Rejected):  # a server without GraphQL: nothing can be resolved
-            conflicts, groups = False, [_unresolved(one) for one in comments]
+            conflicts, known = False, {}
         texts = tuple(map(_text, notes))
         commands = map(command, texts, (note["created_at"] for note in notes))
         decisions = [*map(_decision, reviews), *filter(None, commands)]
         decisions.sort(key=lambda one: one.at)
-        return Conversation(_joined(groups, comments), tuple(decisions), texts, conflicts)
+        return Conversation(tuple(_threads(comments, known)), tuple(decisions), texts, conflicts)
 
-    def _threads(self, number: int) -> tuple[bool, list[Any]]:
-        """Return if the request cannot be merged, and its threads."""
-        after, found = None, list[Any]()
+    def _threads(self, number: int) -> tuple[bool, dict[str, _State]]:
+        """Return if the request cannot be merged, and its threads by their first comments."""
+        after, found = None, dict[str, _State]()
         while True:
             named = {"owner": self._owner, "name": self._name, "number": number}
             pull = self._wire.query(_THREADS, **named, after=after)["repository"]["pullRequest"]
-            found += pull["reviewThreads"]["nodes"]
+            for thread in pull["reviewThreads"]["nodes"]:
+                for first in thread["comments"]["nodes"]:
+                    ids = first["id"], str(first["fullDatabaseId"])
+                    found |= dict.fromkeys(ids, (thread["id"], thread["isResolved"]))
             page = pull["reviewThreads"]["pageInfo"]
             if not page["hasNextPage"]:
                 return pull["mergeable"] == "CONFLICTING", found
@@ -222,40 +226,24 @@ def _decision(review: Any) -> Opinion:
     )
 
 
-def _joined(groups: Sequence[Any], comments: Sequence[Any]) -> tuple[Thread, ...]:
-    """Return the threads with their comments, which answer the first one of each."""
-    answers: dict[int, list[Any]] = {}
+def _threads(comments: Sequence[Any], known: dict[str, _State]) -> Iterator[Thread]:
+    """Yield comments with those that answer them; `known` says which are resolved."""
+    groups: dict[int, list[Any]] = {}
     for comment in comments:
-        answers.setdefault(comment.get("in_reply_to_id") or comment["id"], []).append(comment)
-    known = {comment["node_id"]: comment for comment in comments}
-    known |= {str(comment["id"]): comment for comment in comments}
-    return tuple(_thread(group, known, answers) for group in groups if _first(group, known))
-
-
-def _unresolved(comment: Any) -> Any:
-    """Return the thread that a comment begins; without comments for one that answers another."""
-    heads = [] if comment.get("in_reply_to_id") else [{"id": comment["node_id"]}]
-    return {"id": "", "isResolved": False, "comments": {"nodes": heads}}
-
-
-def _first(group: Any, known: dict[str, Any]) -> Any:
-    """Return the comment that begins a thread; None while REST does not have it."""
-    heads: Iterator[Any] = iter(group["comments"]["nodes"])
-    head = next(heads, None)
-    return head and (known.get(head["id"]) or known.get(str(head.get("fullDatabaseId"))))
-
-
-def _thread(group: Any, known: dict[str, Any], answers: dict[int, list[Any]]) -> Thread:
-    first = _first(group, known)
-    line = first.get("original_line") or first.get("line")
-    return Thread(
-        group["id"],
-        str(first["id"]),
-        group["isResolved"],
-        first["path"],
-        line,
-        first.get("original_start_line") or line,
-        "base" if first.get("side") == "LEFT" else "new",
-        first["original_commit_id"],
-        tuple(map(_text, answers[first["id"]])),
-    )
+        groups.setdefault(comment.get("in_reply_to_id") or comment["id"], []).append(comment)
+    for group in groups.values():
+        first = group[0]
+        state = known.get(first["node_id"]) or known.get(str(first["id"]))
+        id, resolved = state or ("", False)
+        line = first.get("original_line") or first.get("line")
+        yield Thread(
+            id,
+            str(first["id"]),
+            resolved,
+            first["path"],
+            line,
+            first.get("original_start_line") or line,
+            "base" if first.get("side") == "LEFT" else "new",
+            first["original_commit_id"],
+            tuple(map(_text, group)),
+        )
