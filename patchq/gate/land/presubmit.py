@@ -46,7 +46,7 @@ def take(
     before, known = decision.state, candidate.paths
     decision = stages.checked(decision, changes, candidate.parent, session)
     if not decision.lands:
-        return _of_hook(decision, hook, fixed)
+        return _of_hook(decision, hook)
     paths = mode.touched(changes)
     target = Target(candidate.target, candidate.parent)
     decision = mode.ruled(decision, Plan(changes), target, session, known=known)
@@ -128,20 +128,16 @@ def _changes(candidate: CandidateCommit, fixed: Fixed, session: Session) -> tupl
     return tuple(changes[path] for path in sorted(changes))
 
 
-def _of_hook(decision: Decision, hook: str, fixed: Fixed) -> Decision:
+def _of_hook(decision: Decision, hook: str) -> Decision:
     """The refusal of a candidate for what a hook made of it: nothing in the response is wrong."""
-
-    def reworded(problem: Problem) -> Problem:
-        if problem.path in fixed and problem.code.startswith("path."):
-            message = f"the hook {hook} changes what no change may: {problem.message}"
-            hint = "nothing to correct in the response: have the hook looked after"
-            return Problem(problem.code, message, hint, path=problem.path)
-        if problem.code == "response.too_large" and problem.path is None:
-            message = f"with what the hook {hook} changes, {problem.message}"
-            return replace(problem, message=message)
-        return problem
-
-    return replace(decision, problems=tuple(map(reworded, decision.problems)))
+    hint = "nothing to correct in the response: have the hook looked after"
+    problems = (
+        replace(one, message=f"with what the hook {hook} changes, {one.message}", hint=hint)
+        if one.severity == "error"
+        else one
+        for one in decision.problems
+    )
+    return replace(decision, problems=tuple(problems))
 
 
 _PULSE_SECONDS = 1.0

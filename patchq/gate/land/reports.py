@@ -26,7 +26,6 @@ from patchq.gate.errors import Busy, DiskFault, UsageError
 from patchq.gate.git import files, records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.git.lock_files import WAIT_SECONDS
-from patchq.gate.land.overlaps import waiting
 from patchq.gate.pipeline import comments, depends, history, notes
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
@@ -178,8 +177,6 @@ def supersede_one(id: str, new: str, session: Session) -> None:
         notes.add(session, updated, f"superseded by {new}")
         _take_away(id, report.commit, new, session)
         put(session, updated)
-        if waits := waiting.known(session.repo):
-            waits.drop(id)
 
 
 def _take_away(id: str, commit: str | None, new: str, session: Session) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep, time
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -54,6 +55,9 @@ from patchq.gate.review.train_members import (
     sent_back,
 )
 
+if TYPE_CHECKING:
+    from patchq.gate.review.errands import Accept
+
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
 # Called after each run of a train's hooks with its target, its length, and the trial.
@@ -64,37 +68,26 @@ def unwatched(target: str, size: int, trial: Trial) -> None:
     """Let a run pass."""
 
 
-def accept(
-    session: Session,
-    ids: Sequence[str],
-    edits: boarding.Edits = boarding.ALL,
-    *,
-    seen: Mapping[str, str] = boarding.UNSEEN,
-    stack: bool = False,
-    fail_fast: bool = False,
-    wait: bool = True,
-    by: str | None = None,
-    watch: Watch = unwatched,
-) -> Decided:
+def accept(session: Session, asked: Accept, watch: Watch = unwatched) -> Decided:
     """Have proposals of one target board, and land their train, unless that is not waited for.
 
-    Return what became of the last one, with the `others` beside it.  `seen` has the
-    commits that the person has looked at; `stack` takes along what the last one is on top of.
+    Return what became of the last one, with the `others` beside it.
     """
     decide.refresh(session)
+    ids, stack, seen = asked.ids, asked.stack, asked.seen
     last = decide.proposal(session, ids[-1]) if stack else None
     branch = session.branches.tip(records.branch(ids[-1]))
     if last and seen.get(last.id) not in (None, branch):
         return Decided(last, (decide.unseen(last.id),))  # its history has those below it
     below = depends.under(session, last) if last else depends.Stack()
-    if last and (asked := [one.id for one in below.below if waits_for_its_agent(one.report)]):
-        return Decided(last, (sent_back(asked[-1]),))
+    if last and (sent := [one.id for one in below.below if waits_for_its_agent(one.report)]):
+        return Decided(last, (sent_back(sent[-1]),))
     order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
-    boarded, done = boarding.board(session, order, edits, seen, by=by, fail_fast=fail_fast)
-    if not wait:
+    boarded, done = boarding.board(session, order, asked)
+    if not (asked.wait or session.serves):  # in a cluster the command outlives its worker
         done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
     elif boarded:
-        _landed(session, boarded, done, watch, fail_fast)
+        _landed(session, boarded, done, watch, asked.fail_fast)
     results = [done[id] for id in order if id in done]
     own = next((one for one in results if one.report.id == ids[-1]), results[-1])
     return replace(own, others=tuple(one for one in results if one is not own))

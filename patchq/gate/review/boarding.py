@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -21,53 +20,36 @@ from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.train_members import changed_by_person
 
-
-class Edits(Struct, frozen=True):
-    """The edits of a proposal that a person takes: all of them, if neither is given."""
-
-    only: frozenset[str] | None = None
-    without: frozenset[str] = frozenset()
-
-    @property
-    def all(self) -> bool:
-        return self.only is None and not self.without
-
-
-ALL = Edits()
-UNSEEN: Mapping[str, str] = MappingProxyType({})
+if TYPE_CHECKING:
+    from patchq.gate.review.errands import Accept
 
 
 def board(
     session: Session,
     ids: Sequence[str],
-    edits: Edits = ALL,
-    seen: Mapping[str, str] = UNSEEN,
-    *,
-    by: str | None = None,
-    fail_fast: bool = False,
+    asked: Accept,
 ) -> tuple[dict[str, Decided], dict[str, Decided]]:
     """Mark proposals as accepted; return those that board, and those that cannot.
 
-    Of a single one the chosen edits alone may be taken; `seen` has the commits that the
-    person, `by`, has looked at.
+    Of a single one the chosen edits alone may be taken.
     """
     boards: dict[str, Decided] = {}
     refused: dict[str, Decided] = {}
     for id in ids:
         try:
-            decided = _ready(session, id, boards, edits, seen.get(id))
+            decided = _ready(session, id, boards, asked)
         except Fault as fault:
             report = session.queue.load(id)
             if len(ids) == 1 or report is None:
                 raise
             decided = Decided(report, (Problem(fault.code, fault.message, fault.hint),))
         (refused if decided.problems else boards)[id] = decided
-        if refused and fail_fast:
+        if refused and asked.fail_fast:
             break
     # From above, so that a crash leaves no lower part of a stack that lands by itself.
     now = session.clock()
     changes = {
-        id: partial(_marked, session=session, at=now + number / 1000, by=by)
+        id: partial(_marked, session=session, at=now + number / 1000, by=asked.by)
         for number, id in enumerate(boards)
     }
     made = reports.amend_each(session, dict(reversed(changes.items())))
@@ -90,17 +72,17 @@ def _marked(report: Report, session: Session, at: float, by: str | None) -> Repo
     )
 
 
-def _ready(
-    session: Session, id: str, before: Collection[str], edits: Edits, seen: str | None
-) -> Decided:
+def _ready(session: Session, id: str, before: Collection[str], asked: Accept) -> Decided:
     """Return the proposal with the chosen edits, or why it cannot board behind those `before`."""
     report = decide.proposal(session, id)
     _, branch = decide.tips(session, report)
-    if seen not in (None, branch):
+    if asked.seen.get(id) not in (None, branch):
         return Decided(report, (decide.unseen(id),))
     if problem := _alone(session, report, before):
         return Decided(report, (problem,))
-    return Decided(report) if edits.all else _with_edits(session, report, branch, edits)
+    if asked.only is None and not asked.without:
+        return Decided(report)
+    return _with_edits(session, report, branch, asked)
 
 
 def _alone(session: Session, report: CommittedReport, before: Collection[str]) -> Problem | None:
@@ -113,14 +95,15 @@ def _alone(session: Session, report: CommittedReport, before: Collection[str]) -
     return problem
 
 
-def _with_edits(session: Session, report: CommittedReport, branch: str, edits: Edits) -> Decided:
+def _with_edits(session: Session, report: CommittedReport, branch: str, asked: Accept) -> Decided:
     """Make the proposal anew with the chosen edits."""
     if branch != report.commit:
         return Decided(
             report,
             (changed_by_person(session, report, "only whole branches can land"),),
         )
-    selected = selection.select(report.edits, edits.only, edits.without)
+    only = None if asked.only is None else frozenset(asked.only)
+    selected = selection.select(report.edits, only, frozenset(asked.without))
     before = report.edits
     made = restack.with_edits(session, report, selected)
     if isinstance(made, tuple):

@@ -18,7 +18,7 @@ from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, boarding, decide, revert, send_back, threads
+from patchq.gate.review import accept, decide, revert, send_back, threads
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
@@ -50,19 +50,7 @@ class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
         tell: worker.Tell = lambda report: None,
         watch: accept.Watch = accept.unwatched,
     ) -> Decided:
-        only = None if self.only is None else frozenset(self.only)
-        choice = boarding.Edits(only, frozenset(self.without))
-        return accept.accept(
-            session,
-            self.ids,
-            choice,
-            seen=self.seen,
-            stack=self.stack,
-            fail_fast=self.fail_fast,
-            wait=self.wait or session.serves,  # in a cluster the command outlives its worker
-            by=self.by,
-            watch=watch,
-        )
+        return accept.accept(session, self, watch)
 
 
 class TakeBack(Struct, frozen=True, tag_field="verb", tag="take-back"):

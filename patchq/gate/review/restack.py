@@ -386,8 +386,7 @@ def _carry_out(
         made = reports.put(session, _beside(step, session.queue.load(step.id), session))
         if waits_for_its_agent(made):
             notes.add(session, made, before=step.branch)
-        if waits := waiting.known(session.repo):
-            waits.take(made, step.commit, session.repo)
+        waiting.take(made, step.commit, session.repo)
     session.queue.sync()
     return {step.id: step.commit for step in done}
 

@@ -145,22 +145,15 @@ def _edits(report: Report) -> Iterator[Reason]:
         least = min(edit.confidence or 0.0 for edit in unsure)
         text = f"its agent is sure to {least:.0%} of edit {_some([e.id for e in unsure])}"
         yield Reason("confidence", "medium", text)
-    left = [e.id for e in report.edits if e.state in ("skipped", "cancelled")]
-    if left:
-        yield Reason("left_out", "low", f"edit {_some(left)} is left out")
 
 
 def _corrections(report: Report) -> Iterator[Reason]:
     by_model = [one for one in report.corrections if one.by == "model"]
-    for what, level in (("new", "high"), ("old", "medium")):
-        ids = list(dict.fromkeys(one.edit for one in by_model if one.what == what))
-        if ids:
+    levels: Mapping[str, Level] = {"new": "high", "old": "medium"}
+    for what, level in levels.items():
+        if ids := list(dict.fromkeys(one.edit for one in by_model if one.what == what)):
             text = f"a model rewrote the {what} text of edit {_some(ids)}"
-            yield Reason("correction", "high" if level == "high" else "medium", text)
-    by_program = [one.edit for one in report.corrections if one.by == "program"]
-    if by_program:
-        text = f"escapes were undone in edit {_some(list(dict.fromkeys(by_program)))}"
-        yield Reason("correction", "low", text)
+            yield Reason("correction", level, text)
 
 
 _MANY_GONE = 5
@@ -205,8 +198,6 @@ def _base(report: Report, behind: int | None) -> Iterator[Reason]:
     base = report.base
     if base and base.how == "inferred":
         yield Reason("base", "medium", "its base was inferred from what it quotes")
-    elif base and base.how == "tip" and behind:
-        yield Reason("base", "low", "it names no base: the tip as it was then is taken for it")
     if behind is not None and behind >= _OLD_BASE:
         level: Level = "high" if behind >= _VERY_OLD_BASE else "medium"
         yield Reason("age", level, f"its target has {behind} commits that its base has not")

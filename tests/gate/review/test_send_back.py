@@ -25,8 +25,8 @@ from patchq.gate.report.document import plain
 from patchq.gate.report.page import to_markdown
 from patchq.gate.report.schema import Report
 from patchq.gate.review import comment_file, decide, from_git, restack
-from patchq.gate.review.accept import accept
 from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.errands import Accept
 from patchq.gate.review.send_back import MAX_COMMENTS, send_back
 from patchq.gate.service.check import fsck
 from tests.helpers.command import block, patchq
@@ -232,7 +232,7 @@ def test_a_comment_survives_all_that_may_come(desk: Desk) -> None:
 
 
 def accept_one(session: Session, id: str) -> decide.Decided:
-    return accept(session, [id])
+    return Accept((id,)).carry_out(session)
 
 
 @pytest.mark.parametrize("end", [accept_one, decide.discard])

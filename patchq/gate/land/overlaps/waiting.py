@@ -7,7 +7,6 @@ only what is new there: a response costs what touches it, however much waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from time import monotonic
 from weakref import WeakKeyDictionary
 
 from patchq.core.model.values import Problem
@@ -33,7 +32,6 @@ class Board(Index):
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[str, Named] = {}
-        self.at = 0.0  # when it was brought up to date
         self.new: set[str] = set()  # those that were not compared yet
         self.stale: set[str] = set()  # those whose report may have to name others than it does
 
@@ -45,10 +43,8 @@ class Board(Index):
             self.names[report.id] = named(report.problems)
             self.new.add(report.id)
 
-    def renew(self, context: RepoContext, marks: Mapping[str, str] | None = None) -> None:
-        """Bring it up to date; `marks` are the commits by their ids, if they are known."""
-        marks = waiting(context) if marks is None else marks
-        self.at = monotonic()
+    def renew(self, context: RepoContext, marks: Mapping[str, str]) -> None:
+        """Bring it up to date; `marks` are the commits by their ids."""
         for id in [id for id, known in self.items() if marks.get(id) != known.commit]:
             self.drop(id)
         # One whose report is not there yet, or that was decided meanwhile, is looked at again.
@@ -69,18 +65,16 @@ class Board(Index):
 _boards: WeakKeyDictionary[Repository, Board] = WeakKeyDictionary()
 
 
-def known(repo: Repository) -> Board | None:
-    """Return the board as this process last saw it; None if it never did."""
-    return _boards.get(repo)
+def take(report: Report, commit: str, repo: Repository) -> None:
+    """Take a report that has just been written in on the board of this process."""
+    if found := _boards.get(repo):
+        found.take(report, commit, repo)
 
 
-def board(
-    context: RepoContext, marks: Mapping[str, str] | None = None, within: float = 0.0
-) -> Board:
-    """Return what waits now, or did `within` so many seconds."""
+def board(context: RepoContext, marks: Mapping[str, str] | None = None) -> Board:
+    """Return what waits now; `marks` are the commits by their ids, if they are known."""
     found = _boards.setdefault(context.repo, Board())
-    if monotonic() - found.at >= within or not found.at:
-        found.renew(context, marks)
+    found.renew(context, waiting(context) if marks is None else marks)
     return found
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from patchq.gate.land.overlaps import (
     meeting,
     overlaps,
 )
-from patchq.gate.land.overlaps.waiting import Board, Named, board, known, named
+from patchq.gate.land.overlaps.waiting import Board, Named, board, named
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.lines import in_words
 from patchq.gate.pipeline.progress import Decision
@@ -40,28 +39,16 @@ if TYPE_CHECKING:  # who only looks at overlaps lands nothing
 
 MOST_BATCHES = 16  # a report that names more would be rewritten again and again as more come
 _MOST_PLACES = 4
-_SECONDS = 1.0  # as late may proposals of other processes be seen; `refresh` puts it right
 
 
 def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
     """Return the decisions, each that proposes with a warning for each overlap."""
-    if not any(d.state == "proposed" and d.candidate for d in decisions):
-        return list(decisions)
-    began = monotonic()
-    waits = board(session, within=_SECONDS)
-    made = _warned(decisions, session, waits)
-    if waits.at < began and any(named(d.problems).keys() & waits.keys() for d in made):
-        # What is named may have been decided meanwhile.
-        made = _warned(decisions, session, board(session))
-    return made
-
-
-def _warned(decisions: Sequence[Decision], session: Session, waits: Board) -> list[Decision]:
     group, gone, made = Index(), set[str](), list[Decision]()
     for decision in decisions:
         if decision.state == "proposed" and decision.candidate:
             group.add(decided(decision, decision.candidate, session.repo))
             gone.update(depends.replaced(session, decision.id, decision.header))
+    waits = board(session) if group else Board()
     for decision in decisions:
         if own := group.get(decision.id) if decision.state == "proposed" else None:
             others = {id: waits[id] for id in waits.beside(own) - gone - group.keys()}
@@ -76,16 +63,8 @@ def spread(written: Sequence[Publication], session: Session) -> None:
     """Have the reports of what waits name the batches that have landed, or were superseded."""
     headers = [one.decision.header for one in written]
     replacing = any(header.retries or (header.id and header.agent) for header in headers)
-    proposed = [one for one in written if one.report.state == "proposed"]
-    if not proposed and not replacing:
-        return
-    waits = known(session.repo)
-    if waits is None or session.serves:  # it may serve other branches now
-        waits = board(session)
-    for one in proposed:
-        if one.decision.commit:
-            waits.take(one.report, one.decision.commit, session.repo)
-    _refresh(waits, session)
+    if replacing or any(one.report.state == "proposed" for one in written):
+        refresh(session)
 
 
 def refresh(session: Session, ids: Collection[str] = (), most: int | None = None) -> bool:
@@ -93,12 +72,7 @@ def refresh(session: Session, ids: Collection[str] = (), most: int | None = None
 
     `ids` are renewed in any case, and all where that may have changed, `most` of them at once.
     """
-    return _refresh(board(session), session, ids, most)
-
-
-def _refresh(
-    waits: Board, session: Session, ids: Collection[str] = (), most: int | None = None
-) -> bool:
+    waits = board(session)
     waits.new = {id for id in sorted(waits.new) if not _compare(session.repo, waits, id)}
     todo = sorted((waits.stale | set(ids)) & waits.keys())
     for start in range(0, len(todo), MOST_BATCHES):
