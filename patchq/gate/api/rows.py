@@ -41,8 +41,6 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     ended: float | None = None
     """The time of its verdict, in seconds since the epoch."""
     risk: Risk | None = None
-    checked_before: int = 0
-    """Landings on its target since its checks."""
     collides: tuple[ProblemEntry, ...] = ()
     binaries: Mapping[str, tuple[int, int]] = {}
     """The binary files that it changes, with their bytes before and after."""
@@ -237,8 +235,7 @@ def collect(
 
 def with_risk(context: RepoContext, row: ChangeRow) -> ChangeRow:
     """Return the row with its risk, as its target is now."""
-    landings = comparison.landings_since_checks(context, row.report)
-    return replace(row, risk=comparison.risk_of(context, row.report), checked_before=landings)
+    return replace(row, risk=comparison.risk_of(context, row.report))
 
 
 def with_sizes(context: RepoContext, row: ChangeRow) -> ChangeRow:

@@ -103,5 +103,5 @@ def checks_of(row: ChangeRow) -> str:
         return "not run"
     failed = [run.id for run in runs if run.exit != 0]
     names = failed or [run.id for run in runs]
-    where = "" if failed else earlier(row.report, row.checked_before)
+    where = "" if failed else earlier(row.report, row.risk.landings if row.risk else 0)
     return f"{'failed' if failed else 'passed'}: {', '.join(dict.fromkeys(names))}{where}"

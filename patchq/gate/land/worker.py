@@ -342,7 +342,7 @@ def _settle(
         gone = {one.claim.token for one in idle} - {one.claim.token for one in stand}
         done = [one for one in landed.done if one.decision.claim.token not in gone]
         ended += more + sum(_publish(run, session, tell) for run in _runs(done))
-        warnings.spread(done, session)
+        warnings.refresh(session)
         for one in portion:
             del open[one.claim.token]
         lost += [one.claim.token for one in landed.again]

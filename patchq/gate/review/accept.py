@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import sleep, time
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -55,9 +54,6 @@ from patchq.gate.review.train_members import (
     sent_back,
 )
 
-if TYPE_CHECKING:
-    from patchq.gate.review.errands import Accept
-
 _LOOK_SECONDS = 0.2
 _LOG = logging.getLogger("patchq")
 # Called after each run of a train's hooks with its target, its length, and the trial.
@@ -68,7 +64,7 @@ def unwatched(target: str, size: int, trial: Trial) -> None:
     """Let a run pass."""
 
 
-def accept(session: Session, asked: Accept, watch: Watch = unwatched) -> Decided:
+def accept(session: Session, asked: boarding.Acceptance, watch: Watch = unwatched) -> Decided:
     """Have proposals of one target board, and land their train, unless that is not waited for.
 
     Return what became of the last one, with the `others` beside it.

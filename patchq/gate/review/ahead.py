@@ -35,7 +35,6 @@ from patchq.gate.land.overlaps import (
     waiting,
 )
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.pipeline.lines import Lines
 from patchq.gate.pipeline.session import Session
 
 MOST = 100  # work trees and branches that are compared
@@ -43,7 +42,6 @@ _MOST_PATHS = 2000  # files of each
 _MOST_OVERLAPS = 20  # overlaps of each
 _MOST_PLACES = 4  # overlaps of each with one other
 _MOST_THREADS = 8
-_EVERY_LINE = [(0, 1 << 40)]
 
 
 class Work(Struct, frozen=True):
@@ -157,21 +155,20 @@ def _work(
             for path, (before, after) in repo.changes(base, head).items()
         }
         root, most = repo.tree(base).root, context.config.limits.file_bytes
-        large = dict[str, list[Lines]]()
+        large = set[str]()
         for path in dirty[:_MOST_PATHS] if checkout else ():
             leaf = repo.leaf(root, path)
             before = changes[path][0] if path in changes else leaf and leaf[1]
             after = _there(repo, checkout.workdir / path, most) if checkout else None
             changes[path] = before, after
             if after == _LARGE:
-                changes[path] = before, before or _LARGE
-                large[path] = _EVERY_LINE
-            elif before == after:
+                large.add(path)
+            if before == after or path in large:
                 del changes[path]
     except ObjectDamaged:
         return None
     paths = sorted(changes)
-    if not paths:
+    if not paths and not large:
         return None
     kept: Mapping[str, Blobs] = {path: changes[path] for path in paths[:_MOST_PATHS]}
     place, branch = (checkout.workdir, checkout.branch) if checkout else (None, str(at))
@@ -184,9 +181,8 @@ def _work(
         (),
         kept,
         "worktree" if place else "branch",
-        known_spans=large,
     )
-    left_out = len(paths) - len(kept) + max(len(dirty) - _MOST_PATHS, 0)
+    left_out = len(paths) - len(kept) + max(len(dirty) - _MOST_PATHS, 0) + len(large)
     return Work(place, branch, made, left_out)
 
 
@@ -224,7 +220,4 @@ def _overlaps(repo: Repository, work: Work, others: Sequence[Change]) -> Iterato
 
 
 def _row(place: ChangedPlace) -> dict[str, Any]:
-    lines = place.lines
-    if lines and lines[1] >= _EVERY_LINE[0][1]:
-        lines = None
-    return {"path": place.path, "lines": lines and list(lines), "does": place.does}
+    return {"path": place.path, "lines": place.lines and list(place.lines), "does": place.does}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
@@ -20,14 +20,32 @@ from patchq.gate.review import decide, restack
 from patchq.gate.review.decide import Decided
 from patchq.gate.review.train_members import changed_by_person
 
-if TYPE_CHECKING:
-    from patchq.gate.review.errands import Accept
+
+class Acceptance(Struct, frozen=True):
+    """Proposals of one target that a person accepts; of a single one perhaps chosen edits alone.
+
+    `stack` takes what it is on top of along.  `seen` has the commits of their branches that
+    the person has looked at; `by` is who accepts, by default the repository's identity.
+    """
+
+    ids: tuple[str, ...]
+    only: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    stack: bool = False
+    seen: dict[str, str] = {}
+    fail_fast: bool = False
+    wait: bool = True
+    by: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.ids[-1]
 
 
 def board(
     session: Session,
     ids: Sequence[str],
-    asked: Accept,
+    asked: Acceptance,
 ) -> tuple[dict[str, Decided], dict[str, Decided]]:
     """Mark proposals as accepted; return those that board, and those that cannot.
 
@@ -72,7 +90,7 @@ def _marked(report: Report, session: Session, at: float, by: str | None) -> Repo
     )
 
 
-def _ready(session: Session, id: str, before: Collection[str], asked: Accept) -> Decided:
+def _ready(session: Session, id: str, before: Collection[str], asked: Acceptance) -> Decided:
     """Return the proposal with the chosen edits, or why it cannot board behind those `before`."""
     report = decide.proposal(session, id)
     _, branch = decide.tips(session, report)
@@ -95,7 +113,9 @@ def _alone(session: Session, report: CommittedReport, before: Collection[str]) -
     return problem
 
 
-def _with_edits(session: Session, report: CommittedReport, branch: str, asked: Accept) -> Decided:
+def _with_edits(
+    session: Session, report: CommittedReport, branch: str, asked: Acceptance
+) -> Decided:
     """Make the proposal anew with the chosen edits."""
     if branch != report.commit:
         return Decided(

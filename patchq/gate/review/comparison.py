@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -22,38 +23,25 @@ _MOST_COMMITS = 200  # the age of a base is counted up to this
 
 def risk_of(context: RepoContext, report: Report) -> Risk:
     """Return the risk of a batch beside its target as it is now."""
-    return risk.risk(report, _behind(context, report), landings_since_checks(context, report))
-
-
-def landings_since_checks(context: RepoContext, report: Report) -> int:
-    """Return how many commits its target gained between its checks and where it is now."""
-    repo = context.repo
+    base, tip = report.base, context.branches.tip(report.target) if report.target else None
+    behind = _commits_since(context, tip, base.commit) if base else None
     checked = [run.tip for run in report.hooks if run.tip and run.stage == "pre-commit"]
-    if report.state != "proposed" or report.commit is None or not checked:
-        return 0
-    try:
-        tip = next(iter(repo.parents(report.commit)), None)
-        if tip in (None, checked[-1]) or not repo.exists(checked[-1]):
+    landings = None
+    if report.state == "proposed" and report.commit and checked:
+        with suppress(Fault):
+            tip = next(iter(context.repo.parents(report.commit)), None)
+            landings = _commits_since(context, tip, checked[-1])
+    return risk.risk(report, behind, landings or 0)
+
+
+def _commits_since(context: RepoContext, tip: str | None, old: str) -> int | None:
+    """Return the number of commits that `tip` has and `old` has not; None if unknown."""
+    with suppress(Fault):
+        if tip == old:
             return 0
-        return sum(1 for _ in repo.commits(tip or "", checked[-1], _MOST_COMMITS))
-    except Fault:
-        return 0
-
-
-def _behind(context: RepoContext, report: Report) -> int | None:
-    """Return the number of commits of the target since the base; None if unknown."""
-    base, repo = report.base, context.repo
-    tip = context.branches.tip(report.target) if report.target else None
-    if base is None or tip is None:
-        return None
-    if tip == base.commit:
-        return 0
-    try:
-        if not repo.exists(base.commit):
-            return None
-        return sum(1 for _ in repo.commits(tip, base.commit, _MOST_COMMITS))
-    except Fault:
-        return None
+        if tip and context.repo.exists(old):
+            return sum(1 for _ in context.repo.commits(tip, old, _MOST_COMMITS))
+    return None
 
 
 class Comparison(Struct, frozen=True):

@@ -18,31 +18,15 @@ from patchq.gate.land import reports, worker
 from patchq.gate.pipeline import history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.report.schema import Report
-from patchq.gate.review import accept, decide, revert, send_back, threads
+from patchq.gate.review import accept, boarding, decide, revert, send_back, threads
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 
 
-class Accept(Struct, frozen=True, tag_field="verb", tag="accept"):
-    """Land proposals of one target as one train; of a single one perhaps chosen edits alone.
-
-    `stack` takes what it is on top of along.  `seen` has the commits of their branches that
-    the person has looked at; `by` is who accepts, by default the repository's identity.
-    """
+class Accept(boarding.Acceptance, frozen=True, tag_field="verb", tag="accept"):
+    """Land proposals of one target as one train."""
 
     ends: ClassVar = "accepted"
-    ids: tuple[str, ...]
-    only: tuple[str, ...] | None = None
-    without: tuple[str, ...] = ()
-    stack: bool = False
-    seen: dict[str, str] = {}
-    fail_fast: bool = False
-    wait: bool = True
-    by: str | None = None
-
-    @property
-    def id(self) -> str:
-        return self.ids[-1]
 
     def carry_out(
         self,

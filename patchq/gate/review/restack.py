@@ -16,8 +16,8 @@ not agree is made again the next time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -217,7 +217,11 @@ def _take(steps: Sequence[_Step], session: Session) -> dict[str, str]:
     """Carry out the steps of those not touched meanwhile; return their commits."""
     if not steps:
         return {}
-    with _staged(steps, session) as values:
+    oids = {oid for step in steps for oid in (step.commit, step.waits)}
+    with ExitStack() as staged:
+        values = {oid: refs.stage(session.repo, oid) for oid in oids}
+        for value in values.values():
+            staged.callback(value.drop)
         flush(session)
         with reports.locked(session):
             steps = [step for step in steps if _as_before(step, session)]
@@ -334,20 +338,6 @@ def _made_again(report: Report, decision: Decision, commit: str) -> Report:
 
 
 # ---------------------------------------------------------------- the moves
-
-
-@contextmanager
-def _staged(steps: Sequence[_Step], session: Session) -> Iterator[Mapping[str, Staged]]:
-    """The ids that refs move to, each written once."""
-    oids = {oid for step in steps for oid in (step.commit, step.waits)}
-    values: dict[str, Staged] = {}
-    try:
-        for oid in oids:
-            values[oid] = refs.stage(session.repo, oid)
-        yield values
-    finally:
-        for value in values.values():
-            value.drop()
 
 
 def _as_before(step: _Step, session: Session) -> bool:

@@ -37,6 +37,8 @@ class Risk(Struct, frozen=True):
 
     level: Level
     reasons: tuple[Reason, ...]
+    landings: int = 0
+    """Landings on its target since its checks."""
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -70,7 +72,7 @@ def risk(report: Report, behind: int | None = None, landings: int = 0) -> Risk:
         level = "high"
     elif "medium" in levels:
         level = "medium"
-    return Risk(level, tuple(found))
+    return Risk(level, tuple(found), landings)
 
 
 # ---------------------------------------------------------------- the rules

@@ -73,9 +73,8 @@ def test_work_that_overlaps_what_waits_and_what_others_have(repo: Path) -> None:
         ],
         "three": [
             ("new.txt", None, "worktree", "two", None),
-            ("large.txt", None, "branch", "free", [360, 360]),
         ],
-        "agent/free": [("large.txt", [360, 360], "worktree", "three", None)],
+        "agent/free": [],
     }
     assert git("count-objects", cwd=repo) == before
     out = patchq("status", "--ahead", cwd=repo).out

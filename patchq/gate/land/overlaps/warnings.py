@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -34,9 +33,6 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.report import document
 from patchq.gate.report.schema import PENDING_CONFLICT, Report
 
-if TYPE_CHECKING:  # who only looks at overlaps lands nothing
-    from patchq.gate.land.landing import Publication
-
 MOST_BATCHES = 16  # a report that names more would be rewritten again and again as more come
 _MOST_PLACES = 4
 
@@ -57,14 +53,6 @@ def warned(decisions: Sequence[Decision], session: Session) -> list[Decision]:
             decision = replace(decision, problems=(*kept, *warnings_for(session.repo, own, others)))
         made.append(decision)
     return made
-
-
-def spread(written: Sequence[Publication], session: Session) -> None:
-    """Have the reports of what waits name the batches that have landed, or were superseded."""
-    headers = [one.decision.header for one in written]
-    replacing = any(header.retries or (header.id and header.agent) for header in headers)
-    if replacing or any(one.report.state == "proposed" for one in written):
-        refresh(session)
 
 
 def refresh(session: Session, ids: Collection[str] = (), most: int | None = None) -> bool:
