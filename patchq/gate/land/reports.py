@@ -69,14 +69,11 @@ def put(session: Session, updated: Report) -> Report:
     return updated
 
 
-def amend(session: Session, id: str, change: Change) -> Report | None:
-    """Replace the report of a batch by what `change` makes of it now, which is None where
-    nothing is to change; returns the new report, durable, or None."""
-    return amend_each(session, {id: change}).get(id)
+def amend(session: Session, changes: Mapping[str, Change]) -> dict[str, Report]:
+    """Replace reports by what their changes make of them now; return the new ones, by their ids.
 
-
-def amend_each(session: Session, changes: Mapping[str, Change]) -> dict[str, Report]:
-    """The same for several, which share the lock and the flush; the new reports by their ids."""
+    They share the lock and the flush; a change returns None where nothing is to change.
+    """
     made: dict[str, Report] = {}
     if not changes:
         return made
@@ -111,7 +108,7 @@ def keep_hook_outputs(session: Session, limit: int) -> bool:
 
 def keep_runs(session: Session, runs: Mapping[str, Sequence[HookRun]]) -> None:
     """Put outputs of notified hooks into the reports, by their ids."""
-    amend_each(session, {id: partial(_with_runs, runs=outputs) for id, outputs in runs.items()})
+    amend(session, {id: partial(_with_runs, runs=outputs) for id, outputs in runs.items()})
 
 
 def _with_runs(report: Report, runs: Sequence[HookRun]) -> Report:
@@ -198,7 +195,7 @@ def unboard(session: Session, id: str, *problems: Problem) -> Report | None:
             return None
         return document.with_problems(replace(report, boarded=None), *problems)
 
-    updated = amend(session, id, change)
+    updated = amend(session, {id: change}).get(id)
     _drop_marks(session, records.BOARDED + id)
     return updated
 
@@ -216,15 +213,14 @@ _WHILE_IT_WAITS = (PENDING_CONFLICT, CHANGES, "target.moved")
 def reconcile(session: Session, ids: Collection[str] | None = None) -> list[Report]:
     """Put down in the reports (of these batches, or of all that wait) what was done by plain git;
     returns the ones that changed."""
-    changed = []
+    changed = list[Report]()
     for report in list(history.waiting(session, ids)):
         sighting, id = history.observe(session, report), report.id
         if sighting.state == "proposed":
             if waits_for_its_agent(report):  # a crash may have come before its note
                 notes.add(session, report)
             if sighting.commit and not any(p.code == "target.moved" for p in report.problems):
-                updated = amend(session, id, _say_not_ours)
-                changed += [updated] if updated else []
+                changed += amend(session, {id: _say_not_ours}).values()
             continue
         commit = sighting.commit or report.commit
         tip = session.branches.tip(records.branch(id))

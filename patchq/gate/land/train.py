@@ -7,7 +7,7 @@ member behind that is named, once its tree was refused twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
@@ -171,14 +171,9 @@ class Search:
             "mend that; what is accepted waits until it moves",
         )
 
-    def _with_runs(self, start: int, trial: Trial, flaky: Iterable[str] = ()) -> list[Decision]:
+    def _with_runs(self, start: int, trial: Trial, flaky: Collection[str] = ()) -> list[Decision]:
         """Return the members from `start` to the trial's end, with its runs."""
-        names = set(flaky)
-        for id in names:
-            Shelf(self.session.queue_root, FLAKY, _MOST_FLAKY).put(
-                f"{id} {trial.runs[0].tree}", b""
-            )
-        runs = [replace(run, flaky=run.id in names) for run in trial.runs]
+        runs = [replace(run, flaky=run.id in flaky) for run in trial.runs]
         members = self.chain[start : trial.size]
         ids = [one.id for one in self.chain[: trial.size]]
         return [

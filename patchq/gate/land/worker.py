@@ -114,38 +114,25 @@ def look_at_held(session: Session, tell: Tell) -> int:
     """Decide again on the batches that wait for something; how many of them went on.  What waits
     for the machine or the repository to be mended is tried by each process once, then every
     `hold_seconds`, each alone; what processes died of waits for a person."""
-    looked, now = _looked.setdefault(session.repo, {}), monotonic()
     claims = [claim for claim in session.queue.held() if session.queue.serves(claim)]
     if claims and session.branches.away:
         try:
             session.branches.refresh()
         except Unreachable:  # what is held for that stays so
             return 0
-    for token in looked.keys() - {claim.token for claim in claims}:
-        del looked[token]
-    why = {claim.token: _waits_for_mending(claim, session) for claim in claims}
-    ended = work([claim for claim in claims if not why[claim.token]], session, tell)
-    ended += _look_at_unsigned(
-        [claim for claim in claims if why[claim.token] == CannotSign.code], session, tell
-    )
-    red = [claim for claim in claims if why[claim.token] == TargetRed.code]
-    ended += work([claim for claim in red if _has_moved(claim, session)], session, tell)
+    looked, now = _looked.get(session.repo, {}), monotonic()
+    _looked[session.repo] = {it.token: looked[it.token] for it in claims if it.token in looked}
+    together, alone = list[Claim](), list[Claim]()
     for claim in claims:
-        mending = why[claim.token] not in (None, CannotSign.code, CRASHED, TargetRed.code)
-        if mending and now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds:
-            looked[claim.token] = now
-            ended += work([claim], session, tell)
-    return ended
-
-
-def _look_at_unsigned(claims: Sequence[Claim], session: Session, tell: Tell) -> int:
-    """The oldest shows whether the key signs again, each time that the signer has rested; if it
-    does, the others follow."""
-    ended = 0
-    for some in (claims[:1], claims[1:]):
-        if not session.signer.resting:
-            ended += work(some, session, tell)
-    return ended
+        why = _waits_for_mending(claim, session)
+        signs = why == CannotSign.code and not session.signer.resting
+        if why is None or signs or (why == TargetRed.code and _has_moved(claim, session)):
+            together.append(claim)
+        rested = now - looked.get(claim.token, -inf) >= session.config.queue.hold_seconds
+        if rested and why in (ObjectDamaged.code, CannotFollow.code):
+            _looked[session.repo][claim.token] = now
+            alone.append(claim)
+    return sum(work(claims, session, tell) for claims in (together, *([it] for it in alone)))
 
 
 # When this process last tried the batches that wait for something to be mended.

@@ -70,7 +70,7 @@ def board(
         id: partial(_marked, session=session, at=now + number / 1000, by=asked.by)
         for number, id in enumerate(boards)
     }
-    made = reports.amend_each(session, dict(reversed(changes.items())))
+    made = reports.amend(session, dict(reversed(changes.items())))
     for id in boards.keys() - made.keys():
         raise decide.decided_already(id, "gone")
     return boards, refused

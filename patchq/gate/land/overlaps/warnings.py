@@ -109,7 +109,7 @@ def _renew(ids: Sequence[str], waits: Board, session: Session) -> None:
             changes[id] = partial(_with, problems)
     from patchq.gate.land import reports  # who only foresees rewrites none
 
-    reports.amend_each(session, changes)
+    reports.amend(session, changes)
 
 
 def _with(problems: Sequence[Problem], report: Report) -> Report | None:
