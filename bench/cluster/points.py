@@ -152,6 +152,8 @@ class Trials:
         for query in (
             "select number, name, epoch() - beat, alive(number) from sessions",
             "select name, session, holder(lane_key(name)) from lanes",
+            "select pid, application_name, state, wait_event, pg_blocking_pids(pid), query"
+            " from pg_stat_activity where datname = current_database()",
             "select number, name, state, session, feeder from responses where state <> 'ended'",
         ):
             lines += [str(row) for row in self.fleet.ask(query)]

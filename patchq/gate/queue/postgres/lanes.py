@@ -57,10 +57,14 @@ class Lanes:
         )
 
     def drop_claims(self, session: int) -> None:
-        """Leave what the session has in hand to whoever comes first."""
+        """Leave what the session has in hand to whoever comes first.
+
+        A locked row is being adopted, by a process that may be frozen in mid-transaction.
+        """
         self._server.run(
-            "update responses set session = null"
-            " where session = :session and state in ('claimed', 'ending') and adopted = 0",
+            "update responses set session = null where number in (select number from responses"
+            " where session = :session and state in ('claimed', 'ending') and adopted = 0"
+            " for update skip locked)",
             session=session,
         )
 
