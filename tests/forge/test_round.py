@@ -56,7 +56,7 @@ def test_the_whole_way(scene: Scene) -> None:
     scene.round()
     assert scene.round() == []
     assert scene.report("two")["state"] == "accepted"
-    assert fake.state(1) == "merged"
+    assert (fake.state(1), fake.status_of(1)) == ("merged", "success")
     assert scene.there() == scene.report("two")["commit"]
     assert fake.moved["patchq/one"] == 3  # made, changed, deleted
 
@@ -186,6 +186,7 @@ def test_the_button_lands_a_proposal(scene: Scene, message: str) -> None:
     commit = scene.fake.merge(1, "ada", message=message)
     scene.round()
     assert scene.round() == []
+    assert scene.fake.status_of(1) == "success"
     found = scene.report("one")
     assert (found["state"], found["commit"]) == ("accepted", commit)
     assert "patchq/one" not in git("branch", "--list", cwd=scene.fake.bare)
