@@ -98,6 +98,14 @@ class Rights(Struct, frozen=True):
     expires: str | None = None
 
 
+class CommitCheck(Struct, frozen=True):
+    """The last state of one check of a commit, and its address."""
+
+    name: str
+    state: StatusState | Literal["skipped"]
+    url: str
+
+
 class Project(Protocol):
     """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
 
@@ -145,6 +153,9 @@ class Project(Protocol):
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
         """Set it."""
+
+    def checks(self, sha: str) -> Sequence[CommitCheck]:
+        """Return the checks of a commit so far, patchq's status left out."""
 
 
 def command(remark: Remark, at: str) -> Opinion | None:

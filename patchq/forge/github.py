@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from patchq.forge.contract import (
     CONTEXT,
+    CommitCheck,
     CommitStatus,
     Conversation,
     Opinion,
@@ -29,6 +30,11 @@ _OPINIONS: dict[str, Stance] = {
     "DISMISSED": "dismissed",
 }
 _State = tuple[str, bool]  # the id of a thread, and True if it is resolved
+_ENDS: dict[str, StatusState | Literal["skipped"]] = {
+    "success": "success",
+    "neutral": "success",
+    "skipped": "skipped",
+}
 _THREADS = """
 query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) {
@@ -193,10 +199,27 @@ class GitHub:
         what = {"state": status.state, "description": status.text, "context": CONTEXT}
         self._wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
+    def checks(self, sha: str) -> Sequence[CommitCheck]:
+        at = f"{self._at}/commits/{sha}"
+        runs = [one for page in self._wire.pages(f"{at}/check-runs") for one in page["check_runs"]]
+        found = [one for page in self._wire.pages(f"{at}/status") for one in page["statuses"]]
+        statuses = [
+            CommitCheck(one["context"], _state(one["state"]), one["target_url"] or "")
+            for one in found
+            if one["context"] != CONTEXT
+        ]
+        return [*map(_check, runs), *statuses]
+
 
 def _state(word: str) -> StatusState:
     states: dict[str, StatusState] = {"success": "success", "pending": "pending"}
     return states.get(word, "failure")
+
+
+def _check(run: Any) -> CommitCheck:
+    ended = run["status"] == "completed"
+    state = _ENDS.get(run["conclusion"], "failure") if ended else "pending"
+    return CommitCheck(run["name"], state, run["html_url"] or "")
 
 
 def _login(thing: Any) -> str:

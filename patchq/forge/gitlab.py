@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from patchq.forge.contract import (
     CONTEXT,
+    CommitCheck,
     CommitStatus,
     Conversation,
     Opinion,
@@ -193,11 +194,18 @@ class GitLab:
     # ------------------------------------------------------------ commits
 
     def status(self, sha: str) -> CommitStatus | None:
-        found = self._wire.get(f"{self._at}/repository/commits/{sha}/statuses", name=CONTEXT)
+        found = self._wire.get(self._statuses(sha), name=CONTEXT)
         own = max(found, key=lambda one: int(one["id"]), default=None)
         if own is None:
             return None
         return CommitStatus(_STATES.get(own["status"], "pending"), own["description"] or "")
+
+    def checks(self, sha: str) -> Sequence[CommitCheck]:
+        found = self._wire.every(self._statuses(sha))
+        return [_check(one) for one in found if one["name"] != CONTEXT]
+
+    def _statuses(self, sha: str) -> str:
+        return f"{self._at}/repository/commits/{sha}/statuses"
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
         state = "failed" if status.state == "failure" else status.state
@@ -232,6 +240,16 @@ def _request(one: Any) -> PullRequest:
         _login(one),
         one["updated_at"],
     )
+
+
+def _check(one: Any) -> CommitCheck:
+    """Return a job, or a status from elsewhere; one that may fail never does."""
+    state: StatusState | Literal["skipped"] = _STATES.get(one["status"], "pending")
+    if one["status"] == "skipped":
+        state = "skipped"
+    elif one.get("allow_failure") and one["status"] in ("failed", "canceled", "manual"):
+        state = "success"
+    return CommitCheck(one["name"], state, one.get("target_url") or "")
 
 
 def _login(thing: Any) -> str:

@@ -32,6 +32,7 @@ OPERATIONS = {
     f"{_PROJECT}/issues/{{issue_number}}/comments": ("get", "post"),
     f"{_PROJECT}/statuses/{{sha}}": ("post",),
     f"{_PROJECT}/commits/{{ref}}/status": ("get",),
+    f"{_PROJECT}/commits/{{ref}}/check-runs": ("get",),
     f"{_PROJECT}/collaborators/{{username}}/permission": ("get",),
     "/orgs/{org}/teams/{team_slug}/memberships/{username}": ("get",),
 }
@@ -75,6 +76,8 @@ def _plain(value: Any, named: bool = False) -> Any:
         return value
     kept = {key: one for key, one in value.items() if named or key not in _WORDS}
     plain = {key: _plain(one, key == "properties") for key, one in kept.items()}
+    if plain.get("nullable") and "enum" in plain:  # GitHub leaves out what it says by `nullable`
+        plain["enum"] = [*plain["enum"], None]
     if "content" in value and "description" in value:  # an answer, which has to have one
         plain["description"] = ""
     return plain

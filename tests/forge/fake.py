@@ -102,7 +102,11 @@ class Fake:
         self.asked: list[str] = []
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
+        self.required = ["patchq/reviewed"]
         self.has_graphql = True
+        self.ci: Callable[[str], list[tuple[str, str | None]]] = lambda commit: []
+        """Returns the checks of a commit and their conclusions, None while one runs; a name with a
+        slash is that of a status."""
         self._clock, self._number = 0, 0
         self._seen = 0
         hook = bare / "hooks/post-receive"
@@ -340,7 +344,7 @@ class Fake:
         }
 
     def get_branch(self, branch: str, args: Any) -> Answer:
-        checks = {"contexts": ["patchq/reviewed"], "checks": []}
+        checks = {"contexts": self.required, "checks": []}
         return 200, {"name": branch, "protection": {"required_status_checks": checks}}
 
     def list_pulls(self, args: Any) -> Answer:
@@ -416,7 +420,31 @@ class Fake:
 
     def get_status(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
-        return 200, {"statuses": [_over(_status(), own)] if own else []}
+        others = [
+            {
+                "context": name,
+                "state": conclusion or "pending",
+                "target_url": f"https://ci.example.org/{name}",
+            }
+            for name, conclusion in self.ci(sha)
+            if "/" in name
+        ]
+        return 200, {"statuses": [_over(_status(), one) for one in (own, *others) if one]}
+
+    def get_check_runs(self, sha: str, args: Any) -> Answer:
+        runs = [
+            {
+                "name": name,
+                "status": "completed" if conclusion else "queued",
+                "conclusion": conclusion,
+                "html_url": f"https://github.com/{PROJECT}/runs/{name}",
+            }
+            for name, conclusion in self.ci(sha)
+            if "/" not in name
+        ]
+        schema = {"$ref": "#/components/schemas/check-run"}
+        found = [_over(minimal(schema), one) for one in runs]
+        return 200, {"total_count": len(runs), "check_runs": found}
 
     def get_permission(self, login: str, args: Any) -> Answer:
         return 200, {"permission": "write" if login in self.writers else "read"}
@@ -484,6 +512,7 @@ _TEMPLATES = {
     "add_note": f"{_AT}/issues/{{issue_number}}/comments",
     "set_status": f"{_AT}/statuses/{{sha}}",
     "get_status": f"{_AT}/commits/{{ref}}/status",
+    "get_check_runs": f"{_AT}/commits/{{ref}}/check-runs",
     "get_permission": f"{_AT}/collaborators/{{username}}/permission",
     "get_membership": "/orgs/{org}/teams/{team_slug}/memberships/{username}",
 }

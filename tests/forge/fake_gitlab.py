@@ -30,6 +30,7 @@ class GitLabFake(Fake):
         super().__init__(*args, **more)
         self.people: list[str] = []
         self.versions: dict[int, list[tuple[str, str]]] = {}
+        self.jobs: dict[str, list[dict[str, Any]]] = {}
         self.level, self.waits_for_pipelines, self.page_size = 30, True, 2
 
     # ------------------------------------------------------------ how GitLab tells it
@@ -241,7 +242,10 @@ class GitLabFake(Fake):
 
     def on_status(self, sha: str, args: Any) -> Answer:
         own = self.statuses.get(sha)
-        return 200, [{"id": 1, "status": own["gitlab"], **own}] if own else []
+        status = {"id": 1, "name": "patchq/reviewed"}
+        found = [{**status, "status": own["gitlab"], **own}] if own else []
+        found += self.jobs.get(sha, [])
+        return 200, [one for one in found if args.get("name", one["name"]) == one["name"]]
 
     def on_set_status(self, sha: str, body: Any) -> Answer:
         """A state that a status has is refused, with what else is sent."""

@@ -10,7 +10,7 @@ import pytest
 
 from patchq.forge.check import findings
 from patchq.forge.connect import project_of
-from patchq.forge.contract import CommitStatus
+from patchq.forge.contract import CommitCheck, CommitStatus
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.errors import UsageError
@@ -179,3 +179,24 @@ def test_commands_of_gitlab_are_no_commands_in_an_agents_words(
 
 def _commands(body: str) -> list[str]:
     return [line for line in body.replace("\r", "").splitlines() if line.startswith("/")]
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "state"),
+    [
+        ("created", {}, "pending"),
+        ("manual", {}, "pending"),
+        ("success", {}, "success"),
+        ("failed", {}, "failure"),
+        ("failed", {"allow_failure": True}, "success"),
+        ("skipped", {}, "skipped"),
+    ],
+    ids=["created", "manual", "success", "failed", "may-fail", "skipped"],
+)
+def test_jobs_are_checks_but_for_the_status(
+    fake: GitLabFake, scene: Scene, status: str, more: dict[str, bool], state: Any
+) -> None:
+    head = fake.pulls[1].values["head"]["sha"]
+    fake.jobs[head] = [{"id": 2, "name": "build", "status": status, **more}]
+    assert scene.forge.status(head)
+    assert scene.forge.checks(head) == [CommitCheck("build", state, "")]

@@ -154,6 +154,10 @@ class Hook(Section):
         about("what it sees beside the system and its PATH; relative to the root"),
     ] = ()
     unconfined: Annotated[Flag, about("may run where there is no sandbox")] = False
+    checks: Annotated[
+        tuple[Text, ...],
+        about("names that `patchq:ci` waits for; empty: those that the target requires"),
+    ] = ()
     events: Annotated[
         tuple[Literal["all", NotifiedKind], ...],
         about("what a hook that is told hears of; empty: what its stage says"),
@@ -167,6 +171,8 @@ class Hook(Section):
     def misfits(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if given.get("events") and not given.get("stage", "post-").startswith("post-"):
             yield "events", "nothing, as only hooks of `post-commit` and `post-reject` are told"
+        if given.get("checks") and given.get("run") != "patchq:ci":
+            yield "checks", "nothing, as only `patchq:ci` waits for checks of a forge"
         if given.get("fixes") and given.get("stage", "pre-commit") != "pre-commit":
             yield "fixes", "false, as only `pre-commit` hooks see files"
 

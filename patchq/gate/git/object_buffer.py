@@ -42,13 +42,15 @@ def clean(objects: Path) -> None:
         _drop(own)
 
 
-def write_loose(objects: Path, new: Iterable[tuple[int, bytes]]) -> list[str]:
+def write_loose(
+    objects: Path, new: Iterable[tuple[int, bytes]], *, flush: bool = False
+) -> list[str]:
     """Write objects into files of their own below the directory; return their ids.
 
     The directory's alternates do not count: one of theirs may be empty since a power cut.
     """
     odb = pygit2.Odb()
-    odb.add_backend(pygit2.OdbBackendLoose(str(objects), -1, False), 1)
+    odb.add_backend(pygit2.OdbBackendLoose(str(objects), -1, flush), 1)
     return [str(odb.write(kind, data)) for kind, data in new]
 
 

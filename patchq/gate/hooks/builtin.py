@@ -17,7 +17,7 @@ from patchq.gate.report.secrecy import directory, gate
 
 PREFIX = "patchq:"  # the prefix of a shipped hook's name in `run`
 GATE = "pre-apply"
-PUBLISH, NOTIFY = "publish", "notify"
+PUBLISH, NOTIFY, CI = "publish", "notify", "ci"
 
 # Name -> the stage that the hook is for, and what it does.
 SUMMARIES = {
@@ -29,6 +29,7 @@ SUMMARIES = {
     "run-tests": "pre-commit: run the tests (PATCHQ_TEST_COMMAND, else what the tree shows)",
     "ruff": "pre-commit: check Python by ruff; `fixes: true` fixes and formats",
     "pre-commit-framework": "pre-commit: run .pre-commit-config.yaml by prek or pre-commit",
+    "ci": "pre-commit: wait for the checks of the forge's own CI (`checks`)",
     "publish": "post-commit: keep proposals as branches of PATCHQ_REMOTE (default: origin)",
     "notify": "post-*: tell PATCHQ_NOTIFY_COMMAND or PATCHQ_NOTIFY_URL of each event",
 }
@@ -60,6 +61,11 @@ Judge = Callable[[Mapping[str, Any]], list[str]]
 def name_in(run: str) -> str | None:
     """The name of the shipped hook that a `run` line asks for; None if it asks for none."""
     return run.removeprefix(PREFIX).strip() if run.startswith(PREFIX) else None
+
+
+def is_trusted(run: str) -> bool:
+    """Return True for a hook that runs nothing of the batch, and needs what the daemon may use."""
+    return name_in(run) == CI
 
 
 def path(name: str) -> Path | None:

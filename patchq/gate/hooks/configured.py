@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from patchq import __version__
@@ -62,6 +62,11 @@ class Step(Struct, frozen=True):
     def in_step(self) -> bool:
         """True if it runs whenever the report changes, to keep something in step with it."""
         return builtin.name_in(self.hook.run) == builtin.PUBLISH
+
+    @property
+    def trusted(self) -> bool:
+        """True if it runs nothing of the batch: it may use what the daemon may."""
+        return builtin.is_trusted(self.hook.run)
 
     def wants(self, paths: Iterable[str]) -> bool:
         """True if the hook is for one of the changed paths."""
@@ -117,7 +122,7 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
     """The hooks of the configuration, and the repository's own in the directory `git_hooks`.
     Raises `HookFault` for a shipped hook that there is not."""
     own = [] if git_hooks is None else _git_steps(git_hooks)
-    every = [*map(_step, config.hooks), *own]
+    every = [*(_step(hook, config) for hook in config.hooks), *own]
 
     def of(stage: str, fixes: bool = False) -> tuple[Step, ...]:
         return tuple(step for step in every if (step.hook.stage, step.hook.fixes) == (stage, fixes))
@@ -131,8 +136,12 @@ def steps(config: Config, git_hooks: Path | None) -> Steps:
     )
 
 
-def _step(hook: Hook) -> Step:
+def _step(hook: Hook, config: Config) -> Step:
     env = environment(hook.env)
+    if builtin.is_trusted(hook.run):
+        sections = {"forge": config.forge, "landing": config.landing} if config.has_forge else {}
+        env["PATCHQ_CONFIG"] = json.encode(sections).decode()
+        env["PATCHQ_CHECKS"] = json.encode(hook.checks).decode()
     argv, judge = _command(hook, env)
     text = repr(replace(hook, timeout_seconds=0))
     digest = sha256(f"{__version__}\0{text}\0{sorted(env.items())}".encode(errors="replace"))

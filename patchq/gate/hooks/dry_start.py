@@ -51,7 +51,8 @@ def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:
             places = {place: _misplaced(place, (gitdir, queue)) for place in located}
             wrong = [("visible", why) for why in places.values() if why]
             visible = [place for place, why in places.items() if not why]
-            if hook.stage == "pre-commit" and not (sandboxes or hook.unconfined):
+            runs_changes = hook.stage == "pre-commit" and not builtin.is_trusted(hook.run)
+            if runs_changes and not (sandboxes or hook.unconfined):
                 why, cure = no_sandbox()
                 wrong.append(("unconfined", f"{_UNCONFINED}: {why} ({cure})"))
             path = environment(hook.env)["PATH"]

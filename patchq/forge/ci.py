@@ -1,0 +1,101 @@
+"""The forge's own CI as a hook: a candidate is pushed, and its checks are waited for.
+
+The engine of hooks watches the time; what is printed last says what was pending then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from time import sleep
+from typing import TypeVar
+
+from msgspec import json
+
+from patchq.core.text.quote import visible
+from patchq.forge import connect
+from patchq.forge.contract import CONTEXT, CommitCheck, Project
+from patchq.forge.wire import Away
+from patchq.gate.config.schema import Config
+from patchq.gate.errors import Fault
+from patchq.gate.git.branches.pushing import Remote
+from patchq.gate.git.repository import Repository
+
+BRANCHES = "refs/heads/patchq-train/"
+_CANNOT_JUDGE = 126  # for the engine a hook that cannot start, which refuses no change
+T = TypeVar("T")
+
+
+def main() -> int:
+    """Return 0 where all checks of the candidate passed, 1 where one failed."""
+    target, commit = os.environ["PATCHQ_TARGET"], os.environ["PATCHQ_COMMIT"]
+    config = json.decode(os.environ["PATCHQ_CONFIG"], type=Config)
+    names = json.decode(os.environ["PATCHQ_CHECKS"], type=list[str])
+    pause = config.forge.poll_seconds
+    try:
+        repo = Repository.open(Path())
+        forge = connect.project_of(repo, config)
+        names = names or patiently(lambda: _required(forge, target), pause)
+        patiently(lambda: _push(repo, config, commit, target), pause)
+        failed = failures(forge, commit, names, pause)
+    except Fault as fault:
+        _say(": ".join(filter(None, (fault.message, fault.hint))))
+        return _CANNOT_JUDGE
+    for check in failed:
+        _say(f"{check.name}: {check.state} {check.url}")
+    return int(bool(failed))
+
+
+def failures(
+    forge: Project, commit: str, names: Collection[str], pause: float
+) -> Sequence[CommitCheck]:
+    """Return the checks that failed, as soon as one did; none where all passed.
+
+    Without `names` all that are there count, once two looks in a row find the same.
+    """
+    before, pending = list[CommitCheck](), list[str]()
+    while True:
+        checks = patiently(lambda: forge.checks(commit), pause)
+        counted = [one for one in checks if not names or one.name in names]
+        # A check that is named has to run: one is skipped where another failed before it.
+        bad = ("failure", "skipped") if names else ("failure",)
+        if failed := [one for one in counted if one.state in bad]:
+            return failed
+        waits = {one.name for one in counted if one.state == "pending"}
+        waits |= {*names} - {one.name for one in counted}
+        if not waits and counted and (names or counted == before):
+            return ()
+        if pending != (pending := sorted(waits) or ["checks"]):
+            _say(f"{commit[:12]} waits for {', '.join(pending)}")
+        before = counted
+        sleep(pause)
+
+
+def patiently(ask: Callable[[], T], pause: float) -> T:
+    """Return the answer, asked for again as long as the forge is away."""
+    while True:
+        try:
+            return ask()
+        except Away as away:
+            _say(away.message)
+            sleep(max(pause, away.seconds))
+
+
+def _required(forge: Project, target: str) -> list[str]:
+    """Return the names of the checks that the protection of the target requires."""
+    return [name for name in forge.rights(target).required or () if name != CONTEXT]
+
+
+def _push(repo: Repository, config: Config, commit: str, target: str) -> None:
+    """Have the branch for candidates of the target end at the commit."""
+    remote = Remote(repo, config.forge.remote, config.landing.push_timeout_seconds)
+    answer = remote.push({f"{BRANCHES}{target}": (None, commit)}, "--force")
+    if answer.kind != "made":
+        # Another candidate may be pushed at the same moment.
+        fault = Away if answer.kind in ("unsent", "unknown", "stale") else Fault
+        raise fault(f"{remote.name} does not take {BRANCHES}{target}: {answer.words}")
+
+
+def _say(text: str) -> None:
+    print(visible(text), flush=True)
