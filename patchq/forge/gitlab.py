@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 from urllib.parse import quote
@@ -27,6 +28,8 @@ from patchq.gate.git import records
 
 _BRANCHES = records.branch("")
 _DEVELOPER = 30  # the least access level that may push
+# For a minute after a change, comments and approvals leave the time of a request as it is.
+_YOUNG_SECONDS = 240.0  # and clocks differ
 _FIELDS = {"title": "title", "body": "description", "base": "target_branch"}
 _EVENTS = {"closed": "close", "open": "reopen"}
 _STATES: dict[str, StatusState] = {
@@ -48,6 +51,7 @@ class GitLab:
         self._at = f"projects/{quote(project, safe='')}"
         self._requests = f"{self._at}/merge_requests"
         self._bots: dict[int, bool] = {}
+        self._after = ""
 
     # ------------------------------------------------------------ requests
 
@@ -64,18 +68,22 @@ class GitLab:
         return Rights(login, self.may(login), required, expires)
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
-        if since is None:
-            return self._listed(state="opened")
-        return self._listed(state="all", updated_after=since)
+        which = {"state": "opened"}
+        if since:
+            which = {"state": "all", "updated_after": self._after or since.partition(" ")[0]}
+        rows = self._listed(**which)
+        times = sorted((one["updated_at"] for one in rows), key=seconds)
+        # Young ones are listed again, as long as they are young.
+        self._after = next((one for one in times if _is_young(one)), (times or [self._after])[-1])
+        return list(map(_request, rows))
 
     def of_branch(self, branch: str) -> Sequence[PullRequest]:
-        return self._listed(state="all", source_branch=branch)
+        return list(map(_request, self._listed(state="all", source_branch=branch)))
 
-    def _listed(self, **which: str) -> list[PullRequest]:
+    def _listed(self, **which: str) -> list[Any]:
         """Return requests of branches of the project itself, not of forks."""
         found = self._wire.every(self._requests, scope="all", order_by="updated_at", **which)
-        own = (one for one in found if one["source_project_id"] == one["project_id"])
-        return list(map(_request, own))
+        return [one for one in found if one["source_project_id"] == one["project_id"]]
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
         what = {"source_branch": branch, "target_branch": base}
@@ -226,7 +234,13 @@ class GitLab:
             self._wire.write("POST", path, what)
 
 
+def _is_young(moment: str) -> bool:
+    return time.time() - seconds(moment) < _YOUNG_SECONDS
+
+
 def _request(one: Any) -> PullRequest:
+    """Return a request; a young one differs each time, as it may have changed unseen."""
+    updated = one["updated_at"]
     return PullRequest(
         one["iid"],
         one["web_url"],
@@ -238,7 +252,7 @@ def _request(one: Any) -> PullRequest:
         one["title"],
         (one["description"] or "").replace("\r\n", "\n"),
         _login(one),
-        one["updated_at"],
+        f"{updated} {time.time()}" if _is_young(updated) else updated,
     )
 
 

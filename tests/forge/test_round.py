@@ -289,6 +289,17 @@ def test_hostile_text_is_nothing_but_text(scene: Scene) -> None:
     assert len(scene.report("one")["review"]["comments"]) == 3
 
 
+@pytest.mark.parametrize("kind", ["github"])
+def test_an_answer_to_a_deleted_comment_is_told(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    scene.fake.review(1, "ada", "CHANGES_REQUESTED", "Not so.")
+    scene.fake.comment(1, "ada", "a.py", 3, "as I wrote", in_reply_to_id=7)
+    scene.round()
+    told = [(one["text"], one["line"]) for one in scene.report("one")["review"]["comments"]]
+    assert told == [("Not so.", None), ("as I wrote", 3)]
+
+
 def _outside_of_code(body: str) -> list[str]:
     fence, found = "", []
     for line in body.splitlines():
