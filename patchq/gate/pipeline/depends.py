@@ -15,7 +15,7 @@ on it is refused like what depends on a discarded one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -193,11 +193,14 @@ def under(context: RepoContext, report: Report) -> Stack:
     return Stack(tuple(found), first.id, None if why else first.tip, why)
 
 
-def in_order(reports: Iterable[Report]) -> list[Report]:
+AnyReport = TypeVar("AnyReport", bound=Report)
+
+
+def in_order(reports: Iterable[AnyReport]) -> list[AnyReport]:
     """Return the reports in order, those of a stack together, each behind the one below it."""
     known = {report.id: (rank, report) for rank, report in enumerate(reports)}
 
-    def ranks(report: Report) -> list[int]:
+    def ranks(report: AnyReport) -> list[int]:
         """Return the ranks of the reports from the lowest of its stack up to it."""
         found = [known[report.id][0]]
         while (on := report.stands_on) and on.batch in known and known[on.batch][0] not in found:

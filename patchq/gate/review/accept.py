@@ -20,7 +20,7 @@ from time import sleep, time
 from msgspec.structs import replace
 
 from patchq.core.model.values import Problem
-from patchq.gate.errors import Fault, UsageError
+from patchq.gate.errors import Fault
 from patchq.gate.git import records, refs
 from patchq.gate.git.branches import BranchMove
 from patchq.gate.land import landing, presubmit, reports, running
@@ -115,10 +115,9 @@ def elsewhere(session: Session, id: str) -> Decided | None:
         return Decided(report, landed=True)
     from_hooks = [one for one in report.problems if one.code.startswith("hook.")]
     why = tuple(Problem(one.code, one.message, one.hint) for one in from_hooks)
-    over = decide.decided_already(id, report.state)
-    if report.state == "proposed":
-        over = UsageError(f"{id} was left out of its train, or taken back", over.hint)
-    return Decided(report, why or (Problem(over.code, over.message, over.hint),))
+    over, taken = decide.decided_already(id, report.state), report.state == "proposed"
+    message = f"{id} was left out of its train, or taken back" if taken else over.message
+    return Decided(report, why or (Problem(over.code, message, over.hint),))
 
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
@@ -202,8 +201,7 @@ class Train:
             elif has_commit(report) and report.target == self.target and id not in self.done:
                 found.append(report)
         found.sort(key=lambda report: report.boarded.at.unix if report.boarded else inf)
-        wanted = {report.id: report for report in found}
-        return [wanted[report.id] for report in depends.in_order(found)]
+        return depends.in_order(found)
 
     def _clear(self, chain: list[Member], alone: bool) -> bool:
         """Land what passes of the chain; True if that is all of it."""
@@ -351,12 +349,8 @@ def preview(session: Session, id: str, only: frozenset[str]) -> Decided:
     selected = selection.select(report.edits, only, frozenset())
     choice = replace(origin.choice_of(report), edits=selected.taken, left=selected.left)
     decision = decision_on(session, report, Tips(session), branch, choice)
-    errors = tuple(problem for problem in decision.problems if problem.severity == "error")
-    if errors or decision.candidate is None:
-        return Decided(
-            report,
-            errors or errors_of(decision) or (nothing_left(id, report.target),),
-        )
+    if decision.candidate is None or any(one.severity == "error" for one in decision.problems):
+        return Decided(report, errors_of(decision) or (nothing_left(id, report.target),))
     made = document.to_json(decision.outcome())
     return Decided(
         replace(report, edits=made.edits, diff=made.diff),

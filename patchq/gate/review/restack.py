@@ -54,6 +54,7 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 from patchq.gate.review import origin, stuck
+from patchq.gate.review.train_members import errors_of
 
 _LOG = logging.getLogger("patchq")
 _LEFT_BEHIND = {"worktree.dirty", "worktree.unseen"}
@@ -201,8 +202,7 @@ def with_edits(
     if isinstance(decision, Fault):
         raise decision
     if decision.candidate is None:
-        errors = tuple(problem for problem in decision.problems if problem.severity == "error")
-        return errors or decision.problems
+        return errors_of(decision)
     commit, branch = decision.candidate.commit, report.commit
     step = _Step(report.id, branch, branch, commit, _made_again(report, decision, commit))
     if not _take([step], session):

@@ -110,7 +110,8 @@ def _warnings(report: Report) -> Iterator[Reason]:
         if problem.code == PENDING_CONFLICT and (other := problem.conflicts_with)
     }
     if others:
-        text = f"it collides with {_some(sorted(others), _changes(len(others)))}"
+        count = "1 change" if len(others) == 1 else f"{len(others)} changes"
+        text = f"it collides with {_some(sorted(others), count)}"
         yield Reason(PENDING_CONFLICT, "medium", text)
 
 
@@ -136,7 +137,7 @@ def _edits(report: Report) -> Iterator[Reason]:
             by_rung.setdefault(edit.match or "", []).append(edit)
     for rung, edits in by_rung.items():
         how = _OF_RUNGS.get(rung, f"by the rung {rung}")
-        text = f"{_quotes(edits)} found {how}"
+        text = f"the quote of edit {_some([edit.id for edit in edits])} was found {how}"
         yield Reason("match", "medium" if rung in _LOOSE else "low", text)
     gone = [edit.path for edit in counted if edit.op == "delete_file"]
     if gone:
@@ -238,12 +239,3 @@ def _some(names: list[str], count: str = "") -> str:
 
 def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
-
-
-def _changes(count: int) -> str:
-    return "1 change" if count == 1 else f"{count} changes"
-
-
-def _quotes(edits: list[EditOutcome]) -> str:
-    ids = [edit.id for edit in edits]
-    return f"the quote of edit {_some(ids)} was"

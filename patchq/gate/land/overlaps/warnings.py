@@ -61,7 +61,9 @@ def refresh(session: Session, ids: Collection[str] = (), most: int | None = None
     `ids` are renewed in any case, and all where that may have changed, `most` of them at once.
     """
     waits = board(session)
-    waits.new = {id for id in sorted(waits.new) if not _compare(session.repo, waits, id)}
+    for id in sorted(waits.new):
+        _compare(session.repo, waits, id)
+    waits.new.clear()
     todo = sorted((waits.stale | set(ids)) & waits.keys())
     for start in range(0, len(todo), MOST_BATCHES):
         if most is not None and start >= most:
@@ -71,15 +73,14 @@ def refresh(session: Session, ids: Collection[str] = (), most: int | None = None
     return True
 
 
-def _compare(repo: Repository, waits: Board, id: str) -> bool:
-    """Find the reports that may have to change; False if a proposal could not be read."""
-    own, names, met, whole = waits[id], waits.names[id], Named(), True
+def _compare(repo: Repository, waits: Board, id: str) -> None:
+    """Find the reports that may have to change."""
+    own, names, met = waits[id], waits.names[id], Named()
     for other in waits.beside(own):
         try:
             if next(meeting(repo, own, waits[other]), None) is None:
                 continue
         except ObjectDamaged:  # the batch that needs it says so when it is looked at
-            whole = False
             continue
         met[other] = waits[other].commit
         theirs = waits.names[other]
@@ -87,7 +88,6 @@ def _compare(repo: Repository, waits: Board, id: str) -> bool:
             waits.stale.add(other)
     if names != met and not (_is_full(names) and names.items() <= met.items()):
         waits.stale.add(id)
-    return whole
 
 
 def _is_full(names: Named) -> bool:
