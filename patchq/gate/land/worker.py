@@ -44,8 +44,6 @@ _MANY = 64
 # The factor by which the clock may be slower, at most, where others have the processor: a group
 # that ends sooner there has fewer in it, and costs those others as much as a large one.
 _CROWD = 4
-# Of so many the landing takes hardly longer than of one, so they are decided again together.
-_FEW = 32
 _PULSE_SECONDS = 0.1
 _TRIES = 20  # times that a batch is decided again by itself since its branch was moved meanwhile
 
@@ -175,7 +173,7 @@ def work(
 
     Each batch is decided on the branches as those before it leave them, and a group lands at once.
     What was built on a batch that a hook refused is decided again without that.  So is what others
-    moved the branch away from, of a large group a half at a time, which lands sooner.
+    moved the branch away from, a half at a time, which lands sooner.
     Once `session.stop` is set, what is decided on lands, and the next start does the rest.
     """
     session.check_that_it_decides()
@@ -198,8 +196,7 @@ def work(
         ended += settled.ended
         tries.update(lost)
         rejoined |= {decision.claim.token for decision in again}
-        often = any(tries[token] > _TRIES // 4 for token in lost)
-        room = max(1, len(lost) // 2) if often or len(lost) > _FEW else most
+        room = max(1, len(lost) // 2) if lost else most
         if again and not lost:  # the hooks refused one, and those behind it are joined anew
             room = min(most, 2 * (settled.ended + 1))
         left.extendleft((decision.claim, decision.choice) for decision in reversed(again))
