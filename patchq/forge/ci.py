@@ -16,7 +16,7 @@ from msgspec import json
 from patchq.core.text.quote import visible
 from patchq.forge import connect
 from patchq.forge.contract import CONTEXT, CommitCheck, Project
-from patchq.forge.wire import Away
+from patchq.forge.wire import Absent, Away, Rejected
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
 from patchq.gate.git.branches.pushing import Remote
@@ -56,7 +56,7 @@ def failures(
     """
     before, pending = list[CommitCheck](), list[str]()
     while True:
-        checks = patiently(lambda: forge.checks(commit), pause)
+        checks = patiently(lambda: _checks(forge, commit), pause)
         counted = [one for one in checks if not names or one.name in names]
         # A check that is named has to run: one is skipped where another failed before it.
         bad = ("failure", "skipped") if names else ("failure",)
@@ -80,6 +80,14 @@ def patiently(ask: Callable[[], T], pause: float) -> T:
         except Away as away:
             _say(away.message)
             sleep(max(pause, away.seconds))
+
+
+def _checks(forge: Project, commit: str) -> Sequence[CommitCheck]:
+    """Return the checks; the forge is away as long as it does not know the commit."""
+    try:
+        return forge.checks(commit)
+    except (Absent, Rejected) as fault:
+        raise Away(fault.message) from None
 
 
 def _required(forge: Project, target: str) -> list[str]:

@@ -10,7 +10,7 @@ from tests.forge import day
 from tests.forge.conftest import Scene
 from tests.forge.fake import TOKEN
 from tests.helpers.command import block, drop, patchq
-from tests.helpers.gitrepo import git
+from tests.helpers.gitrepo import commit_files, git
 
 BRANCH = "patchq-train/main"
 
@@ -108,12 +108,21 @@ def test_a_check_that_appears_later_counts(scene: Scene, configure: Configure) -
 
 def test_a_forge_that_is_away_is_waited_for(scene: Scene, configure: Configure) -> None:
     configure("")
-    scene.fake.ci = lambda commit: [("build", "success")]
+    unknown = [LookupError("no commit found")]
+
+    def ci(commit: str) -> list[tuple[str, str | None]]:
+        if unknown:
+            raise unknown.pop()
+        return [("build", "success")]
+
+    scene.fake.ci = ci
     faults = iter(["502"] * 20)
     scene.fake.fault = lambda what: next(faults, None)
     found = scene.propose("one", "a3 = 3", "a3 = 33")
     assert found["state"] == "proposed"
-    assert "answers 502" in found["hooks"][0]["output"]
+    output = found["hooks"][0]["output"]
+    assert "answers 502" in output
+    assert "no commit found" in output
 
 
 def test_a_push_beside_another_one_is_repeated(scene: Scene, configure: Configure) -> None:
@@ -128,6 +137,17 @@ def test_a_push_beside_another_one_is_repeated(scene: Scene, configure: Configur
     found = scene.propose("one", "a3 = 3", "a3 = 33")
     assert "cannot lock ref" in found["hooks"][0]["output"]
     assert scene.there(BRANCH) == found["commit"]
+
+
+def test_config_check_misses_the_forge_and_no_sandbox(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHQ_NO_SANDBOX", "1")
+    hook = "{id: ci, stage: pre-commit, run: 'patchq:ci'}"
+    commit_files(scene.clone, {".patchq.yaml": f"version: 1\nhooks:\n  - {hook}\n"})
+    done = patchq("config", "check", cwd=scene.clone, code=2)
+    assert "hooks[0].run: expected a `forge` section beside `patchq:ci`" in done.err
+    assert "unconfined" not in done.err
 
 
 def test_without_a_token_nothing_is_refused(

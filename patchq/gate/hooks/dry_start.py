@@ -55,6 +55,8 @@ def flaws(config: Config, gitdir: Path, home: Path, queue: Path) -> list[Flaw]:
             if runs_changes and not (sandboxes or hook.unconfined):
                 why, cure = no_sandbox()
                 wrong.append(("unconfined", f"{_UNCONFINED}: {why} ({cure})"))
+            if builtin.is_trusted(hook.run) and not config.has_forge:
+                wrong.append(("run", f"expected a `forge` section beside `{hook.run}`"))
             path = environment(hook.env)["PATH"]
             names = os.pathsep.join((path, *parts(hook)))
             shown = mounts.seen(names, visible) if sandboxes else ()

@@ -131,6 +131,10 @@ HOOK = "hooks:\n- {id: a, stage: pre-commit, run: x}\n"
             "1:52 hooks[0].fixes: expected false, as only `pre-commit` hooks see files, got `true`",
         ),
         (
+            "hooks: [{id: a, stage: pre-commit, run: x, checks: [a]}]",
+            "1:52 hooks[0].checks: expected nothing, as only `patchq:ci` waits for checks of",
+        ),
+        (
             "hooks: [{id: a, stage: pre-apply, run: x, env: [A=1]}]",
             "1:49 hooks[0].env[0]: expected the name of a variable, got `A=1`",
         ),
