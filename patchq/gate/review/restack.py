@@ -94,8 +94,8 @@ class _Looked:
         """
         places = {id: self.place(there, id) for id in self.refs}
         todo = [id for id, place in places.items() if self.settled.get(id) != place]
-        own = [id for id in todo if self.settled.get(id, ())[1:] != places[id][1:]]
-        return own + ([id for id in todo if id not in own] if rest else [])
+        own = {id for id in todo if self.settled.get(id, ())[1:] != places[id][1:]}
+        return sorted((id for id in todo if rest or id in own), key=lambda id: id not in own)
 
     def place(self, there: Board, id: str) -> _Refs:
         """Return the tip of a proposal's target, and the refs of it and of the one below it."""
