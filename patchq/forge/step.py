@@ -24,6 +24,7 @@ from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_age
 
 _SHORTEST_COMMIT = 7
 _LONGEST_TEXT = 3500
+LANDED = frozenset({"accepted", "applied", "reverted"})
 
 # ---------------------------------------------------------------- actions
 
@@ -391,10 +392,6 @@ def plain(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
 
 
-def has_landed(report: Report) -> bool:
-    return report.state in ("accepted", "applied", "reverted")
-
-
 def ended(
     request: PullRequest, report: Report, mark: words.Mark, is_merged: bool
 ) -> Iterator[Action]:
@@ -409,7 +406,7 @@ def ended(
     if request.is_open and current and current.state == "discarded" == state:
         yield ReopenDiscarded(report.id, request.number)
         return
-    landed = has_landed(report)
+    landed = report.state in LANDED
     if request.is_open and landed and is_merged:
         return
     if request.is_open:

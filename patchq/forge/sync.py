@@ -8,7 +8,7 @@ from time import sleep
 from patchq.forge import lines, step, words
 from patchq.forge.contract import Project, PullRequest
 from patchq.forge.reading import ForgeReading, rules_of
-from patchq.forge.step import Action, Proposal, has_landed
+from patchq.forge.step import LANDED, Action, Proposal
 from patchq.forge.wire import Absent, Rejected
 from patchq.gate.api import Gate, deciding, requests
 from patchq.gate.api.cluster import feeder_name
@@ -177,7 +177,7 @@ class _Round:
             return
         tip = session.branches.tip(report.target or "")
         merged = tip is not None and session.repo.is_ancestor(request.head, tip)
-        if merged and request.is_open and has_landed(report):
+        if merged and request.is_open and report.state in LANDED:
             merged = self._reading.may_merge_itself(request.number)
         yield from step.ended(request, report, mark, merged)
 
@@ -189,6 +189,9 @@ class _Round:
             if there is None:
                 self._copies.forget(root)
             elif there in self._copies.pushed(root):
+                state = depends.standing(self._session, root)[1]
+                if state in LANDED and self._reading.status(there) != words.landed(""):
+                    yield step.SetStatus(there, words.landed(""))
                 yield step.RemoveCopy(root)
 
     # ------------------------------------------------------------ doing it

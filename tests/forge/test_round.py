@@ -206,6 +206,15 @@ def test_a_head_that_cannot_be_moved_is_closed_with_the_commit(scene: Scene) -> 
 # ---------------------------------------------------------------- requests that people touch
 
 
+def test_what_lands_between_two_processes_gets_the_status_success(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    patchq("accept", "one", cwd=scene.clone)
+    scene.begin()
+    scene.round()
+    assert (scene.fake.state(1), scene.fake.status_of(1)) == ("merged", "success")
+
+
 def test_closing_discards_and_opening_again_proposes(scene: Scene) -> None:
     scene.propose("one", "a3 = 3", "a3 = 33")
     scene.round()
