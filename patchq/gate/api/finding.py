@@ -58,7 +58,7 @@ def find(context: RepoContext, id: str) -> tuple[Report, str]:
     """Return a report, and its origin if that is not the queue; `UsageError` for an unknown id."""
     if report := context.queue.load(id):
         return report, ""
-    if known := from_git.gone(context, [id]):
+    if known := from_git.reports(context, [id]):
         return known[id]
     raise history.unknown(context, id)
 
@@ -107,11 +107,11 @@ def newest_first(context: RepoContext, most: int | None) -> Iterator[tuple[Repor
     while piece := list(islice(ids, min((most or sys.maxsize - 1) + 1, _PIECE))):
         listed.update(piece)
         reports = {id: report for id in piece if (report := context.queue.load(id))}
-        gone = from_git.gone(context, set(piece) - reports.keys())
+        gone = from_git.reports(context, set(piece) - reports.keys())
         for id in piece:
             if report := reports.get(id):
                 yield seen(context, report)
             elif id in gone:
                 yield seen(context, *gone[id])
     for report in from_git.missing(context, listed):
-        yield seen(context, report, from_git.SAYS_SO)
+        yield seen(context, report, from_git.FROM_GIT_NOTE)

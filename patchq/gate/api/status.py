@@ -162,7 +162,7 @@ def _proposals(context: RepoContext) -> Iterator[tuple[Report, str]]:
         else:
             yield finding.seen(context, report)
     for report in from_git.waiting(context, marks - lost) if lost else ():
-        now = Sighting("proposed", from_git.SAYS_SO)
+        now = Sighting("proposed", from_git.FROM_GIT_NOTE)
         yield finding.with_current_state(context, report, now), now.note
 
 

@@ -26,7 +26,7 @@ from patchq.gate.hooks import mounts
 from patchq.gate.hooks.configured import MESSAGE, Step
 from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
-from patchq.gate.hooks.warm import Objects, Slot, WarmTree, slot, stores
+from patchq.gate.hooks.warm import Objects, ReusableTree, Slot, slot, stores
 from patchq.gate.queue.cache import Shelf
 from patchq.gate.queue.spool import digest, encode
 from patchq.gate.queue.troubles import Troubles
@@ -139,7 +139,7 @@ class Engine:
             raise _exposed(step)
         head = candidate.parent if step.git else candidate.commit
         with slot(self._root if sees else self._rooms, candidate.tree) as own:
-            warm = WarmTree(own.path, self._store)
+            warm = ReusableTree(own.path, self._store)
             if sees:
                 warm.show(candidate.tree, head, candidate.objects)
                 message = warm.gitdir / MESSAGE

@@ -20,11 +20,11 @@ from patchq.gate.hooks import builtin
 from patchq.gate.hooks.configured import MESSAGE, Step
 from patchq.gate.hooks.encoded import without_encoded
 from patchq.gate.hooks.sandbox import HookExit
-from patchq.gate.hooks.warm import WarmTree
+from patchq.gate.hooks.warm import ReusableTree
 
 _MOST_SHOWN = 4000  # characters of a hook's output that a report shows, the last ones
-_MOST_TOLD = 1000
-_MOST_FILE = 64 * 1024 * 1024
+_MESSAGE_CHARS = 1000
+_FILE_BYTES = 64 * 1024 * 1024
 _SECRET = "edit.secret:"
 
 # Files that a hook changed: content and if executable, None where it removed one.
@@ -54,13 +54,13 @@ def _shown(end: HookExit, most: int) -> str:
     return tail(without_encoded(end.output.strip()), most)
 
 
-def verdict(step: Step, message: str, warm: WarmTree, end: HookExit) -> Verdict:
+def verdict(step: Step, message: str, warm: ReusableTree, end: HookExit) -> Verdict:
     """Return the meaning of the end of a hook that saw the commit with this message.
 
     Raises `HookFault` if it was not started at all."""
     run = as_run(step, end)
     if end.code in (126, 127):
-        output = _shown(end, _MOST_TOLD)
+        output = _shown(end, _MESSAGE_CHARS)
         raise HookFault(
             f"the hook {step.hook.id} cannot be started (exit {end.code})"
             f"{output and f': {output}'}",
@@ -101,13 +101,13 @@ def _content(there: Path, path: str) -> tuple[bytes, bool] | None:
         raise ValueError(f"left {path} unreadable ({error.strerror})") from None
     with open(fd, "rb") as file:
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_FILE:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
             raise ValueError(f"made {path} something other than a file of a fair size")
-        return file.read(_MOST_FILE), bool(status.st_mode & 0o100)
+        return file.read(_FILE_BYTES), bool(status.st_mode & 0o100)
 
 
 def _refusal(hook: Hook, run: HookRun) -> Problem:
-    output = f"\n{tail(run.output, _MOST_TOLD)}" if run.output else ""
+    output = f"\n{tail(run.output, _MESSAGE_CHARS)}" if run.output else ""
     if run.exit is None:
         return Problem(
             "hook.timeout",
@@ -138,5 +138,5 @@ def judged(step: Step, judge: builtin.Judge, plan: Mapping[str, Any]) -> Verdict
     ]
     if others := [line for line in lines if not line.startswith(_SECRET)]:
         message = f"the hook {step.hook.id} ({step.hook.stage}) refused the change\n"
-        problems.append(Problem("hook.refused", message + tail("\n".join(others), _MOST_TOLD)))
+        problems.append(Problem("hook.refused", message + tail("\n".join(others), _MESSAGE_CHARS)))
     return Verdict(run, tuple(problems))

@@ -114,7 +114,7 @@ def _shown(place: Path) -> dict[str, object]:
     return shown if isinstance(shown, dict) and shown.get("boot") == files.boot() else {}
 
 
-class WarmTree(Struct, frozen=True):
+class ReusableTree(Struct, frozen=True):
     """The work tree in a slot; `store` is the directory of the real repository's objects."""
 
     place: Path

@@ -27,7 +27,7 @@ from patchq.gate.errors import UsageError
 from patchq.gate.git.command import Git
 from patchq.gate.hooks.engine import Engine
 from patchq.gate.land import presubmit
-from patchq.gate.pipeline import gate, history
+from patchq.gate.pipeline import checks, history
 from patchq.gate.pipeline.progress import CandidateCommit, Decision
 from patchq.gate.pipeline.session import Choice, Session
 from patchq.gate.queue import Claim
@@ -56,7 +56,7 @@ class Refusal(Struct, frozen=True):
 
 def judge_message(message: str) -> list[Refusal]:
     """Return the problems of a commit's message."""
-    return [Refusal(problem) for problem in gate.words(message, "")]
+    return [Refusal(problem) for problem in checks.words(message, "")]
 
 
 def judge_staged(session: Session) -> list[Refusal]:
@@ -71,8 +71,8 @@ def judge_staged(session: Session) -> list[Refusal]:
     head = git.output("rev-parse", "-q", "--verify", "HEAD").decode().strip()
     tree = git.output("write-tree").decode().strip()
     commit = git.output("commit-tree", tree, "-p", head, "-m", _MAIL).decode().strip()
-    found = [*gate.words("", _author(git, workdir))]
-    found += _errors(gate.judge_commit(session, head, commit))
+    found = [*checks.words("", _author(git, workdir))]
+    found += _errors(checks.judge_commit(session, head, commit))
     if not found:
         found = _asked(session, _MAIL, session.repo.head_branch() or "", head, commit, _BOTH)
     return [Refusal(problem) for problem in found]
@@ -142,11 +142,11 @@ def _of_commit(
     """Yield the problems of one commit of a push; of a merge, those that no parent has."""
     repo = session.repo
     (info,) = repo.commits(commit, limit=1)
-    yield from gate.words(info.message, info.author)
+    yield from checks.words(info.message, info.author)
     parent = parents[0] if parents else _nothing(git)
     changed = [set(repo.changes(other, commit)) for other in parents[1:]]
     own = set.intersection(*changed) if changed else None
-    errors = _errors(gate.judge_commit(session, parent, commit, own))
+    errors = _errors(checks.judge_commit(session, parent, commit, own))
     if not errors and own is None:
         errors = _asked(session, _PUSH, branch, parent, commit, _PLAN)
     yield from errors
@@ -158,7 +158,7 @@ def _nothing(git: Git) -> str:
     return git.output("commit-tree", tree, "-m", "Nothing").decode().strip()
 
 
-def _errors(judgement: gate.Judgement) -> list[Problem]:
+def _errors(judgement: checks.Judgement) -> list[Problem]:
     return [problem for problem in judgement.problems if problem.severity == "error"]
 
 

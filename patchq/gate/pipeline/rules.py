@@ -30,7 +30,7 @@ _MOST_BYTES = 1 << 20
 _NO_FILE = b"?"  # marks a link, a directory, or what cannot be read
 _LOG = logging.getLogger("patchq")
 # Keys that are read at start and at SIGHUP alone.
-_KEPT = frozenset({"queue", "cluster", "review", "log"})
+_RELOAD_ONLY_KEYS = frozenset({"queue", "cluster", "review", "log"})
 
 
 class GateRules(Struct, frozen=True):
@@ -138,7 +138,7 @@ def renewed(repo: Repository, old: GateRules) -> GateRules:
         if old.source in ("file", "git directory") or data in (old.data, old.unusable or old.data):
             return here
         new = of_home(repo, old.home)
-        kept = {key: getattr(old.config, key) for key in _KEPT}
+        kept = {key: getattr(old.config, key) for key in _RELOAD_ONLY_KEYS}
         return checked(replace(new, config=replace(new.config, **kept)))
     except Fault as error:
         if old.unusable == data:

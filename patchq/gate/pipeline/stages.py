@@ -41,7 +41,7 @@ from patchq.gate.errors import CannotSign
 from patchq.gate.git.located import WorkTrees
 from patchq.gate.git.objects import Identity, parse_identity
 from patchq.gate.pipeline import base as bases
-from patchq.gate.pipeline import gate, history, mode, selection
+from patchq.gate.pipeline import checks, history, mode, selection
 from patchq.gate.pipeline.progress import (
     CandidateCommit,
     Decision,
@@ -321,7 +321,7 @@ def checked(
     """Return the decision with the diff of the changes of `tip`, ended where these are refused."""
     if not changes:
         return decision.with_verdict("duplicate")
-    judgement = gate.judge(changes, session.repo.tree(tip), session)
+    judgement = checks.judge(changes, session.repo.tree(tip), session)
     problems = (*decision.problems, *judgement.problems)
     decision = replace(decision, diff=judgement.diff, problems=problems)
     if judgement.refused:
@@ -349,7 +349,7 @@ def commit(decision: Decision, response: Response, target: Target, resolved: Res
     # A clock that was set back makes no commit that is older than its parent.
     committer = session.identity(not_before=session.repo.time(target.tip))
     author = _author(response, parsed, committer)
-    if secrets := gate.words(text, f"{author.name} {author.email}"):
+    if secrets := checks.words(text, f"{author.name} {author.email}"):
         return decision.with_verdict("rejected", *secrets)
     if response.choice.dry_run:
         return decision

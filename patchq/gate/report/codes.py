@@ -237,8 +237,8 @@ def to_markdown() -> str:
     lines = [
         "# Report codes",
         "",
-        "Every problem in a report carries one of these codes. The list is closed: one code more",
-        "is a new version of the report. An *alias* is the name that older tools use for a code.",
+        "Every problem in a report carries one of these codes. The list is closed: a new code is",
+        "announced in the changelog. An *alias* is the name that older tools use for a code.",
     ]
     for code in CODES.values():
         lines += ["", f"## `{code.name}`", "", f"**Cause:** {code.cause}", ""]

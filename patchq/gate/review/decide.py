@@ -134,7 +134,7 @@ def another_try(session: Session, id: str, without: frozenset[str]) -> tuple[byt
     response.
     """
     report = session.queue.load(id)
-    if report is None and not from_git.gone(session, [id]):
+    if report is None and not from_git.reports(session, [id]):
         raise history.unknown(session, id)
     if report is None:
         raise UsageError(f"the queue has lost the response of {id}", "send it again")

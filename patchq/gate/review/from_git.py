@@ -29,7 +29,7 @@ from patchq.gate.report import document
 from patchq.gate.report.message import subject
 from patchq.gate.report.schema import Moment, Report, SourceEntry, waits_for_its_agent
 
-SAYS_SO = "from git alone: its report is not in the queue"
+FROM_GIT_NOTE = "from git alone: its report is not in the queue"
 
 
 def load(context: RepoContext, id: str) -> Report | None:
@@ -38,20 +38,20 @@ def load(context: RepoContext, id: str) -> Report | None:
     return _reports(context, found)[0] if found else None
 
 
-def gone(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
+def reports(context: RepoContext, ids: Iterable[str]) -> dict[str, tuple[Report, str]]:
     """Return the remains of batches without reports: a report and a note on its origin, by ids.
 
     Git has more of a batch, the register of ids the rest.
     """
     names = set(ids)
-    found = {it.id: (it, SAYS_SO) for it in _reports(context, history.find(context, names))}
+    found = {it.id: (it, FROM_GIT_NOTE) for it in _reports(context, history.find(context, names))}
     for id in names - found.keys():
         if past := context.queue.past(id):
-            found[id] = _remains(context, id, past)
+            found[id] = _partial_report(context, id, past)
     return found
 
 
-def _remains(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
+def _partial_report(context: RepoContext, id: str, past: Past) -> tuple[Report, str]:
     ended = datetime.fromtimestamp(past.at, UTC).isoformat(timespec="seconds")
     why = Problem(past.code, "the report, which had more details, is gone") if past.code else None
     made = document.to_json(

@@ -74,7 +74,7 @@ def _landed(session: Session, id: str) -> tuple[CommittedReport, str]:
     """The report of the batch, and the commit by which it is on its target."""
     session.branches.refresh()
     report = session.queue.load(id)
-    if report is None and (known := from_git.gone(session, [id])):
+    if report is None and (known := from_git.reports(session, [id])):
         report, _ = known[id]
     if report is None:
         raise history.unknown(session, id)

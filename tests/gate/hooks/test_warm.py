@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pygit2.enums import ObjectType
 
-from patchq.gate.hooks.warm import WarmTree, slot
+from patchq.gate.hooks.warm import ReusableTree, slot
 from tests.helpers.gitrepo import commit_files, git, make_repo
 
 FILES = {"a.txt": "a\n", "d/b.txt": "b\n", "run": "#!/bin/sh\n"}
@@ -19,26 +19,26 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tree(tmp_path: Path, repo: Path) -> WarmTree:
+def tree(tmp_path: Path, repo: Path) -> ReusableTree:
     (tmp_path / "slot").mkdir()
-    return WarmTree(tmp_path / "slot", repo / ".git/objects")
+    return ReusableTree(tmp_path / "slot", repo / ".git/objects")
 
 
-def show(tree: WarmTree, repo: Path, commit: str) -> None:
+def show(tree: ReusableTree, repo: Path, commit: str) -> None:
     tree.show(git("rev-parse", f"{commit}^{{tree}}", cwd=repo), commit, {})
 
 
-def files(tree: WarmTree) -> dict[str, bytes]:
+def files(tree: ReusableTree) -> dict[str, bytes]:
     paths = [path for path in tree.tree.rglob("*") if path.is_file()]
     found = {str(path.relative_to(tree.tree)): path.read_bytes() for path in paths}
     return {name: data for name, data in found.items() if not name.startswith(".git/")}
 
 
-def inodes(tree: WarmTree) -> dict[str, int]:
+def inodes(tree: ReusableTree) -> dict[str, int]:
     return {name: (tree.tree / name).stat().st_ino for name in files(tree)}
 
 
-def test_a_move_writes_what_differs(repo: Path, tree: WarmTree) -> None:
+def test_a_move_writes_what_differs(repo: Path, tree: ReusableTree) -> None:
     first = git("rev-parse", "HEAD", cwd=repo)
     second = commit_files(repo, {"a.txt": "A\n", "new/c.txt": "c\n"})
     git("rm", "-q", "run", cwd=repo)
@@ -54,7 +54,7 @@ def test_a_move_writes_what_differs(repo: Path, tree: WarmTree) -> None:
 
 
 @pytest.mark.parametrize("shown", ["[]", '{"tree": "HEAD", "boot": "another"}'])
-def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: WarmTree, shown: str) -> None:
+def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: ReusableTree, shown: str) -> None:
     show(tree, repo, git("rev-parse", "HEAD", cwd=repo))
     (tree.tree / "a.txt").write_text("half\n")
     (tree.place / "shown").write_text(shown)
@@ -63,7 +63,7 @@ def test_a_tree_in_doubt_is_made_anew(repo: Path, tree: WarmTree, shown: str) ->
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["in the repository", "in the work tree"])
-def test_an_empty_object_is_no_hindrance(repo: Path, tree: WarmTree, own: bool) -> None:
+def test_an_empty_object_is_no_hindrance(repo: Path, tree: ReusableTree, own: bool) -> None:
     start = git("rev-parse", "HEAD", cwd=repo)
     show(tree, repo, start)
     commit = commit_files(repo, {"a.txt": "A\n"})

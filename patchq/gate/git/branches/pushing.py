@@ -20,7 +20,7 @@ _STALE = re.compile(
     r"failed to lock|unable to (lock|resolve)|atomic|fetch first"
 )
 _DECLINED = re.compile(r"hook declined")
-_ACCOUNT = re.compile(
+_NOT_PERMITTED = re.compile(
     r"(?i)protected branch|not allowed to|permission|denied|unauthori[sz]ed|forbidden|read.?only|"
     r"archived|quota"
 )
@@ -34,7 +34,7 @@ _UNSENT = re.compile(
     r"returned error: 4\d\d"
 )
 # Git's words where the connection ended on the way.
-_LATE = re.compile(r"(?i)hung up|disconnect|early eof|rpc failed|broken pipe|reset by peer")
+_CUT_OFF = re.compile(r"(?i)hung up|disconnect|early eof|rpc failed|broken pipe|reset by peer")
 
 
 class PushAnswer(Struct, frozen=True):
@@ -100,13 +100,13 @@ def _answer(done: Done, moves: Mapping[str, object]) -> PushAnswer:
         return PushAnswer("made")
     words = done.words
     if done.code is None or not reasons:
-        sent = done.code is None or _LATE.search(done.err) or not _UNSENT.search(done.err)
+        sent = done.code is None or _CUT_OFF.search(done.err) or not _UNSENT.search(done.err)
         return PushAnswer("unknown" if sent else "unsent", words)
     others = [reason for reason in reasons.values() if not _STALE.search(reason)]
     if not others:
         return PushAnswer("stale", words, reasons)
     named = "; ".join(dict.fromkeys(others))
     text = redacted(f"{words} ({named})" if words not in named else named)[:MOST_WORDS]
-    if _DECLINED.search(named) and not _ACCOUNT.search(f"{named} {words}"):
+    if _DECLINED.search(named) and not _NOT_PERMITTED.search(f"{named} {words}"):
         return PushAnswer("declined", text, reasons)
     return PushAnswer("refused", text, reasons)

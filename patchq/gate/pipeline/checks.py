@@ -1,4 +1,4 @@
-"""The one gate: what no change may do, by whichever door it comes.
+"""Checks that every change has to pass, however it comes in.
 
 A response's plan, what a hook made of it, a mail that `git am` is about to commit and a commit that
 is pushed are all judged by `judge`: their paths, their size, secrets in them, their syntax.  How a
@@ -37,7 +37,7 @@ def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judg
     """Return what speaks against changes of a tree; the first kind that is found decides."""
     sizes = ((change.path, len(change.after)) for change in changes if change.after is not None)
     if flaws := (
-        *too_much(len(changes), sizes, session.config.limits),
+        *over_limits(len(changes), sizes, session.config.limits),
         *targets.misplaced(changes, before, session.rules),
         *links.flaws(changes, before, session.rules),
     ):
@@ -53,7 +53,7 @@ def judge(changes: Sequence[FileChange], before: Tree, session: Session) -> Judg
     return Judgement(syntax.broken(judged), diff)
 
 
-def too_much(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
+def over_limits(count: int, sizes: Iterable[tuple[str, int]], limits: Limits) -> Iterator[Problem]:
     """Yield problems with so many files, and with the first that has too many bytes."""
     if count > limits.files:
         yield Problem(
