@@ -245,6 +245,7 @@ def test_a_claim_that_another_one_is_adopting_is_not_waited_for(again: Open, dat
         frozen.execute("update responses set adopted = 1")
         other.store.run("set lock_timeout = '2s'")
         other._lanes.drop_claims(owner._me())
+        assert other.store.column("select session from responses") == [owner._me()]
 
 
 def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> None:
