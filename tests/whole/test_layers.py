@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
-
-import pytest
 
 from tests.helpers.rooms import (
     MODULES,
@@ -61,7 +58,7 @@ IMPURE = {
 SCREEN = 55
 """Lines of a function, at most."""
 SHELF = 500
-"""Lines of a file; more of them are a warning."""
+"""Lines of a file, at most."""
 MOST_ENTRIES = 20
 """Of a room at one level; `cli` has one for each verb."""
 
@@ -75,21 +72,24 @@ def test_the_package_is_its_rooms() -> None:
         assert inside == {*rooms, "__init__"}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_module_imports_only_lower_rooms(module: str) -> None:
-    room = room_of(module)
-    if room is None:
-        return
-    for name in own_imports(module):
-        other = room_of(name)
-        if other is not None:
-            assert RANKS[other] <= RANKS[room], f"{module} imports {name}"
+def test_modules_import_only_lower_rooms() -> None:
+    rank = {module: RANKS[room] for module in MODULES if (room := room_of(module))}
+    higher = [
+        f"{module} imports {name}"
+        for module in rank
+        for name in own_imports(module)
+        if rank.get(name, 0) > rank[module]
+    ]
+    assert not higher, higher
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room != "cli"])
-def test_room_can_be_overlooked(room: str) -> None:
+def test_rooms_can_be_overlooked() -> None:
     entries = Counter(
-        path.parent for path in (PACKAGE / room).rglob("*") if "__pycache__" not in path.parts
+        path.parent
+        for room in ROOMS
+        if room != "cli"
+        for path in (PACKAGE / room).rglob("*")
+        if "__pycache__" not in path.parts
     )
     assert {place: count for place, count in entries.items() if count > MOST_ENTRIES} == {}
 
@@ -100,47 +100,58 @@ def test_imports_go_in_no_circle() -> None:
     assert list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_libraries_have_one_importer(module: str) -> None:
-    for name in imports(module):
-        importer = SOLE_IMPORTERS.get(name.split(".")[0], module)
-        inside = module == importer or module.startswith(f"{importer}.")
-        assert inside, f"{module} imports {name}; only {importer} may"
+def test_libraries_have_one_importer() -> None:
+    strangers = [
+        f"{module} imports {name}; only {importer} may"
+        for module in MODULES
+        for name in imports(module)
+        if (importer := SOLE_IMPORTERS.get(name.split(".")[0]))
+        and not f"{module}.".startswith(f"{importer}.")
+    ]
+    assert not strangers, strangers
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) in SKINS])
-def test_skins_ask_the_gate(module: str) -> None:
+def test_skins_ask_the_gate() -> None:
     """A skin imports no other skin and, but for those that are listed, no store and no ref."""
-    others = tuple(f"patchq.{skin}." for skin in SKINS if skin != room_of(module))
-    inside = () if module in DEEPER else BELOW_THE_API
-    for name in own_imports(module):
-        started = room_of(module) == "cli" and name in ("patchq.page", "patchq.mcp")
-        assert not name.startswith(others) or started, f"{module} imports {name}"
-        assert not name.startswith(inside), f"{module} imports {name}"
+    wrong = []
+    for module in MODULES:
+        skin = room_of(module)
+        if skin not in SKINS:
+            continue
+        others = tuple(f"patchq.{other}." for other in SKINS if other != skin)
+        inside = () if module in DEEPER else BELOW_THE_API
+        wrong += [
+            f"{module} imports {name}"
+            for name in own_imports(module)
+            if name.startswith((*others, *inside))
+        ]
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_core_is_pure(module: str) -> None:
-    if module.startswith("patchq.core"):
-        assert {name.split(".")[0] for name in imports(module)}.isdisjoint(IMPURE), module
-        assert [name for name in own_imports(module) if not name.startswith("patchq.core")] == []
+def test_core_is_pure() -> None:
+    impure = [
+        f"{module} imports {name}"
+        for module in MODULES
+        if module.startswith("patchq.core")
+        for name in imports(module)
+        if name.split(".")[0] in {*IMPURE, "patchq"} and not name.startswith("patchq.core")
+    ]
+    assert not impure, impure
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_functions_fit_on_a_screen(module: str) -> None:
-    for node in ast.walk(tree(module)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= SCREEN, f"{module}:{node.lineno} {node.name} has {lines} lines"
+def test_functions_fit_on_a_screen() -> None:
+    sizes = {
+        f"{module}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    assert {place: lines for place, lines in sizes.items() if lines > SCREEN} == {}
 
 
-@pytest.mark.filterwarnings("default:.* lines:UserWarning")
-@pytest.mark.parametrize("module", MODULES)
-def test_long_files_are_told(module: str) -> None:
-    lines = len(MODULES[module].read_bytes().splitlines())
-    if lines > SHELF:
-        warnings.warn(f"{module} has {lines} lines", stacklevel=1)
-    assert lines <= 2 * SHELF, f"{module} has {lines} lines: surely more than one idea"
+def test_no_file_holds_more_than_one_idea() -> None:
+    sizes = {module: len(path.read_bytes().splitlines()) for module, path in MODULES.items()}
+    assert {module: lines for module, lines in sizes.items() if lines > SHELF} == {}
 
 
 def test_class_names_are_unique() -> None:
@@ -153,11 +164,11 @@ def test_class_names_are_unique() -> None:
     assert shared == {}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nobody_reaches_into_anothers_privates(module: str) -> None:
+def test_nobody_reaches_into_anothers_privates() -> None:
     """`os._exit` alone is public and looks private."""
     reached = [
         f"{module}:{node.lineno} {ast.unparse(node)}"
+        for module in MODULES
         for node in ast.walk(tree(module))
         if isinstance(node, ast.Attribute)
         and re.match("_(?!_.*__$)", node.attr)
