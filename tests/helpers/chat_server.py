@@ -87,6 +87,7 @@ class ChatServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: ChatServer
+    timeout = 30  # a client that connects and asks nothing holds up the server's end so long
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers["content-length"]))
@@ -105,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if reply.slow:
-            self.server.closed.wait()
+            self.server.closed.wait(600)
         body = reply.body if reply.body is not None else _completion(request, reply)
         self.send_response(reply.status)
         self.send_header("content-type", "application/json")

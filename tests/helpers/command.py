@@ -61,7 +61,7 @@ def fresh(*words: str, cwd: Path, stdin: str | bytes = b"", code: int | None = 0
     """The same, by a process of its own."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     command = [sys.executable, "-m", "patchq", *words]
-    done = subprocess.run(command, cwd=cwd, input=data, capture_output=True, check=False)
+    done = subprocess.run(command, cwd=cwd, input=data, capture_output=True, timeout=MOST_SECONDS)
     told = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
     return _checked(words, told, code)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from select import select
 from time import monotonic, sleep
 from typing import Any
 
@@ -96,6 +97,7 @@ def _asked(*request: object) -> Any:
     assert nursery.stdin
     assert nursery.stdout
     print(json.dumps(request), file=nursery.stdin, flush=True)
+    assert select([nursery.stdout], [], [], 60)[0], "no process is started any more"
     return json.loads(nursery.stdout.readline())
 
 

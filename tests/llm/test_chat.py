@@ -162,7 +162,7 @@ def test_stop_cuts_a_question_short() -> None:
     with serving([Reply(slow=True)]) as server:
 
         def tell() -> None:
-            server.asked.wait()
+            server.asked.wait(60)
             stop.set()
 
         teller = Thread(target=tell)

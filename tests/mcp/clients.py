@@ -60,7 +60,7 @@ def listening(repo: Path, *words: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield told["url"], {"authorization": f"Bearer {told['token']}"}
         finally:
             server.terminate()
-            assert server.wait() == 0
+            assert server.wait(60) == 0
 
 
 async def over_http(

@@ -112,4 +112,4 @@ def served(repo: Path, *words: str) -> Iterator[str]:
         finally:
             process.terminate()
             told = process.stderr.read()
-        assert (process.wait(), told) == (0, ""), told
+        assert (process.wait(60), told) == (0, ""), told

@@ -441,6 +441,8 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     got: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 30
+
         def do_POST(self) -> None:
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(int(self.path.strip("/")))

@@ -310,7 +310,9 @@ def daemon(at: Place) -> subprocess.Popen[bytes]:
 
 
 def verdict(at: Place, id: str) -> dict[str, Any]:
+    until = time.monotonic() + 60
     while not (told := seen(at.queue, id)):
+        assert time.monotonic() < until, f"{id} has no verdict"
         time.sleep(0.01)
     return told
 
@@ -320,14 +322,14 @@ def test_others_do_not_wait_for_an_answer(tmp_path: Path) -> None:
         drop(at.queue, {"fix.request.yaml": ASKED})
         process = daemon(at)
         try:
-            at.server.asked.wait()
+            assert at.server.asked.wait(60)
             drop(at.queue, {"mine.md": "```text:new.txt\nx = 1\n```\n"})
             assert verdict(at, "mine")["state"] == "applied"
             at.server.closed.set()
             assert verdict(at, "fix")["state"] == "applied"
         finally:
             process.terminate()
-            assert process.wait() == 0
+            assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda s: s.name)
@@ -339,9 +341,9 @@ def test_who_dies_while_asking_asks_again(number: signal.Signals, tmp_path: Path
         at = Place(tmp_path, server)
         drop(at.queue, {"fix.request.yaml": ASKED})
         process = daemon(at)
-        at.server.asked.wait()
+        assert at.server.asked.wait(60)
         process.send_signal(number)
-        process.wait()
+        process.wait(60)
         assert not [*at.queue.glob("*/fix.report.json")]
         patchq("run", cwd=at.root)
         assert report(at.queue, "fix")["state"] == "applied"

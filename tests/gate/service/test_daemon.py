@@ -305,10 +305,12 @@ def commit_here(repo: Path, number: int) -> None:
     """A person's commit on `main`, in the work tree; git itself gives up when it is locked."""
     (repo / f"mine{number}.txt").write_text("mine\n")
     for words in (["add", f"mine{number}.txt"], ["commit", "-q", "-m", f"mine {number}"]):
+        until = time.monotonic() + WAIT_SECONDS
         while True:
             done = subprocess.run(["git", *words], cwd=repo, capture_output=True, text=True)
             if not done.returncode:
                 break
+            assert time.monotonic() < until, done.stderr
             assert "index.lock" in done.stderr or "cannot lock ref" in done.stderr, done.stderr
             time.sleep(0.01)
 

@@ -74,6 +74,7 @@ def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
     piped: dict[str, Any] = {"cwd": repo, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([*words, "watch"], **piped) as daemon:
         while "checking" not in patchq("status", "x", cwd=repo).out:
+            assert daemon.poll() is None
             time.sleep(0.02)
         with subprocess.Popen([*words, "stop"], **piped) as stop:
             assert stop.stderr
