@@ -14,7 +14,9 @@ def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A Python that finds the checkout's packages, wherever it is started."""
     environment = os.environ | {"PYTHONPATH": str(_CHECKOUT)}
     command = [sys.executable, *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=280
+    )
 
 
 def bench(name: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

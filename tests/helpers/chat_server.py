@@ -150,5 +150,5 @@ def serving(script: Script) -> Iterator[ChatServer]:
     finally:
         server.closed.set()
         server.shutdown()
-        thread.join()
+        thread.join(60)
         server.server_close()

@@ -15,11 +15,10 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from select import select
 from typing import Any, NamedTuple
 
-MOST_SECONDS = 120.0
-"""For a command that is to end."""
+from tests.helpers import ending
+from tests.helpers.ending import MOST_SECONDS, line_of, served
 
 
 class Done(NamedTuple):
@@ -43,18 +42,19 @@ def patchq(
     """Run a command; an exit code other than the expected one, if any is, fails the test."""
     process = _shared()
     assert process.stdin
-    assert process.stdout
     data = stdin.encode() if isinstance(stdin, str) else stdin
     process.stdin.write(
         json.dumps([words, str(cwd), dict(os.environ), data.decode("latin-1"), umask])
     )
     process.stdin.write("\n")
     process.stdin.flush()
-    if not select([process.stdout], [], [], MOST_SECONDS)[0]:
+    try:
+        done = Done(*json.loads(line_of(process.stdout)))
+    except (AssertionError, ValueError):
         process.kill()
         close()
-        raise AssertionError(f"patchq {' '.join(words)} goes on and on")
-    return _checked(words, Done(*json.loads(process.stdout.readline())), code)
+        raise AssertionError(f"patchq {' '.join(words)} goes on and on, or ended us") from None
+    return _checked(words, done, code)
 
 
 def fresh(*words: str, cwd: Path, stdin: str | bytes = b"", code: int | None = 0) -> Done:
@@ -119,15 +119,15 @@ def block(path: str, old: str, new: str) -> str:
 
 @cache
 def _shared() -> subprocess.Popen[str]:
-    command = [sys.executable, __file__]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return served(__name__)
 
 
 def close() -> None:
     """End the shared process, if there is one."""
     if _shared.cache_info().currsize:
-        _shared().communicate()
+        process = _shared()
         _shared.cache_clear()
+        ending.close(process)
 
 
 def _serve() -> None:

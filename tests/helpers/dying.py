@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from tests.helpers.ending import code_of
+
 _STEPS = frozenset(
     {"open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.chmod", "subprocess.Popen"}
 )
@@ -29,7 +31,7 @@ def die_at(point: int, action: Callable[[], object]) -> bool:
         except BaseException:
             os._exit(1)
         os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = code_of(child)
     assert status in (0, 9)
     return status == 9
 

@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from select import select
 from time import monotonic, sleep
 from typing import Any
+
+from tests.helpers import ending
+from tests.helpers.ending import line_of, served
 
 _MODULES = ("cli.worker", "cli.feeding", "cli.watch", "gate.service.doorbell")
 _OF_CLUSTERS = tuple(f"gate.queue.postgres.{module}" for module in ("engine", "entries", "waking"))
@@ -82,23 +84,21 @@ def end(processes: Iterable[Fork]) -> None:
 def close() -> None:
     """End the process of which the others are forks, if there is one."""
     if _nursery.cache_info().currsize:
-        _nursery().communicate()
+        process = _nursery()
         _nursery.cache_clear()
+        ending.close(process)
 
 
 @cache
 def _nursery() -> subprocess.Popen[str]:
-    command = [sys.executable, __file__]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return served(__name__)
 
 
 def _asked(*request: object) -> Any:
     nursery = _nursery()
     assert nursery.stdin
-    assert nursery.stdout
     print(json.dumps(request), file=nursery.stdin, flush=True)
-    assert select([nursery.stdout], [], [], 60)[0], "no process is started any more"
-    return json.loads(nursery.stdout.readline())
+    return json.loads(line_of(nursery.stdout))
 
 
 # ---------------------------------------------------------------- in the nursery

@@ -37,7 +37,7 @@ GITCONFIG = """\
 def git(*args: str, cwd: Path, stdin: str | bytes | None = None) -> str:
     """Run git; its standard output without the last newline.  A failure fails the test."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(["git", *args], cwd=cwd, input=data, capture_output=True, check=False)
+    done = subprocess.run(["git", *args], cwd=cwd, input=data, capture_output=True, timeout=120)
     if done.returncode:
         message = done.stderr.decode(errors="replace")
         raise AssertionError(f"git {' '.join(args)} exited {done.returncode}: {message}")

@@ -27,6 +27,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from tests.helpers.ending import code_of
+
 PASSWORD = "correct horse"
 _PORT = "5432"
 _numbers = count()
@@ -81,6 +83,7 @@ class Server:
             [binaries() / "initdb", *options, f"--pwfile={secret}", "-D", self.root / "data"],
             check=True,
             capture_output=True,
+            timeout=60,
             user=user,
             cwd="/",
         )
@@ -114,7 +117,7 @@ class Server:
     def end(self, number: int = signal.SIGQUIT) -> None:
         """End its main process by the signal, and wait for all of it."""
         os.kill(self.pid, number)
-        os.waitpid(self.pid, 0)
+        code_of(self.pid)
         until = time.monotonic() + 60
         while subprocess.run(["pgrep", "-g", str(self.pid)], capture_output=True).returncode == 0:
             assert time.monotonic() < until, "the server's processes do not end"
@@ -185,7 +188,8 @@ class Shared:
     def schema(self) -> Iterator[str]:
         """The connection string of a new and empty schema."""
         name = f"t{os.getpid()}_{next(_numbers)}"
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+        bounds = "-c lock_timeout=60s"  # of a process that is stopped, or forgotten
+        with psycopg.connect(self.conninfo, autocommit=True, options=bounds) as connection:
             connection.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
             try:
                 yield psycopg.conninfo.make_conninfo(self.conninfo, options=f"-csearch_path={name}")

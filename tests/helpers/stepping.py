@@ -39,7 +39,7 @@ def run(repo: Path, step: int | str, line: str, *words: str) -> subprocess.Compl
     """Run a command to which the line happens before that step."""
     command = [sys.executable, "-m", __name__, str(step), line, *words]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run(command, cwd=repo, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=repo, env=env, capture_output=True, text=True, timeout=120)
 
 
 def _stepped(call: Callable[..., Any], left: list[int], only: str, line: str) -> Callable[..., Any]:

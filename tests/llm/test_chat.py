@@ -168,7 +168,7 @@ def test_stop_cuts_a_question_short() -> None:
         teller = Thread(target=tell)
         teller.start()
         answer = chat(server, stop=stop).complete(QUESTION)
-        teller.join()
+        teller.join(60)
         after = chat(server, stop=stop).complete(QUESTION)
         asked = len(server.requests)
     for cut in (answer, after):

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+
+from tests.helpers.ending import MOST_SECONDS, running
 
 ERAS = ("2026-07-28", "legacy")
 """The newest protocol, and those that begin with a handshake."""
@@ -33,7 +36,8 @@ async def over_stdio(repo: Path, use: Callable[[Client], Awaitable[T]], mode: st
     )
     with Path(os.devnull).open("w") as nobody:
         async with Client(stdio_client(server, nobody), mode=mode) as client:
-            return await use(client)
+            with anyio.fail_after(MOST_SECONDS):
+                return await use(client)
 
 
 def edit(path: str, old: str, new: str) -> dict[str, Any]:
@@ -51,16 +55,13 @@ def said(result: Any) -> str:
 def listening(repo: Path, *words: str) -> Iterator[tuple[str, dict[str, str]]]:
     """A server by HTTP: its address, and the header that lets one in.  It ends by SIGTERM."""
     command = [sys.executable, "-m", "patchq", "-C", str(repo), "--json", "mcp", "--http", "0"]
-    with subprocess.Popen(
-        [*command, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    with running([*command, *words], stdout=pipe, stderr=none, text=True) as server:
         assert server.stdout
         told = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")
-        try:
-            yield told["url"], {"authorization": f"Bearer {told['token']}"}
-        finally:
-            server.terminate()
-            assert server.wait(60) == 0
+        yield told["url"], {"authorization": f"Bearer {told['token']}"}
+        server.terminate()
+        assert server.wait(MOST_SECONDS) == 0
 
 
 async def over_http(
@@ -71,4 +72,5 @@ async def over_http(
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
     ):
-        return await use(client)
+        with anyio.fail_after(MOST_SECONDS):
+            return await use(client)

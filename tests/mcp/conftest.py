@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,12 +35,13 @@ FILES |= {f"code/{n}.py": CODE for n in range(50)}
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The repository; its daemon watches until the module's tests are over."""
     home = tmp_path_factory.mktemp("served-home")
+    bounded: dict[str, Any] = {"check": True, "capture_output": True, "timeout": 60}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in identity(home).items():
             patch.setenv(name, value)
         repo = make_repo(tmp_path_factory.mktemp("served") / "repo", FILES)
         command = [sys.executable, "-m", "patchq", "-C", str(repo)]
-        subprocess.run([*command, "init"], check=True, capture_output=True)
-        subprocess.run([*command, "watch", "--detach"], check=True, capture_output=True)
+        subprocess.run([*command, "init"], **bounded)
+        subprocess.run([*command, "watch", "--detach"], **bounded)
     yield repo
-    subprocess.run([*command, "stop"], check=True, capture_output=True, env={**os.environ})
+    subprocess.run([*command, "stop"], **bounded, env={**os.environ})

@@ -18,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.helpers.command import patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, write_config
 from tests.mcp.clients import ERAS, edit, over_stdio, said
 
@@ -92,8 +93,8 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
     words = [sys.executable, "-m", "patchq"]
     piped: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (
-        subprocess.Popen([*words, "watch", "-q"], cwd=repo, env=free) as daemon,
-        subprocess.Popen([*words, "mcp"], cwd=repo, **piped) as server,
+        running([*words, "watch", "-q"], cwd=repo, env=free) as daemon,
+        running([*words, "mcp"], cwd=repo, **piped) as server,
     ):
         assert server.stdin
         assert server.stdout
@@ -103,7 +104,9 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
             server.stdin.write(json.dumps(message | ({"id": id} if id else {})) + "\n")
             server.stdin.flush()
         queue = repo / ".patchq"
+        until = time.monotonic() + 60
         while not [*queue.glob("active/*.md"), *queue.glob("inbox/*.md")]:
+            assert time.monotonic() < until
             time.sleep(0.01)
         server.terminate()
         said = [json.loads(line) for line in server.stdout]
@@ -115,6 +118,7 @@ def test_a_signal_ends_it_and_what_was_submitted_gets_its_verdict(tmp_path: Path
         done = patchq("wait", id, "--timeout", "60", cwd=repo)
         assert done.out.startswith(f"proposed   {id}")
         daemon.terminate()
+        assert daemon.wait(60) == 0
     assert len([*queue.glob("*/*.report.json")]) == 1
 
 

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
 
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo
 
 _CLIENT = {"name": "t", "version": "0"}
@@ -49,17 +49,11 @@ def repo(tmp_path: Path) -> Path:
 def _started(repo: Path, words: bytes) -> Iterator[Any]:
     """The server, with these words in its input."""
     pipe = subprocess.PIPE
-    server: Any
-    with subprocess.Popen(_COMMAND, cwd=repo, stdin=pipe, stdout=pipe, stderr=pipe) as server:
-        late = Timer(60, server.kill)
-        late.start()
-        try:
-            server.stdin.write(words)
-            server.stdin.flush()
-            yield server
-        finally:
-            late.cancel()
-            server.kill()
+    with running(_COMMAND, cwd=repo, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdin
+        server.stdin.write(words)
+        server.stdin.flush()
+        yield server
 
 
 @pytest.mark.parametrize(

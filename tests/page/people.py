@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from patchq.gate.service.loopback import HOST
 from tests.helpers.command import block, drop, patchq
+from tests.helpers.ending import MOST_SECONDS, line_of, running
 from tests.helpers.gitrepo import make_repo
 
 
@@ -100,16 +101,11 @@ def edits(*pairs: tuple[str, str], agent: str = "writer-1", path: str = "a.txt")
 def served(repo: Path, *words: str) -> Iterator[str]:
     """`patchq review` at work; its address.  It has to end well by a signal."""
     command = [sys.executable, "-m", "patchq", "review", "--no-open", "--port", "0", *words]
-    with subprocess.Popen(
-        command, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout
-        assert process.stderr
-        try:
-            line = process.stdout.readline()
-            assert line.startswith("patchq review: "), line + process.stderr.read()
-            yield line.removeprefix("patchq review: ").strip()
-        finally:
-            process.terminate()
-            told = process.stderr.read()
-        assert (process.wait(60), told) == (0, ""), told
+    pipe = subprocess.PIPE
+    with running(command, cwd=repo, stdout=pipe, stderr=pipe, text=True) as process:
+        line = line_of(process.stdout)
+        assert line.startswith("patchq review: "), line
+        yield line.removeprefix("patchq review: ").strip()
+        process.terminate()
+        _, told = process.communicate(timeout=MOST_SECONDS)
+        assert (process.returncode, told) == (0, ""), told

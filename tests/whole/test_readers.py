@@ -18,6 +18,7 @@ from pygit2.enums import ConfigLevel
 
 from patchq.cli import main
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import code_of
 from tests.helpers.gitrepo import commit_files, git, write_config
 
 EDIT, CREATE = block("a.txt", "one\n", "ONE\n"), block("dir/new.txt", "", "new\n")
@@ -174,7 +175,7 @@ def run_as(user: int, repo: Path) -> int:
     this process's child, as others may not read the interpreter's files."""
     pid = os.fork()
     if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return code_of(pid)
     code = 99
     try:
         os.umask(0o077)

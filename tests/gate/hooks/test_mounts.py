@@ -23,6 +23,7 @@ from patchq.gate.hooks import mounts
 from patchq.gate.hooks.sandbox import NO_SANDBOX
 from tests.gate.hooks.test_engine import running
 from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.ending import code_of
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config, write_files
 
 FOUND = "tOpSeCrEt-of-the-operato[r]\\|LEA[K]"
@@ -207,7 +208,7 @@ def run_as(user: int, base: Path, repo: Path) -> None:
     """Decide as this user, who then owns everything, and need not be able to read Python."""
     child = os.fork()
     if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert code_of(child) == 0
         return
     code = 99
     with suppress(BaseException):
