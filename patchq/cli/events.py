@@ -45,14 +45,14 @@ def run(args: Namespace) -> int:
     gate = opening.gate(args)
     if args.follow:
         return _follow(args, gate.context().queue_root)
-    with closing(gate.events(args.since)) as events:
-        if args.since is None:
-            shown, more = events.newest(args.limit or _NEWEST)
-            left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
-        else:
-            shown = events.read(args.limit or _MOST)
-            last = events.last
-            left = f"more follow: --since {last}" if events.read(1) else ""
+    events = gate.events(args.since)
+    if args.since is None:
+        shown, more = events.newest(args.limit or _NEWEST)
+        left = f"{more} earlier events are left out: see --limit, --since 0" if more else ""
+    else:
+        shown = events.read(args.limit or _MOST)
+        last = events.last
+        left = f"more follow: --since {last}" if events.read(1) else ""
     for event in shown:
         _tell(args, event)
     _say(args, _lost(args) if events.lost else "", left)

@@ -10,7 +10,7 @@ from patchq.forge.wire import Away
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import Troubles
 
 TROUBLE = "forge"
 _LONGEST_REST = 300.0

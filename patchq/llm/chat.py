@@ -19,7 +19,7 @@ from time import monotonic
 
 from patchq.core.model.values import Problem
 from patchq.gate.config.schema import Llm
-from patchq.gate.queue.cache import Shelf
+from patchq.gate.queue.shelf import Shelf
 from patchq.llm.client import Answer, Message, Stop
 
 AT_ONCE = 4  # calls that may run at the same time

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 
 from msgspec import Struct
 
@@ -163,8 +162,8 @@ def _total(gate: Gate, wanted: Mapping[str, str]) -> int:
 def _refused(gate: Gate) -> Iterator[ChangeRow]:
     """Yield the responses that were refused in the last 24 hours, the newest first."""
     since = f"{time.time_ns() - _DAY_NANOSECONDS:016x}"
-    with closing(gate.events(since)) as events:
-        ids = dict.fromkeys(one["batch"] for one in events.read() if one["kind"] == "refused")
+    events = gate.events(since).read()
+    ids = dict.fromkeys(one["batch"] for one in events if one["kind"] == "refused")
     for id in list(ids)[: -_MOST_REFUSED - 1 : -1]:
         row = gate.find(id)
         if isinstance(row, ChangeRow) and row.report.state == "rejected":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.queue import Claim
     from patchq.gate.queue.events import Events
     from patchq.gate.queue.hand import Pending
-    from patchq.gate.queue.marks import Marks
+    from patchq.gate.queue.shelf import Marks
     from patchq.gate.report.schema import CommittedReport, Report
     from patchq.gate.review.accept import Watch
     from patchq.gate.review.comment_file import DraftComment
@@ -149,7 +149,7 @@ class Gate(OpenedQueue):
 
     def marks(self, kind: str) -> Marks:
         """Return the marks of one kind that the person at this queue has made."""
-        from patchq.gate.queue.marks import Marks
+        from patchq.gate.queue.shelf import Marks
 
         context = self.context()
         person = context.repo.identity()
@@ -163,11 +163,11 @@ class Gate(OpenedQueue):
 
     def changed_since(self, event: str | None) -> tuple[frozenset[str], str]:
         """Return the changes with events behind that one (None: none yet), and the last event."""
-        with closing(self.events(event)) as events:
-            return frozenset(one["batch"] for one in events.read()), events.last
+        events = self.events(event)
+        return frozenset(one["batch"] for one in events.read()), events.last
 
     def events(self, since: str | None = None) -> Events:
-        """Return the stream of events after the one with that id, or from now on, to be closed."""
+        """Return the stream of events after the one with that id, or from now on."""
         from patchq.gate.queue.events import Events
 
         return Events(self.context().queue_root, since)
@@ -178,8 +178,7 @@ class Gate(OpenedQueue):
 
         context = self.context()
         if by == stats.DAY:
-            with closing(self.events("")) as events:
-                return stats.days(events.read())
+            return stats.days(self.events("").read())
         return stats.table(store_queue(context.queue).counts(), by)
 
     def is_served(self) -> bool:

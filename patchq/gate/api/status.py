@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from time import time_ns
 from typing import Any
@@ -202,8 +201,8 @@ def _in_hand(context: RepoContext) -> dict[str, Any]:
 def _refused(context: RepoContext) -> int:
     """Return the number of refusals in the last day, as far as events are kept."""
     since = format(time_ns() - _DAY, "016x")
-    with closing(Events(context.queue_root, since)) as events:
-        return sum(event["kind"] == "refused" for event in events.read(_MOST_EVENTS))
+    events = Events(context.queue_root, since).read(_MOST_EVENTS)
+    return sum(event["kind"] == "refused" for event in events)
 
 
 def _time(seconds: float) -> str:

@@ -27,9 +27,8 @@ from patchq.gate.hooks.configured import MESSAGE, Step
 from patchq.gate.hooks.sandbox import Job, can_sandbox, no_sandbox, run
 from patchq.gate.hooks.verdict import Verdict, as_run, judged, verdict
 from patchq.gate.hooks.warm import Objects, ReusableTree, Slot, slot, stores
-from patchq.gate.queue.cache import Shelf
+from patchq.gate.queue.shelf import Shelf, Troubles
 from patchq.gate.queue.spool import digest, encode
-from patchq.gate.queue.troubles import Troubles
 from patchq.gate.report import secrecy
 from patchq.gate.report.schema import Report
 

@@ -26,7 +26,7 @@ from patchq.gate.intake.branches import Head
 from patchq.gate.pipeline import depends
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import store
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report.schema import WAITING
 from patchq.gate.report.secrecy import batch_id, file_name
 
@@ -185,10 +185,9 @@ class BranchIntake:
             kept[name] = head
         self._known = kept
         text = json.dumps({name: asdict(head) for name, head in kept.items()})
-        with store.look(session.queue_root) as found:
-            if found is not None:
-                found.remember(branches.HEADS, text)
-                found.flush()
+        if found := store.there(session.queue_root):
+            found.remember(branches.HEADS, text)
+            found.flush()
 
 
 def _check_ready(repo: Repository, name: str) -> None:

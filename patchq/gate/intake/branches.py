@@ -41,8 +41,8 @@ class Head(Struct, frozen=True):
 def known(root: Path) -> dict[str, Head]:
     """Return the queue's records of branches, by their names."""
     try:
-        with store.look(root) as found:
-            kept = found.recall(HEADS) if found else None
+        found = store.there(root)
+        kept = found.recall(HEADS) if found else None
         return {name: Head(**head) for name, head in json.loads(kept or "{}").items()}
     except (Fault, ValueError, TypeError, AttributeError):
         return {}

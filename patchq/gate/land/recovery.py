@@ -32,7 +32,7 @@ from patchq.gate.pipeline import history
 from patchq.gate.pipeline.context import flush
 from patchq.gate.pipeline.session import Session, Tips
 from patchq.gate.queue import Claim
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.report import page
 from patchq.gate.report.schema import COMMITTED, CommittedReport, Report, has_commit
 

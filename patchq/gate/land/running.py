@@ -41,18 +41,18 @@ def hold(root: Path, target: str) -> int | None:
 
 def note(root: Path, train: RunningTrain) -> None:
     """Show others how far a train is; left out where it cannot be written."""
-    with suppress(Fault), store.look(root) as found:
-        if found is not None:
+    with suppress(Fault):
+        if found := store.there(root):
             found.remember(f"train.{train.target}", json.encode(train).decode())
     store.ring(root)
 
 
 def running(root: Path) -> list[RunningTrain]:
     """Return the trains that run, by their targets."""
-    with suppress(Fault), store.look(root) as found:
+    with suppress(Fault):
         statement = "select value from meta where key like 'train.%' order by key"
-        known = found.column(statement) if found else ()
-        trains = [json.decode(value, type=RunningTrain) for value in known]
+        known = store.ask(root, statement)
+        trains = [json.decode(value, type=RunningTrain) for (value,) in known]
         return [train for train in trains if store.alive(root, _byte(train.target))]
     return []
 

@@ -22,7 +22,7 @@ from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.land.presubmit import ask, hook_input, run_on, together
 from patchq.gate.pipeline.progress import Decision
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.cache import DAY, FLAKY, Shelf
+from patchq.gate.queue.shelf import DAY, FLAKY, Shelf
 
 if TYPE_CHECKING:  # who runs no hook imports nothing that runs hooks
     from patchq.gate.hooks.engine import HookInput
@@ -128,7 +128,7 @@ class Search:
         A hook that was flaky in the last day is asked three times before anybody is named.
         """
         flaky = Shelf(self.session.queue_root, FLAKY, _MOST_FLAKY)
-        known = {key.partition(" ")[0] for key in flaky.since(time() - DAY)}
+        known = {key.partition(" ")[0] for key in flaky.all(time() - DAY)}
         for _ in range(1 if known.isdisjoint(_refusing(refused)) else 2):
             (trial,) = self._asked([refused.size])
             if trial.passed:

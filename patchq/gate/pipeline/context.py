@@ -49,7 +49,7 @@ def branches_of(
     if landing.remote is None:
         return LocalBranches(repo)
     from patchq.gate.git.branches.remote import RemoteBranches  # who has none has no need of it
-    from patchq.gate.queue.troubles import Troubles
+    from patchq.gate.queue.shelf import Troubles
 
     troubles = Troubles(queue_root)
 

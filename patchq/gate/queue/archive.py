@@ -61,7 +61,6 @@ class StoreArchive(QueueEngine):
             os.close(self._session_lock)
             self._session, self._session_lock = 0, -1
         self.outbox.close()
-        self.store.close()
 
     def _number(self) -> int:
         return self._session

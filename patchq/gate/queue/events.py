@@ -120,7 +120,7 @@ def _event(row: Row) -> Event:
 class Events:
     """The events of the queue at `root` behind the id `since`; None: those that come from now on.
 
-    It makes no store, and need not be closed before its process ends.
+    It makes no store.
     """
 
     def __init__(self, root: Path, since: str | None = None) -> None:
@@ -162,14 +162,7 @@ class Events:
         (count,) = database.one("select count(*) from events") or (0,)
         return [_event(row) for row in reversed(rows)], count - len(rows)
 
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-
     def _open(self) -> Store | None:
-        if self._store is not None and not self._store.is_current():
-            self.close()
-        if self._store is None and (self._root / store.STORE).is_file():
-            self._store = store.opened(self._root)
+        if self._store is None or not self._store.is_current():
+            self._store = store.there(self._root)
         return self._store

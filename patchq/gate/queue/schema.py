@@ -11,7 +11,7 @@ here or at its feeder.  `lane`, `came`, `feeder` and `proposed` serve clusters.
 
 from __future__ import annotations
 
-VERSION = 6
+VERSION = 7
 COLUMNS = "number, token, name, size, problem, state, held_since, id, deaths, lane"
 NOT_MINE = (
     "(session is null or"
@@ -77,25 +77,14 @@ create table counts (
     what text, agent text, model text, form text, value text, many double precision not null,
     primary key (what, agent, model, form, value)
 );
-create table cache (
+create table kept (
     kind text not null,
     key text not null,
     at double precision not null,
     value bytea not null,
     primary key (kind, key)
 );
-create index cache_age on cache (kind, at);
-create table marks (
-    person text not null, kind text not null, batch text not null, key text not null,
-    value text not null, primary key (person, kind, batch, key)
-);
-create table troubles (
-    what text primary key,
-    message text not null,
-    cure text not null,
-    since double precision not null,
-    times integer not null
-);
+create index kept_age on kept (kind, at);
 """
 
 

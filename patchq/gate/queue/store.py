@@ -3,7 +3,7 @@
 Statements are texts with named parameters that PostgreSQL takes as well.  A transaction does not
 wait for the disk: `flush`, or a flush of the file system, makes what was committed durable, and a
 power cut takes only the last transactions, each as a whole.  A process has one connection for each
-store.  A forked child opens one of its own, and leaves alone what it inherited.
+store, as long as anything uses it, and opens none before it forks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
 from time import time, time_ns
+from weakref import WeakValueDictionary, finalize
 
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
 from patchq.gate.git import files
@@ -49,13 +50,12 @@ class Store(Database):
     def __init__(self, root: Path | None) -> None:
         self.root = root
         self.fresh = False  # true if this process made the file
-        self.users = 0
         self._depth = 0
         self._lock = RLock()
-        self._pid = os.getpid()
         self._writable = True
         self._file = (-1, -1)
         self._database = self._connect()
+        finalize(self, self._database.close)
         self._checkpointed = self._database.total_changes
 
     @property
@@ -134,22 +134,8 @@ class Store(Database):
         """Return what is wrong with the file's structure."""
         return [line for line in self.column("pragma quick_check(10)") if line != "ok"]
 
-    def close(self) -> None:
-        """Let go of the file once this process does not use the store."""
-        with _opening:
-            self.users -= 1
-            if self.users > 0:
-                return
-            if self.root is not None and _stores.get(str(self.root)) is self:
-                del _stores[str(self.root)]
-        if self._pid == os.getpid():
-            with contextlib.suppress(sqlite3.Error):
-                self._database.close()
-
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[sqlite3.Connection]:
-        if self._pid != os.getpid():
-            self._begin_in_child()
         with self._lock:
             try:
                 yield self._database
@@ -157,12 +143,6 @@ class Store(Database):
                 raise Taken(str(error)) from error
             except sqlite3.Error as error:
                 raise self._fault(error) from error
-
-    def _begin_in_child(self) -> None:
-        _inherited.append(self._database)
-        self._pid, self._lock, self._depth = os.getpid(), RLock(), 0
-        self._database = self._connect()
-        self._checkpointed = self._database.total_changes
 
     def _fault(self, error: sqlite3.Error) -> Fault:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -301,48 +281,35 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return None
 
 
-# Held while `_stores` or the number of a store's users changes: hooks run in threads.
-_opening = RLock()
-_stores: dict[str, Store] = {}
-# Connections of a parent process, which are neither used nor closed.
-_inherited: list[sqlite3.Connection] = []
+_opening = RLock()  # hooks run in threads
+_stores: WeakValueDictionary[str, Store] = WeakValueDictionary()
 
 
 def opened(root: Path) -> Store:
-    """Return this process's store beside the queue at `root`; `Store.close` once for each call."""
-    key = str(root)
+    """Return this process's store beside the queue at `root`."""
     with _opening:
-        store = _stores.get(key)
+        store = _stores.get(str(root))
         if store is None or not store.is_current():
-            store = _stores[key] = Store(root)
-        store.users += 1
-    return store
+            store = _stores[str(root)] = Store(root)
+        return store
 
 
-@contextlib.contextmanager
-def look(root: Path) -> Iterator[Store | None]:
-    """Give the store for the block; None where there is none."""
-    if not (root / STORE).is_file():
-        yield None
-        return
-    store = opened(root)
-    try:
-        yield store
-    finally:
-        store.close()
+def there(root: Path) -> Store | None:
+    """Return the store beside the queue at `root`, if there is one."""
+    return opened(root) if (root / STORE).is_file() else None
 
 
 def ask(root: Path, statement: str, **values: object) -> list[Row]:
     """Return the rows of one statement; none where there is no store beside the queue at `root`."""
-    with look(root) as store:
-        return store.all(statement, **values) if store else []
+    store = there(root)
+    return store.all(statement, **values) if store else []
 
 
 def damage(root: Path) -> str | None:
     """Return why the store cannot be used as it is, if it cannot."""
     try:
-        with look(root) as store:
-            return next(iter(store.problems()), None) if store else None
+        store = there(root)
+        return next(iter(store.problems()), None) if store else None
     except (Damaged, UsageError) as fault:
         return fault.message
 

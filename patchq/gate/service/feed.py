@@ -23,7 +23,7 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
 from patchq.gate.queue.engine import store_queue
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
 from patchq.gate.service.upkeep import Upkeep
 

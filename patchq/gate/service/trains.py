@@ -14,7 +14,7 @@ from time import monotonic
 
 from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import Troubles
 
 PAUSE_SECONDS = 60.0  # between two trains of which the first landed nothing
 

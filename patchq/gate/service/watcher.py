@@ -91,7 +91,6 @@ class Watcher:
         return self._bell.fileno()
 
     def close(self) -> None:
-        self._events.close()
         if self._bell is not None:
             self._bell.close()
 

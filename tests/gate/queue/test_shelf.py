@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.gate.queue.cache import Shelf
 from patchq.gate.queue.engine import StoreQueue
 from patchq.gate.queue.layout import create
+from patchq.gate.queue.shelf import Shelf
 from patchq.gate.queue.spool import digest
 
 

@@ -23,7 +23,6 @@ def note(root: Path, *ids: str) -> None:
     for id in ids:
         events.add(database, id, "claimed")
     store.ring(root)
-    database.close()
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["looking", "told by the kernel"])

@@ -144,8 +144,7 @@ def _daemon(place: Place) -> Iterator[Finding]:
 
 
 def _claims(place: Place) -> Iterator[Finding]:
-    with store.look(place.queue) as found:
-        rows = found.all(_OPEN) if found else []
+    rows = store.ask(place.queue, _OPEN)
     claims = [row for row in rows if row[1] == "claimed"]
     before = time.time() - _STUCK_SECONDS
     old = [row for row in claims if (spool.claimed(row[0]) or before) < before]

@@ -15,10 +15,9 @@ from patchq.gate.git import files
 from patchq.gate.git.checkout import registered
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue.cache import DAY, FLAKY, Shelf
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.queue.lock import last_words, lock_owner
-from patchq.gate.queue.troubles import Troubles
+from patchq.gate.queue.shelf import DAY, FLAKY, Shelf, Troubles
 from patchq.gate.service.check import Finding, moment
 
 _FREE_BYTES = 64 << 20
@@ -94,7 +93,7 @@ def work_trees(repo: Repository) -> Iterator[Finding]:
 
 def flaky(root: Path) -> Iterator[Finding]:
     """Yield each hook that changed its mind about a tree three times in the last day."""
-    keys = Shelf(root, FLAKY, 0).since(time() - DAY)
+    keys = Shelf(root, FLAKY).all(time() - DAY)
     for hook, times in Counter(key.partition(" ")[0] for key in keys).items():
         if times >= _OFTEN:
             yield Finding(
