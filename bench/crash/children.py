@@ -173,17 +173,17 @@ def _shown_at_once() -> None:
     """Mark files as shown without a flush that came behind them."""
     from patchq.gate.queue.archive import StoreArchive
 
-    finish = StoreArchive._finish
+    show = StoreArchive._show
 
-    def marking(archive: StoreArchive, *, kept: bool) -> None:
-        finish(archive, kept=kept)
+    def marking(archive: StoreArchive, numbers: Sequence[int]) -> None:
+        show(archive, numbers)
         written, archive._written = archive._written, []
         archive.store.each(
             "update responses set shown = 1 where number = :number",
             [{"number": number} for number in written],
         )
 
-    _replace(StoreArchive, "_finish", marking)
+    _replace(StoreArchive, "_show", marking)
 
 
 def _no_healing() -> None:

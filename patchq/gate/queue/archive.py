@@ -6,31 +6,27 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256 as digest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from patchq.core.model.values import Problem, Source
 from patchq.gate.git import files
-from patchq.gate.queue import events, spool, store
-from patchq.gate.queue.batches import Row, storable, verdict_columns
+from patchq.gate.queue import Claim, spool, store
+from patchq.gate.queue.batches import storable
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.outbox import BatchFiles, Outbox
-from patchq.gate.queue.schema import EVENT
 from patchq.gate.queue.spool import disk_faults, valid
 from patchq.gate.queue.store import Store
 from patchq.gate.report.schema import LANDED, Report
 
 Key = tuple[str, str, str, str, str]
 Counts = Mapping[Key, float]
-# Agents and models name themselves; beyond this many sums, new names are counted together.
-MOST_COUNTS = 20_000
-OTHERS = "(others)"
-EMPTY = digest().hexdigest()  # the digest of a response that was not read
 # The key that is set as long as the history's batches are not in the store, and its value where
 # the store was lost.
 UNREAD, LOST = "unread", "lost"
 _NOTHING = 1e-9
+_UNREAD = Problem("response.incomplete", "the response was not read, or is lost")
 
 
 class StoreArchive(QueueEngine):
@@ -49,11 +45,9 @@ class StoreArchive(QueueEngine):
         self.root = root
         self.outbox = Outbox(root, lasting=there)
         self._counted = counted
-        self._session, self._session_lock = 0, -1
-        self._pending: list[BatchFiles] = []  # batches to show once the transaction is there
+        self._session_lock = -1
         self._written: list[int] = []  # rows whose files were written, and may not be durable
         self._durable: list[int] = []
-        self._marked = 0  # so many of the durable ones are marked by the open transaction
 
     def close(self) -> None:
         """Let go of everything, as the end of the process would."""
@@ -61,9 +55,6 @@ class StoreArchive(QueueEngine):
             os.close(self._session_lock)
             self._session, self._session_lock = 0, -1
         self.outbox.close()
-
-    def _number(self) -> int:
-        return self._session
 
     @disk_faults
     def _me(self) -> int:
@@ -84,85 +75,72 @@ class StoreArchive(QueueEngine):
 
     # Showing.
 
-    def _begin(self) -> None:
-        """Mark as shown what was written before a flush."""
-        self._marked = len(self._durable)
-        if self._durable:
+    def _commit(self) -> None:
+        """Mark as shown what was written before a flush, and is not changed again."""
+        durable, self._durable = self._durable, []
+        if rows := [{"number": number} for number in durable if number not in self._changed]:
             self.store.each(
                 "update responses set shown = 1,"
                 " session = case state when 'ended' then null else session end"
                 " where number = :number and shown = 0",
-                [{"number": number} for number in self._durable],
+                rows,
             )
 
-    def _show(self, batch: BatchFiles) -> None:
-        self._pending.append(batch)
-
-    def _finish(self, *, kept: bool) -> None:
-        pending, self._pending = self._pending, []
-        if not kept:
-            return
-        del self._durable[: self._marked]
+    def _show(self, numbers: Sequence[int]) -> None:
+        """Write, or remove, the files of these rows; one that fails is left to the next start."""
         failed = None
-        for batch in pending:
+        for number in dict.fromkeys(numbers):
             try:
-                self.outbox.show(batch)
-            except OSError as error:  # the next start shows it
+                for batch in self.batches("number = :number", number=number):
+                    self.outbox.show(batch)
+            except OSError as error:
                 failed = failed or error
                 continue
-            self._written.append(batch.number)
-        if pending and self.store.root:
+            self._written.append(number)
+        if numbers and self.store.root:
             store.ring(self.store.root)
         if failed:
             raise spool.fault(failed) from failed
 
     def _show_again(self) -> None:
         """Write the files that a process which died may not have written."""
-        rows = self.store.all(
-            "select number, token, name, problem, state from responses where shown = 0"
+        numbers = self.store.column(
+            "select number from responses where shown = 0"
             " and (session is null or session = :me or not alive(session)) order by number",
             me=self._me(),
         )
-        for batch in self._shown(row for row in rows if row[0] not in self._written):
-            self.outbox.show(batch)
-            self._written.append(batch.number)
-        self._remove()
+        self._show([number for number in numbers if number not in self._written])
 
-    def _shown(self, rows: Iterable[Row]) -> Iterator[BatchFiles]:
-        for number, token, name, problem, state in rows:
+    def batches(
+        self, which: str = "state in ('held', 'ending', 'ended')", **values: object
+    ) -> Iterator[BatchFiles]:
+        """Give what there is to show of each batch with a report, or of these."""
+        for number, token, name, id, problem, state in self.store.all(
+            "select number, token, name, id, problem, case when state in ('held', 'ending')"
+            " then 'held' when state = 'gone' then state else verdict end from responses"
+            f" where {which} order by number",
+            **values,
+        ):
             papers = self._papers(number)
-            if report := spool.report(papers.get("report")):
-                body = papers.get("body", b"" if problem is None else None)
-                page, held = papers.get("page", b""), state in ("held", "ending")
-                yield BatchFiles(
-                    number, token, os.fsdecode(name), report, page, body, held, again=True
-                )
+            body = papers.get("body", b"" if problem is None else None)
+            report, page = papers.get("report", b""), papers.get("page", b"")
+            yield BatchFiles(token, os.fsdecode(name), id, state, report, page, body)
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
         counts = Counter[Key](self._counted(report))
         counts.subtract(self._counted(before) if before else {})
-        self._count({key: many for key, many in counts.items() if abs(many) > _NOTHING})
-
-    def _count(self, counts: Counts) -> None:
         names = "what", "agent", "model", "form", "value"
-        (known,) = self.store.one("select count(*) from counts") or (0,)
-        rows = []
-        for key, many in counts.items():
-            row = dict(zip(names, map(storable, key), strict=True))
-            if known >= MOST_COUNTS and not self.store.one(
-                "select many from counts where what = :what and agent = :agent and model = :model"
-                " and form = :form and value = :value",
-                **row,
-            ):
-                row |= {"agent": OTHERS, "model": OTHERS}
-            rows.append({**row, "many": many})
         self.store.each(
             "insert into counts (what, agent, model, form, value, many)"
             " values (:what, :agent, :model, :form, :value, :many)"
             " on conflict (what, agent, model, form, value)"
             " do update set many = counts.many + excluded.many",
-            rows,
+            [
+                {**dict(zip(names, map(storable, key), strict=True)), "many": many}
+                for key, many in counts.items()
+                if abs(many) > _NOTHING
+            ],
         )
 
     def counts(self) -> dict[Any, float]:
@@ -180,15 +158,6 @@ class StoreArchive(QueueEngine):
         )
         return row[0] if row else None
 
-    def batches(self) -> Iterator[BatchFiles]:
-        """Give what there is to show of each batch with a verdict, and of those that are held."""
-        yield from self._shown(
-            self.store.all(
-                "select number, token, name, problem, state from responses"
-                " where state <> 'gone' and state <> 'claimed' order by number"
-            )
-        )
-
     # A store that was lost.
 
     def is_lost(self) -> bool:
@@ -200,7 +169,7 @@ class StoreArchive(QueueEngine):
     def rebuild(self) -> None:
         """Enter the batches of which done/ and rejected/ have the reports, in their order."""
         found = sorted(self.outbox.published(), key=lambda each: each.ended)
-        with self.store.transaction():
+        with self.together():
             if self.is_lost():
                 for each in found:
                     self.restore(each.report, each.page, each.body, each.ended)
@@ -210,29 +179,19 @@ class StoreArchive(QueueEngine):
         self, report: Report, page: bytes, body: bytes | None, ended: float | None = None
     ) -> None:
         """Enter a batch that has its verdict, and that the store does not know."""
-        source, token = report.source, f"restored-{report.id}"
-        with self._writing():
-            row = self.store.one(
-                "insert into responses"
-                " (token, name, size, sha256, problem, state, id, verdict, ended, ending, change,"
-                " other, code, proposed) values (:token, :name, :size, :sha256, :problem, 'ended',"
-                f" :id, :verdict, :ended, {EVENT}, {EVENT}, :other, :code, :proposed)"
-                " returning number, ending",
-                token=token,
-                name=os.fsencode(source.name or ""),
-                size=source.bytes or 0,
-                sha256=None if source.sha256 in ("", EMPTY) else source.sha256,
-                problem="{}" if body is None else None,
-                ended=ended or time.time(),
-                **verdict_columns(report),
-            )
-            assert row
-            papers = {} if body is None else {"body": body}
-            self._put(row[0], report=spool.encode(report), page=page, **papers)
-            events.add_verdict(self.store, report, row[1])
-            self._count_report(None, report)
-            if ended is None:
-                self._show(BatchFiles(row[0], token, source.name or "", report, page, body))
+        source = Source(
+            report.source.name or "", report.source.sha256 or "", report.source.bytes or 0
+        )
+        claim = Claim(f"restored-{report.id}", source, body or b"", None if body else _UNREAD)
+        with self.together():
+            self._enter(claim)
+            self.publish(claim, report, page.decode("utf-8", "replace"))
+            if ended is not None:
+                self.store.run(
+                    "update responses set ended = :ended where token = :token",
+                    ended=ended,
+                    token=claim.token,
+                )
 
     def bury(self, landed: Iterable[tuple[str, str | None, float]]) -> None:
         """Enter batches of which commits are left, so that no other gets their ids.
@@ -256,16 +215,7 @@ class StoreArchive(QueueEngine):
     def forget(self, *ids: str) -> None:
         super().forget(*ids)
         self.sync()
-        self._remove()
-
-    def _remove(self) -> None:
-        """Remove the files of batches that were forgotten."""
-        for number, id, name in self.store.all(
-            "select number, id, name from responses where shown = 0 and state = 'gone'"
-        ):
-            if number not in self._written:
-                self.outbox.remove(id, os.fsdecode(name))
-                self._written.append(number)
+        self._show_again()
 
     @disk_faults
     def sync(self, *places: Path) -> None:

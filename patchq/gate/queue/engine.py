@@ -23,11 +23,11 @@ from patchq.gate.queue import Claim, hand, spool
 from patchq.gate.queue.archive import Counts, StoreArchive
 from patchq.gate.queue.batches import storable
 from patchq.gate.queue.hand import Pending
-from patchq.gate.queue.inbox import OPEN, Inbox, Snapshot, claim_of, snapshot
+from patchq.gate.queue.inbox import OPEN, Inbox, claim_of, snapshot
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.lock import Lock
 from patchq.gate.queue.outbox import entry_name
-from patchq.gate.queue.spool import Folder, disk_faults, valid
+from patchq.gate.queue.spool import Folder, disk_faults, tokens, valid
 from patchq.gate.report.schema import Report
 
 _NOT_OURS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EBUSY)
@@ -106,30 +106,20 @@ class StoreQueue(StoreArchive):
             )
         claims, scanned, self._scanned = list[Claim](), self._scanned, False
         for name in self._inbox.complete() if limit > 0 else ():
-            token = self._tokens.next()
-            if self._move_in(name, token):
+            token = tokens.next()
+            to = entry_name(token, name)
+            if self._incoming.move(name, self.outbox.active, to, missing=_NOT_OURS):
                 claims.append(self._read_entry(token, name))
             if len(claims) >= limit:
                 break
         if claims:
-            with self._writing():
+            with self.together():
                 for claim in claims:
                     self._enter(claim)
         else:
             self.store.checkpoint(idle=True)
         self._scanned = scanned
         return claims
-
-    def _move_in(self, name: str, token: str) -> bool:
-        """Take an entry out of the inbox; false if it cannot be moved (any more)."""
-        folders = self._incoming.fd, self.outbox.active.fd
-        try:
-            os.rename(name, entry_name(token, name), src_dir_fd=folders[0], dst_dir_fd=folders[1])
-        except OSError as error:
-            if error.errno not in _NOT_OURS:
-                raise
-            return False
-        return True
 
     def _read_entry(self, token: str, name: str) -> Claim:
         active, place = self.outbox.active, entry_name(token, name)
@@ -163,17 +153,6 @@ class StoreQueue(StoreArchive):
             "update responses set session = null, adopted = 0 where token = :token",
             token=claim.token,
         )
-
-    def take_in(self, token: str, data: bytes, name: str) -> Claim:
-        """Return a claim for a response that another machine made, by the token that it gave.
-
-        Only while the lock is held; the same call again after a crash gives the same claim.
-        """
-        claim = claim_of(token, name, Snapshot(data, len(data)), request=False)
-        with self._writing():
-            self._enter(claim)
-        self.store.flush()
-        return claim
 
     # What is in hand.
 
@@ -233,7 +212,7 @@ class StoreQueue(StoreArchive):
         self._scanned = True
 
     def _enter_again(self, token: str, name: str) -> None:
-        with self._writing():
+        with self.together():
             self._enter(self._read_entry(token, name))
             self.store.run("update responses set session = null where token = :token", token=token)
         self._own.discard(token)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal
@@ -175,10 +176,10 @@ def activities(root: Path) -> list[Activity]:
 def waiting(root: Path, id: str) -> Pending | None:
     """Return the response in the inbox that will ask for the id."""
     looked_into = 0
-    for name in spool.listed(root / "inbox"):
-        if ignored(name):
-            continue
-        path = root / "inbox" / name
+    inbox = root / "inbox"
+    names = sorted(os.listdir(inbox)) if inbox.is_dir() else ()
+    for name in filterfalse(ignored, names):
+        path = inbox / name
         own = stem_id(name) == id
         if not own and looked_into < _MOST_OPENED:
             looked_into += 1

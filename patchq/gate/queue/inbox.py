@@ -29,7 +29,7 @@ from patchq.gate.git.files import (
     rename_noreplace,
 )
 from patchq.gate.queue import Claim
-from patchq.gate.queue.spool import Folder, Tokens, read_up_to
+from patchq.gate.queue.spool import Folder, read_up_to, tokens
 
 IGNORED_SUFFIXES = (".tmp", ".part", "~")
 # Names that one scan keeps, the oldest ones; the next scan finds those behind them.
@@ -85,7 +85,6 @@ class Inbox:
         self._settle_seconds = settle_seconds
         self._waiting: deque[str] = deque()
         self._unsettled: dict[str, tuple[Mark, float]] = {}
-        self._tokens = Tokens()
 
     def complete(self) -> Iterator[str]:
         """The names of complete entries: what is left of the last scan, then those of one more."""
@@ -116,7 +115,7 @@ class Inbox:
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         """Add a response under that name, or a free one like it, which is returned; of what cannot
         be added nothing stays."""
-        inbox, token = self.folder.fd, self._tokens.next()
+        inbox, token = self.folder.fd, tokens.next()
         temporary = f".{token}.tmp"
         try:
             self.folder.write(temporary, data, flush=flush)

@@ -32,9 +32,8 @@ from patchq.gate.queue.batches import (
 )
 from patchq.gate.queue.ids import free
 from patchq.gate.queue.inbox import Snapshot, claim_of
-from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID, MINE_TO_END, NOT_MINE
-from patchq.gate.queue.spool import Tokens, valid
+from patchq.gate.queue.spool import tokens, valid
 from patchq.gate.report.schema import Report
 
 
@@ -47,9 +46,10 @@ class QueueEngine(KnownBatches, ABC):
     def __init__(self, database: Database, is_known: Callable[[str], bool]) -> None:
         super().__init__(database)
         self._is_known = is_known
-        self._depth = 0
         self._own: set[str] = set()  # the claims that this session took, recovered or looked at
-        self._tokens = Tokens()
+        self._is_writing = False
+        self._session = 0  # this session's number, 0 until it is needed
+        self._changed: list[int] = []  # rows to show once the transaction is there
 
     # What each engine does in its own way.
 
@@ -113,22 +113,11 @@ class QueueEngine(KnownBatches, ABC):
     def _me(self) -> int:
         """Return this session's number, which it gets when it is first needed."""
 
-    def _number(self) -> int:
-        """Return this session's number, or 0 where it needs none yet: who looks writes nothing."""
-        return self._me()
-
-    @abstractmethod
-    def _show(self, batch: BatchFiles) -> None:
-        """Have the batch shown as it is now, behind the transaction."""
-
-    def _begin(self) -> None:
-        """Do what belongs to the beginning of each transaction."""
-
     def _commit(self) -> None:
         """Do what belongs to the end of each transaction."""
 
-    def _finish(self, *, kept: bool) -> None:
-        """Do what follows a transaction, which was `kept` or rolled back."""
+    def _show(self, numbers: Sequence[int]) -> None:
+        """Have these rows shown as they are now, after their transaction."""
 
     def _serves(self, lane: str) -> bool:
         return True
@@ -138,50 +127,54 @@ class QueueEngine(KnownBatches, ABC):
         return "", None
 
     def _token(self) -> str:
-        return self._tokens.next()
+        return tokens.next()
 
     def _count_report(self, before: Report | None, report: Report) -> None:
         """Count a report, in place of the one before it if there was one."""
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Commit what the block changes as a whole; inside another one it is part of that."""
-        if self._depth:
+    def together(self) -> Iterator[None]:
+        """Commit what the block changes as a whole; inside another one it is part of that.
+
+        `Busy` and `LaneLost` concern one of the claims: what came before them is there.
+        """
+        if self._is_writing:
             yield
             return
         self._me()
-        kept = False
         try:
             with self.store.transaction():
-                self._depth = 1
-                self._begin()
+                self._is_writing = True
                 yield
                 self._commit()
-            kept = True
-        except (Busy, LaneLost):  # what came before it is there
-            kept = True
+        except (Busy, LaneLost):
+            raise
+        except BaseException:
+            self._changed.clear()
             raise
         finally:
-            self._depth = 0
-            self._finish(kept=kept)
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Record what the block intends and publishes at once; an error concerns one of them."""
-        with self._writing():
-            yield
+            self._is_writing = False
+            changed, self._changed = self._changed, []
+            self._show(changed)
 
     # A claim's life.
 
-    def adopt(self, data: bytes, name: str, choice: Mapping[str, Any] | None = None) -> Claim:
+    def adopt(
+        self,
+        data: bytes,
+        name: str,
+        choice: Mapping[str, Any] | None = None,
+        token: str | None = None,
+    ) -> Claim:
         """Return a claim for a response that does not come through the inbox.
 
-        `recover` leaves it alone while this process lives, and then gives it back.
+        `recover` leaves it alone while this process lives, and then gives it back.  One with a
+        `token` was made by another machine: the same call again gives the same claim.
         """
         body = Snapshot(data, len(data))
-        claim = claim_of(self._token(), name, body, request=False, choice=choice)
-        with self._writing():
-            self._enter(claim, adopted=True)
+        claim = claim_of(token or self._token(), name, body, request=False, choice=choice)
+        with self.together():
+            self._enter(claim, adopted=token is None)
         self.store.flush()
         return claim
 
@@ -219,7 +212,7 @@ class QueueEngine(KnownBatches, ABC):
         )
         rows = [row for row in found if row[1] not in self._own and self._serves(row[-1])]
         if rows:
-            with self._writing():
+            with self.together():
                 self.store.each(
                     "update responses set adopted = 0,"
                     " state = case state when 'ending' then 'held' else state end,"
@@ -264,21 +257,20 @@ class QueueEngine(KnownBatches, ABC):
         """Return a new id, `wanted` or `-2`, `-3`, … behind it; the same claim has the same id."""
         if not valid(wanted):
             raise ValueError(f"not an id: {wanted!r}")
+        id = wanted
         while True:
             with suppress(Taken):  # another process took it meanwhile
-                if not self._is_barred(wanted) and self._give(claim, wanted):
-                    return wanted
-                given = "select id from responses where token = :token and id is not null"
-                if own := self.store.one(given, token=claim.token):
-                    return str(own[0])
-                id = self.next_id(wanted)
-                if self._give(claim, id):
+                if not self._is_barred(id) and self._give(claim, id):
                     return id
+                given = "select id from responses where token = :token and id is not null"
+                if own := self.store.column(given, token=claim.token):
+                    return str(own[0])
                 self._change(claim, "id = id")
+            id = self.next_id(wanted)
 
     def _give(self, claim: Claim, id: str) -> bool:
         """Give a claim its id, unless it has one, another has that, or it is not in hand."""
-        with self._writing():
+        with self.together():
             given = self.store.one(GIVE_ID, id=id, token=claim.token, me=self._me())
             if given:
                 events.add(self.store, id, "claimed")
@@ -301,7 +293,7 @@ class QueueEngine(KnownBatches, ABC):
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
         answered = claim.answered(data, generation)
-        with self._writing():
+        with self.together():
             number, _ = self._change(
                 claim,
                 "size = :size, sha256 = :sha256",
@@ -324,7 +316,7 @@ class QueueEngine(KnownBatches, ABC):
         `parcel` makes its commit in another clone.  A held claim is this process's until `hold`;
         `errors.Busy` if another one ends it.
         """
-        with self._writing():
+        with self.together():
             number, _ = self._change(
                 claim,
                 "id = :id, session = :me,"
@@ -341,7 +333,7 @@ class QueueEngine(KnownBatches, ABC):
 
         Repeating it after a crash gives the same files.
         """
-        with self._writing():
+        with self.together():
             number, event = self._change(
                 claim,
                 "state = 'ended', session = :me, held_since = null, id = :id, verdict = :verdict,"
@@ -351,19 +343,12 @@ class QueueEngine(KnownBatches, ABC):
             )
             self._count_report(None, report)
             events.add_verdict(self.store, report, event)
-            body = claim.data if claim.problem is None else self._papers(number).get("body")
-            page, data = self._put_report(
-                number, report, markdown, "'intended', 'parcel', 'choice'"
-            )
-            name, token, again = claim.source.name, claim.token, claim.held
-            self._show(
-                BatchFiles(number, token, name, report, page, body, again=again, encoded=data)
-            )
+            self._put_report(number, report, markdown, "'intended', 'parcel', 'choice'")
         self._own.discard(claim.token)
 
     def hold(self, claim: Claim, report: Report, markdown: str) -> None:
         """Keep the claim, with its report, until `publish`."""
-        with self._writing():
+        with self.together():
             before = self.load(report.id)
             number, event = self._change(
                 claim,
@@ -374,9 +359,7 @@ class QueueEngine(KnownBatches, ABC):
             )
             if events.differs(before, report):
                 events.add_verdict(self.store, report, event)
-            page, _ = self._put_report(number, report, markdown, "'intended', 'parcel'")
-            name, data = claim.source.name, claim.data
-            self._show(BatchFiles(number, claim.token, name, report, page, data, held=True))
+            self._put_report(number, report, markdown, "'intended', 'parcel'")
 
     def held(self) -> list[Claim]:
         """Return held claims, oldest first, but those that another living process adopted.
@@ -387,7 +370,7 @@ class QueueEngine(KnownBatches, ABC):
             f"select {COLUMNS} from responses where state in ('held', 'ending') and"
             " (adopted = 0 or session is null or session = :me or not alive(session))"
             " order by number",
-            me=self._number(),
+            me=self._session,
         )
         return [self._claim(row) for row in rows]
 
@@ -415,34 +398,31 @@ class QueueEngine(KnownBatches, ABC):
             "nothing to do: the process that has it gives it its verdict",
         )
 
-    def _put_report(
-        self, number: int, report: Report, markdown: str, over: str = ""
-    ) -> tuple[bytes, bytes]:
-        """Keep a page and a report, in place of papers of the kinds that are over; return both."""
-        page, data = markdown.encode("utf-8", "replace"), spool.encode(report)
+    def _put_report(self, number: int, report: Report, page: str, over: str = "") -> None:
+        """Keep a report and its page, in place of papers of the kinds that are over."""
         if over:
             self.store.run(
                 f"delete from papers where number = :number and kind in ({over})", number=number
             )
-        self._put(number, report=data, page=page)
-        return page, data
+        self._put(number, report=spool.encode(report), page=page.encode("utf-8", "replace"))
+        self._changed.append(number)
 
     # Later states, and the end.
 
     def rewrite(self, report: Report, markdown: str) -> None:
         """Replace the report of a batch (a later state)."""
-        with self._writing():
+        with self.together():
             row = self.store.one(
-                "select number, token, name, problem, state from responses"
+                "select number, state from responses"
                 " where id = :id and state in ('ended', 'held', 'ending')",
                 id=report.id,
             )
             before = self.load(report.id)
             if row is None or before is None:
                 raise DiskFault(f"the report of {report.id} is not there any more")
-            number, token, name, problem, state = row
-            ended, columns = state == "ended", f"change = {EVENT}, shown = 0"
-            if ended:
+            number, state = row
+            columns = f"change = {EVENT}, shown = 0"
+            if state == "ended":
                 columns += (
                     ", verdict = :verdict, ended = epoch(), other = :other, code = :code,"
                     " session = :me, proposed = case when cast(:proposed as text) is not null"
@@ -456,33 +436,20 @@ class QueueEngine(KnownBatches, ABC):
             )
             if events.differs(before, report):
                 events.add_verdict(self.store, report, event, before)
-            page, _ = self._put_report(number, report, markdown)
-            body = self._papers(number).get("body", b"" if problem is None else None)
-            self._show(
-                BatchFiles(
-                    *(number, token, os.fsdecode(name), report, page, body),
-                    held=not ended,
-                    again=True,
-                )
-            )
+            self._put_report(number, report, markdown)
 
     def forget(self, *ids: str) -> None:
         """Remove responses and reports of ended batches; ids and digests stay known."""
-        with self._writing():
+        with self.together():
             for id in filter(is_storable, ids):
                 row = self.store.one(
-                    "select number, name, ended from responses where id = :id and state = 'ended'"
-                    " and (feeder is null or shown = 1)",
+                    "update responses set state = 'gone', proposed = null,"
+                    " shown = case when feeder is null then 0 else 1 end"
+                    " where id = :id and state = 'ended' and (feeder is null or shown = 1)"
+                    " returning number, ended",
                     id=id,
                 )
                 if row:
-                    self._forget(id, *row)
-
-    def _forget(self, id: str, number: int, name: bytes, ended: float) -> None:
-        events.trim(self.store, int(ended * 10**9))
-        self.store.run("delete from papers where number = :number", number=number)
-        self.store.run(
-            "update responses set state = 'gone', proposed = null,"
-            " shown = case when feeder is null then 0 else 1 end where number = :number",
-            number=number,
-        )
+                    events.trim(self.store, int(row[1] * 10**9))
+                    self.store.run("delete from papers where number = :number", number=row[0])
+                    self._changed.append(row[0])

@@ -7,6 +7,7 @@ lost.  The response that came stays in active/ until they are there.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,17 +25,14 @@ from patchq.gate.report.schema import Report
 class BatchFiles(Struct, frozen=True):
     """The files of a batch; `body` is None for a response that was not read, whose entry moves."""
 
-    number: int
     token: str
     name: str
-    report: Report
+    id: str
+    state: str
+    """`held`, `rejected`, another verdict, or `gone` where there is no file any more."""
+    report: bytes
     page: bytes
     body: bytes | None
-    held: bool = False
-    again: bool = False
-    """True if some of the files may be there already, or those of a batch that was held."""
-    encoded: bytes = b""
-    """The report as JSON, where that is known."""
 
 
 class Published(Struct, frozen=True):
@@ -61,35 +59,45 @@ class Outbox:
 
     def files(self, batch: BatchFiles) -> list[tuple[Folder, str, bytes]]:
         """Return the files of a batch, in the order in which they are made."""
-        id, body = batch.report.id, batch.body
-        place = self.rejected if batch.report.state == "rejected" else self.done
-        if batch.held:
-            place, name = self.active, entry_name(batch.token, batch.name)
-        else:
-            name = f"{id}{extension(batch.name)}"
-        found = [
-            (place, id + PAGE, batch.page),
-            (place, id + REPORT, batch.encoded or spool.encode(batch.report)),
-        ]
-        return found if body is None or batch.held else [(place, name, body), *found]
+        place, id = self._place(batch), batch.id
+        found = [(place, id + PAGE, batch.page), (place, id + REPORT, batch.report)]
+        if batch.body is None or place is self.active:
+            return found
+        return [(place, f"{id}{extension(batch.name)}", batch.body), *found]
+
+    def _place(self, batch: BatchFiles) -> Folder:
+        return {"held": self.active, "rejected": self.rejected}.get(batch.state, self.done)
 
     def show(self, batch: BatchFiles) -> None:
-        """Write the files of a batch, as far as they are not there."""
-        id, entry = batch.report.id, entry_name(batch.token, batch.name)
-        if batch.body is None and not batch.held:
-            place = self.rejected if batch.report.state == "rejected" else self.done
+        """Write the files of a batch, as far as they are not there, or remove them."""
+        if batch.state == "gone":
+            self._remove(batch)
+            return
+        id, entry, place = batch.id, entry_name(batch.token, batch.name), self._place(batch)
+        if batch.body is None and place is not self.active:
             self.active.move(entry, place, f"{id}{extension(batch.name)}")
         for folder, name, data in self.files(batch):
-            if not batch.again or not self.is_published(folder, name, data):
-                self._put(folder, name, data, batch.report)
-            else:
+            if self.is_published(folder, name, data):
                 folder.remove(f"{name}.tmp")
-        if not batch.held:
-            self.active.remove(entry)
-            for name in (id + PAGE, id + REPORT) if batch.again else ():
+            else:
+                self._put(folder, name, data, batch)
+        if place is not self.active:
+            for name in (entry, id + PAGE, id + REPORT):
                 self.active.remove(name)
         elif batch.body is not None and not self.active.holds(entry):
             self.active.put(entry, batch.body, mode=0o600)
+
+    def _remove(self, batch: BatchFiles) -> None:
+        """Remove the files, the report last; a response may be a directory, as it was dropped."""
+        response = f"{batch.id}{extension(batch.name)}"
+        for folder in (self.done, self.rejected):
+            status = folder.status(response)
+            if status and stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(response, dir_fd=folder.fd)
+            elif status:
+                folder.remove(response)
+            for end in (PAGE, REPORT):
+                folder.remove(batch.id + end)
 
     def is_published(self, folder: Folder, name: str, data: bytes) -> bool:
         """Return true if the file is there with this content."""
@@ -105,9 +113,8 @@ class Outbox:
 
     def paths(self, batch: BatchFiles) -> list[Path]:
         """Return where the files of a batch are; of one that was not read, where its entry is."""
-        files = self.files(batch)
-        body = files[0][0].path / f"{batch.report.id}{extension(batch.name)}"
-        return [body, *(folder.path / name for folder, name, _ in files)]
+        body = self._place(batch).path / f"{batch.id}{extension(batch.name)}"
+        return [body, *(folder.path / name for folder, name, _ in self.files(batch))]
 
     def published(self) -> Iterator[Published]:
         """Give the batches whose reports can be read in done/ and rejected/."""
@@ -133,19 +140,13 @@ class Outbox:
             report, _content(folder, id + PAGE) or b"", _content(folder, body), status.st_mtime
         )
 
-    def remove(self, id: str, name: str) -> None:
-        """Remove the files of a batch whose response had that name; the report goes last."""
-        for folder in (self.done, self.rejected):
-            spool.remove(folder, f"{id}{extension(name)}", id + PAGE, id + REPORT)
-
-    def _put(self, folder: Folder, name: str, data: bytes, report: Report) -> None:
+    def _put(self, folder: Folder, name: str, data: bytes, batch: BatchFiles) -> None:
         """Write a file for those who may read there; a secret for its owner and group alone."""
         _ = folder.fd
         mode = self._made & folder.mode | 0o600 | folder.grant
-        codes = {problem.code for problem in report.problems}
-        if "edit.secret" in codes and not name.endswith((PAGE, REPORT)):
+        if b'"edit.secret"' in batch.report and not name.endswith((PAGE, REPORT)):
             mode &= 0o660 if folder.grant else 0o600
-        folder.put(name, data, via=f"{name}.tmp", mode=mode)
+        folder.put(name, data, mode=mode)
 
 
 def entry_name(token: str, name: str) -> str:

@@ -12,10 +12,9 @@ import errno
 import json
 import os
 import re
-import shutil
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
@@ -35,6 +34,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _SUFFIX = re.compile(r".+(\.[A-Za-z0-9]{1,10})", re.DOTALL)
+_MISSING = (errno.ENOENT,)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # A file where a directory belongs, or the reverse, or neither.
 _FOREIGN = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO)
@@ -131,13 +131,9 @@ class Folder:
         """Return the group's permissions for files in it, if the directory gives its group on."""
         return self.mode & 0o060 if self.mode & stat.S_ISGID else 0
 
-    def names(self, inside: str = ".") -> list[str]:
-        """Return the sorted names in the directory, or in one inside it."""
-        folder = self.fd
-        missing = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-        with missing, files.opened(inside, DIRECTORY, folder) as fd:
-            return sorted(os.listdir(fd))
-        return []
+    def names(self) -> list[str]:
+        """Return the sorted names in the directory."""
+        return sorted(os.listdir(self.fd))
 
     def status(self, name: str) -> os.stat_result | None:
         """Return the status of an entry or a link itself; None where there is none."""
@@ -162,20 +158,10 @@ class Folder:
         folder = self.fd
         files.write(name, data, folder=folder, grant=self.grant, flush=flush)
 
-    def put(
-        self,
-        name: str,
-        data: bytes,
-        *,
-        via: str | None = None,
-        mode: int = 0o666,
-        flush: bool = False,
-    ) -> None:
-        """Write a file, or replace it, by way of `NAME.tmp` or `via`; see `files.replace`."""
-        scratch, folder = via or f"{name}.tmp", self.fd
-        files.replace(
-            name, data, via=scratch, folder=folder, mode=mode, grant=self.grant, flush=flush
-        )
+    def put(self, name: str, data: bytes, *, mode: int = 0o666) -> None:
+        """Write a file, or replace it, by way of `NAME.tmp`; see `files.replace`."""
+        scratch, folder = f"{name}.tmp", self.fd
+        files.replace(name, data, via=scratch, folder=folder, mode=mode, grant=self.grant)
 
     def remove(self, name: str) -> bool:
         """Remove a file; False when it was not there."""
@@ -186,12 +172,16 @@ class Folder:
             return False
         return True
 
-    def move(self, name: str, target: Folder, new: str) -> bool:
-        """Rename from this folder into another; False when it was not there."""
+    def move(
+        self, name: str, target: Folder, new: str, missing: Container[int | None] = _MISSING
+    ) -> bool:
+        """Rename from this folder into another; false for these errors, as when it is not there."""
         folders = self.fd, target.fd
         try:
             os.rename(name, new, src_dir_fd=folders[0], dst_dir_fd=folders[1])
-        except FileNotFoundError:
+        except OSError as error:
+            if error.errno not in missing:
+                raise
             return False
         return True
 
@@ -202,29 +192,6 @@ def read_up_to(fd: int, size: int) -> bytes:
     while len(data) < size and (more := os.read(fd, size - len(data))):
         data += more
     return data
-
-
-def remove(folder: Folder, *names: str) -> None:
-    """Remove files of a finished batch in this order; a response may be a directory, as whoever
-    dropped it left it.
-
-    The report goes last: who dies on the way leaves a batch that is as old as before, and is
-    removed the next time.
-    """
-    for name in names:
-        status = folder.status(name)
-        if status and stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(name, dir_fd=folder.fd)
-        elif status:
-            folder.remove(name)
-
-
-def listed(path: Path) -> list[str]:
-    """Return the sorted names in a directory; none where there is none."""
-    try:
-        return sorted(os.listdir(path))
-    except OSError:
-        return []
 
 
 def encode(value: Struct | Mapping[str, Any]) -> bytes:
@@ -252,12 +219,14 @@ def report(data: bytes | None) -> Report | None:
 class Tokens:
     """Names for claims: unique on this machine, and in the order in which they were made."""
 
-    def __init__(self) -> None:
-        self._last = 0
+    _last = 0
 
     def next(self) -> str:
         self._last = max(time.time_ns(), self._last + 1)
         return f"{self._last:016x}-{os.getpid():x}"
+
+
+tokens = Tokens()
 
 
 def claimed(token: str | None) -> float | None:

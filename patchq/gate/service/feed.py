@@ -22,7 +22,6 @@ from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
 from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
-from patchq.gate.queue.engine import store_queue
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
 from patchq.gate.service.upkeep import Upkeep
@@ -209,7 +208,7 @@ class Feeder:
             claim = None
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
-            claim = store_queue(queue).take_in(change.token, row.data, row.name)
+            claim = queue.adopt(row.data, row.name, token=change.token)
             self._entered.add(claim.token)
         elif claim and claim.request:
             row = self.entries.response(change)

@@ -25,12 +25,12 @@ from patchq.gate.queue import Claim
 from patchq.gate.queue.batches import OPEN
 from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.queue.outbox import BatchFiles
 from patchq.gate.queue.postgres import errands
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
-from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID
+from patchq.gate.queue.schema import COLUMNS
+from patchq.gate.queue.spool import tokens
 
 _COMES = ("came", "asked")  # the words of notices that there is work in a lane
 
@@ -70,10 +70,7 @@ class PostgresQueue(QueueEngine):
         self._waking = Waking(self.store)
         self._ahead: float | None = None
         self._feeder: str | None = None
-        self._session: int | None = None
         self._beat: Beat | None = None
-        self._attempted: set[str] = set()
-        self._has_news = False
 
     # Who it is.
 
@@ -90,11 +87,10 @@ class PostgresQueue(QueueEngine):
         number = self.store.session
         if number != self._session:
             self._belongs(self.store)
-            if self._session is not None:
-                self._survive(self._session)
+            if self._session:
+                self._lanes.drop_claims(self._session)
             self._session = number
             self._own.clear()
-            self._attempted.clear()
             self.store.run(
                 "delete from sessions where number <> :me and not alive(number)", me=number
             )
@@ -103,14 +99,6 @@ class PostgresQueue(QueueEngine):
             if self._beats:
                 self._beat = Beat(self.store, self._takeover)
         return number
-
-    def _survive(self, before: int) -> None:
-        """Take back the attempts of a session whose process lives: it lost its connection only."""
-        self._lanes.drop_claims(before)
-        self.store.each(
-            "update responses set deaths = deaths - 1 where token = :token and deaths > 0",
-            [{"token": token} for token in self._attempted],
-        )
 
     def acquire(self, target: str | None = None) -> None:
         """Own the lane of what names no branch, and keep it."""
@@ -124,7 +112,7 @@ class PostgresQueue(QueueEngine):
 
     def release(self, fault: Fault | None = None) -> None:
         self._pinned.clear()
-        if self._session is not None and not self.store.lost:
+        if self._session and not self.store.lost:
             self._lanes.drop_claims(self._session)
             self._lanes.leave(self._lanes.own)
         self._own.clear()
@@ -154,10 +142,6 @@ class PostgresQueue(QueueEngine):
         for lane in self._lanes.wanted(lanes):
             self._lanes.take(lane)
         return super().recover()
-
-    def attempt(self, claims: Sequence[Claim]) -> None:
-        super().attempt(claims)
-        self._attempted.update(claim.token for claim in claims)
 
     def claim(self, limit: int) -> list[Claim]:
         if limit <= 0:
@@ -211,24 +195,14 @@ class PostgresQueue(QueueEngine):
         return lane, self._feeder
 
     def _token(self) -> str:
-        return f"{self._tokens.next()}.{self._feeder or self.name}"
-
-    def _give(self, claim: Claim, id: str) -> bool:
-        row = self.store.one(
-            f"with given as ({GIVE_ID}) insert into events (number, batch, kind)"
-            f" select {EVENT}, id, 'claimed' from given returning batch",
-            id=id,
-            token=claim.token,
-            me=self._me(),
-        )
-        return row is not None
+        return f"{tokens.next()}.{self._feeder or self.name}"
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         size = len(data)
         problem = too_large(size, self._limit) if size > self._limit else None
         body = Snapshot(b"" if problem else data, size, problem)
         claim = claim_of(self._token(), self._free(name), body)
-        with self._writing():
+        with self.together():
             self._enter(claim, state="waiting")
             self.store.run("select tell('came', :lane)", lane=self._lane_of(data, name))
         if flush:
@@ -239,7 +213,7 @@ class PostgresQueue(QueueEngine):
         """Return a name that no waiting response has; two who ask at once may get the same one."""
         names = self.store.column("select name from responses where state = 'waiting'")
         taken = set(map(os.fsdecode, names))
-        return next(free for free in free_names(name, self._tokens.next()) if free not in taken)
+        return next(free for free in free_names(name, tokens.next()) if free not in taken)
 
     def sync(self, *places: Path) -> None:
         if places:
@@ -248,13 +222,9 @@ class PostgresQueue(QueueEngine):
 
     # A transaction's changes are announced at its end.
 
-    def _show(self, batch: BatchFiles) -> None:
-        self._has_news = True
-
     def _commit(self) -> None:
-        if self._has_news:
+        if self._changed:
             self.store.run("select tell('verdict', '')")
-        self._has_news = False
 
     # What waits for review.
 

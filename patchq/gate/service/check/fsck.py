@@ -200,7 +200,8 @@ def _batches(session: Session, queue: StoreQueue) -> Iterator[Finding]:
     for problem in queue.store.problems():
         yield Finding("store.broken", "todo", problem, REPAIR, STORE)
     yield from _files(session, queue)
-    known = [batch.report for batch in queue.batches() if not batch.held]
+    reports = (spool.report(batch.report) for batch in queue.batches() if batch.state != "held")
+    known = [report for report in reports if report]
     yield from _commits(session, [report for report in known if report.state in LANDED])
     yield from _marks(session, [report for report in known if report.state == "proposed"])
     # In a cluster the database and the remote's trailers are the record, and workers follow them.
