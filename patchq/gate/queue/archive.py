@@ -55,6 +55,7 @@ class StoreArchive(QueueEngine):
             os.close(self._session_lock)
             self._session, self._session_lock = 0, -1
         self.outbox.close()
+        vars(self).pop("store", None)  # its last user closes the file
 
     @disk_faults
     def _me(self) -> int:

@@ -275,30 +275,6 @@ def test_losing_the_connection_is_losing_the_claims(again: Open, database: str) 
     assert finish(queue, back) == "fix"
 
 
-@pytest.mark.parametrize("taken", [True, False], ids=["taken over", "free"])
-def test_an_attempt_counts_unless_its_process_lives(
-    again: Open, database: str, taken: bool
-) -> None:
-    queue, other = again(), again()
-    queue.submit(b"a 1", "x.md")
-    queue.attempt(queue.claim(1))
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("select pg_terminate_backend(holder(lane_key('a')), 5000)")
-    if taken:
-        [claim] = other.recover()
-        assert claim.deaths == 1
-        other.attempt([claim])
-    with pytest.raises(DatabaseFault):
-        queue.recover()
-    queue.open()
-    if taken:
-        other.close()
-    [claim] = queue.recover()
-    assert claim.deaths == taken, "the other's"
-    queue.hold(claim, report(claim, queue.reserve(claim, "fix"), "held"), "")
-    assert [claim.deaths for claim in queue.held()] == [0]
-
-
 def test_a_server_that_takes_no_writes_for_now_is_tried_again(again: Open, database: str) -> None:
     """As a standby does until it is promoted; the next try is a new connection."""
     again().submit(b"a 1", "x.md")
