@@ -12,6 +12,7 @@ from patchq.gate.api.cluster import SOON_SECONDS, database_of, feeder_name, targ
 from patchq.gate.errors import Fault
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.service.feed import feed, feed_once
+from patchq.gate.service.lanes import lane_by
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.entries import Entries
@@ -20,27 +21,13 @@ if TYPE_CHECKING:  # the database's driver is an extra
 def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules]) -> None:
     """Feed until the tenure is to stop; a database that is away is waited for, and `reload`
     reads the configuration anew."""
-    database, entries = _entries(args, tenure)
-    from patchq.gate.queue.postgres.waking import Listening
-
+    _, entries = _entries(args, tenure)
     try:
         entries.open()
     except Fault as fault:
         if not fault.retryable:
             raise
-
-    def listen(ring: Callable[[], None]) -> None:
-        args.opened.callback(Listening(database, ring).close)
-
-    feed(
-        tenure.session,
-        entries,
-        tenure.control,
-        tenure.tell,
-        reload,
-        tenure.upkeep,
-        listen,
-    )
+    feed(tenure.session, entries, tenure.control, tenure.tell, reload, tenure.upkeep)
 
 
 def drain_cluster(args: Namespace, tenure: Tenure) -> None:
@@ -72,6 +59,7 @@ def _entries(args: Namespace, tenure: Tenure) -> tuple[str, Entries]:
     session = tenure.session
     tip = session.branches.tip(session.target)
     belongs = partial(belonging.check, repo=session.repo, tip=tip)
-    entries = Entries(database, feeder_name(session.queue_root), belongs)
+    lane_of = lane_by(session.config, session.target)
+    entries = Entries(database, feeder_name(session.queue_root), lane_of, belongs)
     args.opened.callback(entries.close)
     return database, entries

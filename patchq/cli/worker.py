@@ -66,7 +66,9 @@ def run(args: Namespace) -> int:
     except Fault as fault:  # `serve_lanes` waits for one that is away
         if not fault.retryable:
             raise
-    _LOG.info("worker %s serves %s", queue.name, ", ".join(args.lanes or config.cluster.lanes))
+    _LOG.info(
+        "worker %s serves %s", queue.store.name, ", ".join(args.lanes or config.cluster.lanes)
+    )
     manager.ready()
     try:
         with suppress(Interrupted):

@@ -76,9 +76,9 @@ class QueueEngine(KnownBatches, ABC):
     def depth(self) -> int:
         """Return the number of responses that wait in the inbox."""
 
-    @abstractmethod
     def unsettled(self) -> float | None:
         """Return the seconds until an incomplete response is worth another look."""
+        return None
 
     @abstractmethod
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
@@ -182,9 +182,11 @@ class QueueEngine(KnownBatches, ABC):
         lane, feeder = self._place(claim)
         row = self.store.one(
             "insert into responses (token, lane, feeder, came, name, size, sha256, problem, state,"
-            " session, adopted) values (:token, :lane, :feeder, epoch(), :name, :size, :sha256,"
-            " :problem, :state, :me, :adopted)"
-            " on conflict (token) do update set session = :me, adopted = :adopted returning number",
+            " session, adopted, id) values (:token, :lane, :feeder, epoch(), :name, :size, :sha256,"
+            " :problem, :state, :me, :adopted, (select cast(:id as text)"
+            " where not exists (select 1 from responses r where r.id = :id)))"
+            " on conflict (token) do update set session = excluded.session,"
+            " adopted = excluded.adopted where excluded.state <> 'waiting' returning number",
             token=claim.token,
             lane=lane,
             feeder=feeder,
@@ -195,8 +197,10 @@ class QueueEngine(KnownBatches, ABC):
             state=state,
             me=None if state == "waiting" else self._me(),
             adopted=int(adopted),
+            id=claim.id,
         )
-        assert row
+        if row is None:  # it is there
+            return
         papers = {"body": claim.data} if claim.problem is None else {}
         if claim.choice is not None:
             papers["choice"] = spool.encode(claim.choice)

@@ -11,16 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Event
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
-from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
 from patchq.gate.queue.shelf import Troubles
 from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
@@ -43,18 +40,15 @@ def feed(
     tell: worker.Tell,
     load: Callable[[], GateRules],
     upkeep: Upkeep,
-    listen: Callable[[Callable[[], None]], None],
 ) -> None:
-    """Feed until `control.stop`.  The caller holds the queue's lock; `listen` is given what to call
-    when the database has something to tell."""
+    """Feed until `control.stop`; the caller holds the queue's lock."""
     from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
 
     queue = session.config.queue
     doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
     control.ring = doorbell.ring
-    listen(doorbell.ring)
     upkeep.ready()
-    feeder, rest, pause, intake = Feeder(session, entries, tell), Event(), 0.0, Intake()
+    feeder, pause, intake = Feeder(session, entries, tell), 0.0, Intake()
     feeder.begin()
     try:
         while not control.stop:
@@ -66,19 +60,19 @@ def feed(
             try:
                 while feeder.turn() and not _stopped(control):
                     upkeep.turn()
+                upkeep.idle()
+                settled = session.queue.unsettled()
+                longest = session.config.cluster.poll_seconds if settled is None else settled
+                seconds = max(0.01, min(longest, upkeep.pause, _LONGEST_REST))
+                entries.wait(seconds, doorbell.fileno())
+                doorbell.wait(0.0)
                 pause = 0.0
             except Fault as fault:
                 if not fault.retryable:
                     raise
                 pause = min(max(2 * pause, 0.1), _LONGEST_REST)
                 feeder.lost(fault)
-            upkeep.idle()
-            settled = session.queue.unsettled()
-            longest = session.config.cluster.poll_seconds if settled is None else settled
-            if pause:
-                rest.wait(pause)
-            else:
-                doorbell.wait(max(0.01, min(longest, upkeep.pause, _LONGEST_REST)))
+                doorbell.wait(pause)
     finally:
         upkeep.manager.stopping()
         doorbell.close()
@@ -141,8 +135,7 @@ class Feeder:
     def waits(self) -> set[str]:
         """The branches that something here waits for which is not held."""
         held = {claim.token for claim in self.session.queue.held()}
-        config, target = self.session.config, self.session.target
-        return {_lane(one, config, target) for token, one in self.open.items() if token not in held}
+        return {self.entries.lane(one) for token, one in self.open.items() if token not in held}
 
     def lost(self, fault: Fault) -> None:
         """The database is away: nothing is certain to be in it, and everything is entered anew."""
@@ -163,8 +156,7 @@ class Feeder:
             self.open.update((claim.token, claim) for claim in came)
         new = [claim for token, claim in self.open.items() if token not in self._entered]
         if new:
-            config, target = self.session.config, self.session.target
-            self.entries.enter((claim, _lane(claim, config, target)) for claim in new)
+            self.entries.enter(new)
             self._entered.update(claim.token for claim in new)
         changes = self.entries.changes()
         if changes:
@@ -208,7 +200,7 @@ class Feeder:
             claim = None
         if claim is None and queue.load(id) is None and queue.past(id) is None:
             row = self.entries.response(change)
-            claim = queue.adopt(row.data, row.name, token=change.token)
+            claim = queue.adopt(row.data, row.source.name, token=change.token)
             self._entered.add(claim.token)
         elif claim and claim.request:
             row = self.entries.response(change)
@@ -230,9 +222,3 @@ class Feeder:
 
 def _stopped(control: Control) -> bool:
     return control.stop
-
-
-def _lane(claim: Claim, config: Config, target: str) -> str:
-    """The branch that a person chose for it, or that it says itself."""
-    chosen = claim.choice and claim.choice["target"]
-    return chosen or lane_of(claim.data, target, config.targets)

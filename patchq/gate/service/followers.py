@@ -42,7 +42,7 @@ class Followers:
         if began >= self._looks:
             self._looks = began + max(QUIET_SECONDS, session.config.landing.poll_seconds)
             self._look(session, queue)
-        own = queue.own
+        own = queue.lanes.own
         if not own or began < self._due:
             return False
         quiet, before = began - self._worked >= QUIET_SECONDS, _places(session, own)
@@ -58,7 +58,8 @@ class Followers:
 
     def _look(self, session: Session, queue: PostgresQueue) -> None:
         """Take the lanes in which there may be something to do."""
-        lanes = queue.proposing()
+        orphaned = queue.lanes.orphaned()  # what was left there is recovered first
+        lanes = [lane for lane in queue.proposing() if lane not in orphaned]
         self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}
         if not lanes:
             return
@@ -67,7 +68,9 @@ class Followers:
         except Unreachable:  # it is noted
             return
         for lane, place in _places(session, lanes).items():
-            if self._settled.get(lane) != place and queue.take(lane):
+            if self._settled.get(lane) == place:
+                continue
+            if lane in queue.lanes.own or queue.lanes.take(lane):
                 self._due = 0.0
 
 

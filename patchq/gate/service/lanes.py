@@ -70,7 +70,7 @@ def serve_lanes(
             try:
                 if due := monotonic() - searched >= poll_seconds:
                     searched = monotonic()
-                if not begun or (due and queue.orphaned()):
+                if not begun or (due and queue.lanes.orphaned()):
                     worker.start(session, tell, patience=0.0 if begun else 5.0)
                     begun = True
                 upkeep.turn()
@@ -149,7 +149,7 @@ def _renewed(
         now = reloaded(now, load)
         manager.ready()
     if now is not session:
-        queue.sort_by(lane_by(now.config, now.target))
+        queue.lane_of = lane_by(now.config, now.target)
     return now
 
 

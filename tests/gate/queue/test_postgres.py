@@ -161,9 +161,9 @@ def test_a_lane_that_was_left_with_claims_is_not_claimed_before_they_are_recover
     assert len(one.claim(1)) == 1
     one.close()
     assert two.claim(9) == []
-    assert two.orphaned()
+    assert two.lanes.orphaned()
     assert [claim.data for claim in two.recover()] == [b"a 1"]
-    assert not two.orphaned()
+    assert not two.lanes.orphaned()
     assert [claim.data for claim in two.claim(9)] == [b"a 2"]
 
 
@@ -172,12 +172,12 @@ def test_a_lane_with_nothing_but_held_batches_gets_another_owner(again: Open) ->
     one.submit(b"a 1", "x.md")
     [claim] = one.claim(9)
     one.hold(claim, report(claim, one.reserve(claim, "fix"), "held"), "")
-    assert not two.orphaned()
+    assert not two.lanes.orphaned()
     one.close()
-    assert two.orphaned()
+    assert two.lanes.orphaned()
     [held] = two.recover()
     assert two.serves(held)
-    assert not two.orphaned()
+    assert not two.lanes.orphaned()
 
 
 def owner(database: str, times: int = 0, code: str = "") -> subprocess.Popen[str]:
@@ -244,7 +244,7 @@ def test_a_claim_that_another_one_is_adopting_is_not_waited_for(again: Open, dat
     with psycopg.connect(database) as frozen:
         frozen.execute("update responses set adopted = 1")
         other.store.run("set lock_timeout = '2s'")
-        other._lanes.drop_claims(owner._me())
+        other.lanes.drop_claims(owner._me())
         assert other.store.column("select session from responses") == [owner._me()]
 
 
@@ -254,7 +254,7 @@ def test_an_owner_that_beats_is_not_taken_over(again: Open, database: str) -> No
     process = owner(database)
     until = time.monotonic() + 2.5
     while time.monotonic() < until:
-        assert not queue.orphaned()
+        assert not queue.lanes.orphaned()
         assert queue.recover() == []
     ended(process)
     assert [claim.data for claim in recovered(queue)] == [b"a 1"]

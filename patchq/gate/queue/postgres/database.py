@@ -11,7 +11,7 @@ import os
 import re
 import socket
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -117,10 +117,18 @@ def translated(statement: str) -> bytes:
 class DatabaseServer(Database):
     """The connection of one process, made when it is needed, and a session of the queue on it."""
 
-    def __init__(self, database: str, name: str, *, checks: bool = True) -> None:
+    def __init__(
+        self,
+        database: str,
+        name: str,
+        *,
+        checks: bool = True,
+        begin: Callable[[int], None] = lambda session: None,
+    ) -> None:
         self.conninfo = database
         self.name = name
         self._checks = checks
+        self._begin = begin  # called with each new session
         self._connection: Connection[TupleRow] | None = None
         self._session: int | None = None
         self._lock = RLock()
@@ -144,18 +152,17 @@ class DatabaseServer(Database):
     @property
     def session(self) -> int:
         """The number of this session, which lives as long as the connection."""
-        connection = self.connection
-        if self._session is None:
-            with self.faults():
-                # One statement: a row that is seen without its lock is of a dead session.
-                number, _ = self._row(
-                    connection.execute(
-                        "with new as (insert into sessions (name, host, pid, began)"
-                        " values (%s, %s, %s, epoch()) returning number)"
-                        " select number, pg_advisory_lock(session_key(number)) from new",
-                        (self.name, socket.gethostname(), os.getpid()),
-                    )
-                )
+        if self.lost or self._session is None:
+            # One statement: a row that is seen without its lock is of a dead session.
+            [(number, _)] = self.all(
+                "with new as (insert into sessions (name, host, pid, began)"
+                " values (:name, :host, :pid, epoch()) returning number)"
+                " select number, pg_advisory_lock(session_key(number)) from new",
+                name=self.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+            )
+            self._begin(number)
             self._session = number
         return self._session
 
@@ -229,12 +236,6 @@ class DatabaseServer(Database):
             if isinstance(error, _LOST):
                 self.close()
             raise _fault(error, f"the queue in {whereabouts(self.conninfo)}") from None
-
-    @staticmethod
-    def _row(cursor: Cursor[TupleRow]) -> TupleRow:
-        row = cursor.fetchone()
-        assert row is not None
-        return row
 
     def close(self) -> None:
         if self._connection is not None:

@@ -21,11 +21,9 @@ from typing import Any
 
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git import files
-from patchq.gate.queue import Claim
-from patchq.gate.queue.batches import OPEN
+from patchq.gate.queue import Claim, spool
 from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
 from patchq.gate.queue.ledger import QueueEngine
-from patchq.gate.queue.postgres import errands
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
 from patchq.gate.queue.postgres.waking import Waking
@@ -59,14 +57,13 @@ class PostgresQueue(QueueEngine):
         is_known: Callable[[str], bool] = lambda id: False,
         belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
-        super().__init__(DatabaseServer(database, name), is_known)
-        self._lanes = Lanes(self.store, lanes, takeover_seconds)
-        self._lane_of = lane_of
+        super().__init__(DatabaseServer(database, name, begin=self._begin_session), is_known)
+        self.lanes = Lanes(self.store, lanes, takeover_seconds)
+        self.lane_of = lane_of
         self._takeover = takeover_seconds
         self._beats = beats
         self._belongs = belongs
         self._limit = response_bytes
-        self._pinned: set[str] = set()
         self._waking = Waking(self.store)
         self._ahead: float | None = None
         self._feeder: str | None = None
@@ -74,47 +71,38 @@ class PostgresQueue(QueueEngine):
 
     # Who it is.
 
-    @property
-    def name(self) -> str:
-        return self.store.name
-
     def open(self) -> None:
         """Connect now, so that a fault which keeps it from that is raised at once."""
         self._me()
 
     def _me(self) -> int:
-        """Return this session's number; a new session has nothing in hand."""
-        number = self.store.session
-        if number != self._session:
-            self._belongs(self.store)
-            if self._session:
-                self._lanes.drop_claims(self._session)
-            self._session = number
-            self._own.clear()
-            self.store.run(
-                "delete from sessions where number <> :me and not alive(number)", me=number
-            )
-            if self._beat is not None:
-                self._beat.stop()
-            if self._beats:
-                self._beat = Beat(self.store, self._takeover)
-        return number
+        return self.store.session
+
+    def _begin_session(self, number: int) -> None:
+        """Begin anew: a new session has nothing in hand."""
+        self._belongs(self.store)
+        if self._session:
+            self.lanes.drop_claims(self._session)
+        self._session = number
+        self._own.clear()
+        self.store.run("delete from sessions where number <> :me and not alive(number)", me=number)
+        if self._beat is not None:
+            self._beat.stop()
+        if self._beats:
+            self._beat = Beat(self.store, number, self._takeover)
 
     def acquire(self, target: str | None = None) -> None:
-        """Own the lane of what names no branch, and keep it."""
+        """Own the lane of what names no branch."""
         lane = target or ""
-        self._me()
-        if not self._lanes.take(lane):
+        if lane not in self.lanes.own and not self.lanes.take(lane):
             raise QueueLocked(
                 f"another process works on the lane {lane!r} already", "let it do the work"
             )
-        self._pinned.add(lane)
 
     def release(self, fault: Fault | None = None) -> None:
-        self._pinned.clear()
-        if self._session and not self.store.lost:
-            self._lanes.drop_claims(self._session)
-            self._lanes.leave(self._lanes.own)
+        if not self.store.lost:
+            self.lanes.drop_claims(self._session)
+            self.lanes.leave(self.lanes.own)
         self._own.clear()
         if fault is not None:  # a new session recovers what this one adopted or took to answer
             self.store.close()
@@ -133,30 +121,32 @@ class PostgresQueue(QueueEngine):
     # What comes.
 
     def recover(self) -> list[Claim]:
-        lanes = self.store.column(
-            f"select distinct lane from responses where {OPEN}"
-            " and session is distinct from :me and gone(session, :takeover)",
-            me=self._me(),
-            takeover=self._takeover,
-        )
-        for lane in self._lanes.wanted(lanes):
-            self._lanes.take(lane)
+        for lane in self.lanes.orphaned():
+            if lane not in self.lanes.own:
+                self.lanes.take(lane)
         return super().recover()
 
     def claim(self, limit: int) -> list[Claim]:
+        """Take responses of own lanes; what a dead process left in a lane is recovered first."""
         if limit <= 0:
             return []
         me = self._me()
-        self._lanes.take_one_more()
-        lanes = self._lanes.own
-        if not lanes:
+        self.lanes.take_one_more()
+        if not (lanes := self.lanes.own):
             return []
         rows = self.store.all(
             f"""
-            with taken as (
+            with free as materialized (
+                select lane from unnest(cast(:lanes as text[])) lane where not exists (
+                    select from responses r where r.lane = lane.lane
+                    and state in ('claimed', 'ending') and session is distinct from :me
+                    and gone(session, :takeover)
+                )
+            ), taken as (
                 update responses set state = 'claimed', session = :me
                 where number in (
-                    select number from responses where state = 'waiting' and lane = any(:lanes)
+                    select number from responses
+                    where state = 'waiting' and lane in (select lane from free)
                     order by number limit :limit
                 )
                 returning {COLUMNS}
@@ -165,18 +155,14 @@ class PostgresQueue(QueueEngine):
             me=me,
             lanes=lanes,
             limit=limit,
+            takeover=self._takeover,
         )
         self._own.update(row[1] for row in rows)
         papers = self.store.papers([row[0] for row in rows])
         return [self._claim(row, papers[row[0]]) for row in rows]
 
-    def orphaned(self) -> bool:
-        """Return true if a dead process left claims, or held ones in a lane without an owner."""
-        self._me()
-        return self._lanes.orphaned()
-
     def _serves(self, lane: str) -> bool:
-        return lane in self._lanes.own
+        return lane in self.lanes.own
 
     def serves(self, claim: Claim) -> bool:
         """Return true if this process decides on it once it is held."""
@@ -186,16 +172,18 @@ class PostgresQueue(QueueEngine):
     def depth(self) -> int:
         return int(self.store.column("select count(*) from responses where state = 'waiting'")[0])
 
-    def unsettled(self) -> float | None:
-        return None
+    def lane(self, claim: Claim) -> str:
+        """Return the branch that a person chose for a response, or that it says itself."""
+        chosen = claim.choice and claim.choice["target"]
+        return str(chosen or self.lane_of(claim.data, claim.source.name))
 
     def _place(self, claim: Claim) -> tuple[str, str | None]:
-        lane = self._lane_of(claim.data, claim.source.name)
-        self._lanes.enter(lane)
+        lane = self.lane(claim)
+        self.lanes.enter(lane)
         return lane, self._feeder
 
     def _token(self) -> str:
-        return f"{tokens.next()}.{self._feeder or self.name}"
+        return f"{tokens.next()}.{self._feeder or self.store.name}"
 
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         size = len(data)
@@ -204,7 +192,7 @@ class PostgresQueue(QueueEngine):
         claim = claim_of(self._token(), self._free(name), body)
         with self.together():
             self._enter(claim, state="waiting")
-            self.store.run("select tell('came', :lane)", lane=self._lane_of(data, name))
+            self.store.run("select tell('came', :lane)", lane=self.lane(claim))
         if flush:
             self.sync()
         return claim.source.name
@@ -238,7 +226,7 @@ class PostgresQueue(QueueEngine):
                 select from responses r where r.id = k.id and r.proposed is not null
             )
             """,
-            lanes=self._lanes.own,
+            lanes=self.lanes.own,
             known=list(known),
         )
         return dict(rows)
@@ -255,36 +243,60 @@ class PostgresQueue(QueueEngine):
         lanes = self.store.column(
             "select distinct lane from responses where proposed is not null order by lane"
         )
-        return list(filter(self._lanes.wants, lanes))
-
-    def take(self, lane: str) -> bool:
-        """Own the lane while there is work in it; return false if others own it or left claims."""
-        self._me()
-        return self._lanes.take_free(lane)
-
-    @property
-    def own(self) -> list[str]:
-        """The lanes that this process owns now."""
-        return self._lanes.own
+        return list(filter(self.lanes.wants, lanes))
 
     # What people ask for.
 
     def pass_on(self, id: str, words: Mapping[str, Any]) -> bool:
-        self._me()
-        return errands.pass_on(self.store, self._lanes.own, id, words)
+        row = self.store.one(
+            """
+            with new as (
+                insert into errands (lane, words, asked)
+                select lane, :words, epoch() from responses where id = :id and lane <> all(:own)
+                returning lane
+            ) select tell('asked', lane) from new
+            """,
+            words=spool.encode(words),
+            id=id,
+            own=self.lanes.own,
+        )
+        return row is not None
 
-    def asked(self) -> list[tuple[int, Mapping[str, Any], bool]]:
-        """Take the commands for the lanes that this process owns; see `errands.asked`."""
-        me, lanes = self._me(), self._lanes.own
-        return errands.asked(self.store, me, lanes) if lanes else []
+    def asked(self) -> list[tuple[int, dict[str, Any], bool]]:
+        """Take the open commands for own lanes: numbers, words, and true if one was begun before.
+
+        Each is to be answered by `done`.
+        """
+        rows = self.store.all(
+            """
+            with free as (
+                select number, session is not null as again from errands
+                where lane = any(:lanes) and answer is null
+                  and session is distinct from :me and not coalesce(alive(session), false)
+            ), taken as (
+                update errands d set session = :me from free where d.number = free.number
+                returning d.number, d.words, free.again
+            ) select number, words, again from taken order by number
+            """,
+            me=self._me(),
+            lanes=self.lanes.own,
+        )
+        return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
 
     def done(self, number: int, answer: Mapping[str, Any]) -> None:
         """Answer a command, once what it did is durable."""
         self.sync()
-        errands.answer(self.store, self._me(), number, answer)
-
-    def sort_by(self, lane_of: Callable[[bytes, str], str]) -> None:
-        self._lane_of = lane_of
+        self.store.run(
+            """
+            with done as (
+                update errands set answer = :answer where number = :number and session = :me
+                returning lane
+            ) select tell('answer', lane) from done
+            """,
+            answer=spool.encode(answer),
+            number=number,
+            me=self._me(),
+        )
 
     @contextmanager
     def acting_for(self, feeder: str | None) -> Iterator[None]:
@@ -296,24 +308,22 @@ class PostgresQueue(QueueEngine):
             self._feeder = before
 
     def feeder_of(self, id: str) -> str | None:
-        return next(
-            iter(self.store.column("select feeder from responses where id = :id", id=id)), None
-        )
+        row = self.store.one("select feeder from responses where id = :id", id=id)
+        return row[0] if row else None
 
     # Waiting.
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float, bell: int | None = None) -> bool:
         """Wait for a notice, a ring, or so many seconds; return true if there was a notice.
 
         Lanes in which nothing is left are free for others meanwhile.
         """
-        self._me()
-        self._lanes.leave_idle(kept=self._pinned)
-        return self._waking.wait(seconds, self._concerns)
+        self.lanes.leave_idle()
+        return self._waking.wait(seconds, self._concerns, bell)
 
     def _concerns(self, word: str, lane: str) -> bool:
         """Return true for work in a lane that it may own, and for verdicts while it owns one."""
-        return self._lanes.wants(lane) if word in _COMES else bool(self._lanes.own)
+        return self.lanes.wants(lane) if word in _COMES else bool(self.lanes.own)
 
     def ring(self) -> None:
         """End a wait; from any thread, and from handlers of signals."""

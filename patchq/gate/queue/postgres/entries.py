@@ -1,4 +1,4 @@
-"""What a feeder hands to the database, and what comes back: rows by the tokens of its own claims.
+"""The side of a feeder: what it hands to the database, and what comes back for it.
 
 A feeder keeps each claim until it has published the verdict itself.  So it may enter what it holds
 as often as it likes: a token is entered once.  What a worker made since a process on this machine
@@ -8,20 +8,18 @@ not shown is flushed before it believes it, since the worker that wrote it may n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.json import encode
+from msgspec.structs import replace
 
-from patchq.core.model.values import Generation
 from patchq.gate.queue import Claim, spool
-from patchq.gate.queue.batches import KnownBatches
 from patchq.gate.queue.postgres.database import DatabaseServer
+from patchq.gate.queue.postgres.engine import PostgresQueue
+from patchq.gate.queue.schema import COLUMNS
 from patchq.gate.report.schema import Report
 
 _MOST = 256
-_IDS = 1000
 
 
 class RowChange(Struct, frozen=True):
@@ -34,87 +32,42 @@ class RowChange(Struct, frozen=True):
     change: int
 
 
-class RowResponse(Struct, frozen=True):
-    """A response in the database; of a request, what a model answered, if it has."""
-
-    name: str
-    data: bytes
-    generation: Generation | None
-
-
-class Entries(KnownBatches):
-    """The rows of the feeder with this name, on a connection of its own."""
-
-    store: DatabaseServer
+class Entries(PostgresQueue):
+    """The rows of the feeder with this name, whose tokens have it at their end there."""
 
     def __init__(
         self,
         database: str,
         feeder: str,
+        lane_of: Callable[[bytes, str], str] = lambda data, name: "",
         belongs: Callable[[DatabaseServer], None] = lambda database: None,
     ) -> None:
-        super().__init__(DatabaseServer(database, "feeder"))
+        super().__init__(database, name="feeder", lane_of=lane_of, belongs=belongs)
         self._feeder = feeder
-        self._belongs = belongs
 
-    def enter(self, claims: Iterable[tuple[Claim, str]]) -> None:
-        """Enter the claims, each with its lane, durably; those that are there stay as they are."""
-        entered = [(self._token(claim), claim, lane) for claim, lane in claims]
-        lanes = [{"lane": lane} for lane in sorted({lane for *_, lane in entered})]
-        with self.store.transaction():
-            self.store.run("set local synchronous_commit = on")
-            self.store.each("insert into lanes (name) values (:lane) on conflict do nothing", lanes)
-            self.store.each(
-                "delete from responses where token = :token",
-                [{"token": f"known-{claim.id}"} for _, claim, _ in entered if claim.id],
-            )
-            self.store.each(
-                "insert into responses"
-                " (token, lane, feeder, came, name, size, sha256, problem, state, id)"
-                " values (:token, :lane, :feeder, epoch(), :name, :size, :sha256, :problem,"
-                " 'waiting', (select cast(:id as text)"
-                " where not exists (select from responses r where r.id = :id)))"
-                " on conflict (token) do nothing",
-                [
-                    {
-                        "token": token,
-                        "lane": lane,
-                        "feeder": self._feeder,
-                        "name": os.fsencode(claim.source.name),
-                        "size": claim.source.size,
-                        "sha256": claim.source.sha256 if claim.data else None,
-                        "problem": encode(claim.problem).decode() if claim.problem else None,
-                        "id": claim.id,
-                    }
-                    for token, claim, lane in entered
-                ],
-            )
-            self.store.each(
-                "insert into papers (number, kind, data) select number, :kind, :data from responses"
-                " where token = :token and state = 'waiting' on conflict do nothing",
-                [
-                    {"token": token, "kind": kind, "data": data}
-                    for token, claim, _ in entered
-                    for kind, data in _papers(claim).items()
-                ],
-            )
-            self.store.each("select tell('came', :lane)", lanes)
+    def enter(self, claims: Iterable[Claim]) -> None:
+        """Enter the claims durably; those that are there stay as they are."""
+        lanes = set[str]()
+        with self.together():
+            for claim in claims:
+                lanes.add(self.lane(claim))
+                self.store.run(
+                    "delete from responses where token = :token", token=f"known-{claim.id}"
+                )
+                there = replace(claim, token=f"{claim.token}.{self._feeder}")
+                self._enter(there, state="waiting")
+            self.store.each("select tell('came', :lane)", [{"lane": lane} for lane in lanes])
+        self.store.flush()
 
     def know(self, ids: Sequence[str]) -> None:
         """Have these ids never given again: the feeder's queue gave them itself once."""
-        self._belongs(self.store)
-        for start in range(0, len(ids), _IDS):
-            self.store.run(
-                "insert into responses (token, name, size, state, id)"
-                " select 'known-' || id, '', 0, 'gone', id"
-                " from unnest(cast(:ids as text[])) id on conflict do nothing",
-                ids=list(ids[start : start + _IDS]),
-            )
-
-    def open(self) -> None:
-        """Connect now, so that a fault which keeps it from entering is raised at once."""
-        self.store.run("update responses set shown = shown where false")
-        self._belongs(self.store)
+        self._me()
+        self.store.run(
+            "insert into responses (token, name, size, state, id)"
+            " select 'known-' || id, '', 0, 'gone', id"
+            " from unnest(cast(:ids as text[])) id on conflict do nothing",
+            ids=list(ids),
+        )
 
     def changes(self) -> list[RowChange]:
         """Return the oldest changes that the feeder has not shown; all of them are durable."""
@@ -130,19 +83,16 @@ class Entries(KnownBatches):
         for number, token, change in rows:
             report = spool.report(papers[number].get("report"))
             if report is not None:
-                page = papers[number].get("page", b"").decode()
-                changes.append(RowChange(number, self._own_token(token), report, page, change))
+                page, own = papers[number].get("page", b""), token.removesuffix(f".{self._feeder}")
+                changes.append(RowChange(number, own, report, page.decode(), change))
         return changes
 
-    def response(self, change: RowChange) -> RowResponse:
-        """Return what the row has for its response now."""
-        [name] = self.store.column(
-            "select name from responses where number = :number", number=change.number
+    def response(self, change: RowChange) -> Claim:
+        """Return what the row has for its response now; of a request, with the answer."""
+        [row] = self.store.all(
+            f"select {COLUMNS} from responses where number = :number", number=change.number
         )
-        papers = self._papers(change.number)
-        answer = spool.decode(papers.get("answer"))
-        generation = Generation.from_json(answer) if answer else None
-        return RowResponse(os.fsdecode(name), papers.get("body", b""), generation)
+        return self._claim(row)
 
     def seen(self, changes: Sequence[RowChange]) -> None:
         """Mark these changes as shown."""
@@ -151,19 +101,5 @@ class Entries(KnownBatches):
             [{"number": change.number, "change": change.change} for change in changes],
         )
 
-    def close(self) -> None:
-        self.store.close()
-
-    def _token(self, claim: Claim) -> str:
-        """Return the token in the database, where other feeders have theirs."""
-        return f"{claim.token}.{self._feeder}"
-
-    def _own_token(self, token: str) -> str:
-        return token.removesuffix(f".{self._feeder}")
-
-
-def _papers(claim: Claim) -> dict[str, bytes]:
-    papers = {} if claim.problem else {"body": claim.data}
-    if claim.choice is not None:
-        papers["choice"] = spool.encode(claim.choice)
-    return papers
+    def _concerns(self, word: str, lane: str) -> bool:
+        return word == "verdict"

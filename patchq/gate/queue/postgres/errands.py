@@ -5,7 +5,7 @@ The owner of another lane passes commands on as well, and does not wait for thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
@@ -15,59 +15,6 @@ from patchq.gate.queue.postgres.database import DatabaseServer
 
 _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 0.03
-
-
-def asked(
-    server: DatabaseServer, me: int, lanes: Sequence[str]
-) -> list[tuple[int, Mapping[str, Any], bool]]:
-    """Take the open commands for these lanes: numbers, words, and true if one was begun before."""
-    rows = server.all(
-        """
-        with free as (
-            select number, session is not null as again from errands
-            where lane = any(:lanes) and answer is null
-              and session is distinct from :me and not coalesce(alive(session), false)
-        ), taken as (
-            update errands d set session = :me from free where d.number = free.number
-            returning d.number, d.words, free.again
-        ) select number, words, again from taken order by number
-        """,
-        me=me,
-        lanes=lanes,
-    )
-    return [(number, spool.decode(words) or {}, again) for number, words, again in rows]
-
-
-def answer(server: DatabaseServer, me: int, number: int, words: Mapping[str, Any]) -> None:
-    """Answer a command that the session `me` took."""
-    server.run(
-        """
-        with done as (
-            update errands set answer = :answer where number = :number and session = :me
-            returning lane
-        ) select tell('answer', lane) from done
-        """,
-        answer=spool.encode(words),
-        number=number,
-        me=me,
-    )
-
-
-def pass_on(server: DatabaseServer, own: Sequence[str], id: str, words: Mapping[str, Any]) -> bool:
-    """Give a command to the owner of the batch's lane, unless that is one of the `own` lanes."""
-    row = server.one(
-        """
-        with new as (
-            insert into errands (lane, words, asked)
-            select lane, :words, epoch() from responses where id = :id and lane <> all(:own)
-            returning lane
-        ) select tell('asked', lane) from new
-        """,
-        words=spool.encode(words),
-        id=id,
-        own=list(own),
-    )
-    return row is not None
 
 
 def lane_of(server: DatabaseServer, id: str) -> str | None:

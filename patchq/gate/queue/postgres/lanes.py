@@ -10,7 +10,7 @@ there is nothing that it could still write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from threading import Event, Thread
@@ -45,11 +45,6 @@ class Lanes:
     def wants(self, lane: str) -> bool:
         return any(fnmatchcase(lane, pattern) for pattern in self._patterns)
 
-    def wanted(self, lanes: Iterable[str]) -> list[str]:
-        """Return the lanes among these that this session may own and does not."""
-        own = self.own
-        return [lane for lane in lanes if lane not in own and self.wants(lane)]
-
     def enter(self, lane: str) -> None:
         """Let others know that there is such a lane."""
         self._server.run(
@@ -68,100 +63,59 @@ class Lanes:
             session=session,
         )
 
-    def take(self, lane: str) -> bool:
-        """Own the lane, unless a live worker does."""
-        if lane in self.own:
+    def take(self, *lanes: str) -> bool:
+        """Own the first of these lanes that no live process owns; return true if there is one."""
+        wanted = list(filter(self.wants, lanes))
+        if self._lock_first(wanted):
             return True
+        return self._end_frozen(wanted) and self._lock_first(wanted)
+
+    def _lock_first(self, lanes: Sequence[str]) -> bool:
+        """Own the first lane of which the lock is to be had; they are tried one by one."""
         session = self._server.session
-        if not self._locked(lane) and not (self._end_frozen(lane) and self._locked(lane)):
-            return False
-        self._session = session
-        self._own.add(lane)
-        self._server.run(
-            "insert into lanes (name, session, since) values (:lane, :session, epoch())"
-            " on conflict (name) do update set session = excluded.session, since = excluded.since",
-            lane=lane,
-            session=session,
-        )
-        return True
-
-    def take_free(self, lane: str) -> bool:
-        """Own the lane, unless a live worker does, or a dead one left claims there."""
-        if lane in self.own:
-            return True
-        found = self._first_free([lane])
-        if found is None and self._end_frozen(lane):
-            found = self._first_free([lane])
-        if found is None:
-            return False
-        self._session = self._server.session
-        self._own.add(lane)
-        if found[1]:
-            self.leave([lane])
-        return not found[1]
-
-    def take_one_more(self) -> None:
-        """Own the lane in which something waits the longest, of those without an owner, if there is
-        one.  One that its owner left with claims is recovered first."""
-        own = self.own
-        rows = self._server.all(
-            """
-            select l.name, exists (
-                select from sessions where beat < epoch() - :takeover and alive(number)
-            ) from lanes l, lateral (
-                (select came from responses
-                where lane = l.name and state = 'waiting' order by number limit 1)
-                union all
-                (select asked from errands
-                where lane = l.name and answer is null order by number limit 1)
-            ) first (since)
-            where l.name <> all(:own)
-            group by l.name order by min(first.since)
-            """,
-            own=own,
-            takeover=self._takeover,
-        )
-        lanes = [lane for lane, _ in rows if self.wants(lane)]
-        if lanes and any(frozen for _, frozen in rows):
-            for lane in lanes:
-                self._end_frozen(lane)
-        while lanes and (found := self._first_free(lanes)):
-            lane, left = found
-            self._session = self._server.session
-            self._own.add(lane)
-            if not left:
-                return
-            self.leave([lane])
-            lanes = lanes[lanes.index(lane) + 1 :]
-
-    def _first_free(self, lanes: Sequence[str]) -> tuple[str, bool] | None:
-        """The first lane of which the lock was to be had, and whether its owner left claims there.
-        The locks are tried one by one, as far as the limit needs."""
-        row = self._server.one(
+        locked = self._server.column(
             """
             with locked as materialized (
                 select name from unnest(cast(:lanes as text[])) name
                 where pg_try_advisory_lock(lane_key(name)) limit 1
-            ), behind as materialized (
-                select from (
-                    select distinct r.session from responses r, locked
-                    where r.lane = locked.name and r.state in ('claimed', 'ending')
-                      and r.session is distinct from :me
-                    offset 0
-                ) others where gone(session, :takeover)
             ), noted as (
-                update lanes l set session = :me, since = epoch() from locked
-                where l.name = locked.name and not exists (select from behind)
-            ) select name, exists (select from behind) from locked
+                insert into lanes (name, session, since)
+                select name, cast(:me as bigint), epoch() from locked
+                on conflict (name) do update
+                set session = excluded.session, since = excluded.since
+            ) select name from locked
             """,
             lanes=lanes,
-            me=self._server.session,
-            takeover=self._takeover,
+            me=session,
         )
-        return None if row is None else (row[0], row[1])
+        self._session = session
+        self._own.update(locked)
+        return bool(locked)
 
-    def orphaned(self) -> bool:
-        """Return true if a lane for this session has dead claims, or held ones without an owner."""
+    def take_one_more(self) -> None:
+        """Own the lane in which something waits the longest, of those without an owner."""
+        self.take(
+            *self._server.column(
+                """
+                select l.name from lanes l, lateral (
+                    (select came from responses
+                    where lane = l.name and state = 'waiting' order by number limit 1)
+                    union all
+                    (select asked from errands
+                    where lane = l.name and answer is null order by number limit 1)
+                ) first (since)
+                where l.name <> all(:own)
+                group by l.name order by min(first.since)
+                """,
+                own=self.own,
+            )
+        )
+
+    def orphaned(self) -> list[str]:
+        """Return lanes with claims that a dead process left, or with held ones and no owner.
+
+        They are this session's, or it may own them.
+        """
         lanes = self._server.column(
             """
             select lane from (
@@ -178,41 +132,34 @@ class Lanes:
             takeover=self._takeover,
         )
         own = self.own
-        return any(lane in own for lane in lanes) or bool(self.wanted(lanes))
+        return [lane for lane in lanes if lane in own or self.wants(lane)]
 
-    def _locked(self, lane: str) -> bool:
-        row = self._server.one("select pg_try_advisory_lock(lane_key(:lane))", lane=lane)
-        return bool(row and row[0])
+    def _end_frozen(self, lanes: Sequence[str]) -> bool:
+        """Have the server end owners of these lanes that do not beat; return true if there are any.
 
-    def _end_frozen(self, lane: str) -> bool:
-        """Have the server end whoever holds the lock, if that one does not beat any more.  What it
-        had in hand was not what froze it, so this is no death of its claims."""
-        row = self._server.one(
+        What one had in hand was not what froze it, so this is no death of its claims.
+        """
+        frozen = self._server.all(
             """
-            select s.number, s.name, s.host from sessions s
+            select s.number, s.name, s.host, min(lane)
+            from sessions s, unnest(cast(:lanes as text[])) lane
             where s.beat < epoch() - :takeover
-              and holder(session_key(s.number)) = holder(lane_key(:lane))
+              and holder(session_key(s.number)) = holder(lane_key(lane))
+            group by s.number
             """,
             takeover=self._takeover,
-            lane=lane,
+            lanes=lanes,
         )
-        if row is None:
-            return False
-        self._server.run(  # first, as it may be frozen inside a transaction that locks rows
-            "select pg_terminate_backend(holder(lane_key(:lane)), 2000)"
-            " where holder(session_key(:session)) = holder(lane_key(:lane))",
-            session=row[0],
-            lane=lane,
-        )
-        self.drop_claims(row[0])
-        _LOG.warning(
-            "worker %s on %s did not beat for %g s, so its connection was ended: lane %s",
-            row[1],
-            row[2],
-            self._takeover,
-            lane,
-        )
-        return True
+        for session, name, host, lane in frozen:
+            self._server.run(  # first, as it may be frozen inside a transaction that locks rows
+                "select pg_terminate_backend(holder(session_key(:session)), 2000)", session=session
+            )
+            self.drop_claims(session)
+            _LOG.warning(
+                "worker %s on %s did not beat for %g s, so its connection was ended: lane %s",
+                *(name, host, self._takeover, lane),
+            )
+        return bool(frozen)
 
     def leave(self, lanes: Iterable[str]) -> None:
         """Let others own these."""
@@ -220,10 +167,9 @@ class Lanes:
             self._server.run("select pg_advisory_unlock(lane_key(:lane))", lane=lane)
             self._own.discard(lane)
 
-    def leave_idle(self, kept: Container[str]) -> None:
-        """Let others own those in which nothing is in hand, or held, but the `kept` ones."""
-        own = [lane for lane in self.own if lane not in kept]
-        if own:
+    def leave_idle(self) -> None:
+        """Let others own those in which nothing is in hand, or held."""
+        if own := self.own:
             self._own.difference_update(
                 self._server.column(
                     """
@@ -242,11 +188,11 @@ class Lanes:
 class Beat:
     """Says, on a connection and a thread of its own, that this process is not frozen."""
 
-    def __init__(self, server: DatabaseServer, takeover: float) -> None:
+    def __init__(self, server: DatabaseServer, session: int, takeover: float) -> None:
         self._conninfo, self._name = server.conninfo, server.name
         self._pause = takeover / _BEATS
         self._stop = Event()
-        self._session = server.session
+        self._session = session
         server.run(_BEAT, session=self._session)
         self._thread = Thread(target=self._run, name="patchq-beat", daemon=True)
         self._thread.start()
