@@ -11,8 +11,7 @@ from patchq.cli.tenure import Tenure
 from patchq.gate.api.cluster import SOON_SECONDS, database_of, feeder_name, target_of
 from patchq.gate.errors import Fault
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.service.feed import feed, feed_once
-from patchq.gate.service.lanes import lane_by
+from patchq.gate.service.feed import FeedingDaemon, feed_once, lane_by
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.entries import Entries
@@ -27,7 +26,7 @@ def feed_cluster(args: Namespace, tenure: Tenure, reload: Callable[[], GateRules
     except Fault as fault:
         if not fault.retryable:
             raise
-    feed(tenure.session, entries, tenure.control, tenure.tell, reload, tenure.upkeep)
+    FeedingDaemon(tenure.session, entries, tenure.control, tenure.tell, reload, tenure.upkeep).run()
 
 
 def drain_cluster(args: Namespace, tenure: Tenure) -> None:

@@ -16,7 +16,7 @@ from patchq.gate.errors import Fault, Interrupted, QueueLocked, RepositoryFault
 from patchq.gate.pipeline.rules import GateRules, difference
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
-from patchq.gate.service.serve import serve
+from patchq.gate.service.serve import Daemon
 from patchq.gate.service.trains import ForgeChild, TrainChild
 
 _START_SECONDS = 20.0
@@ -53,7 +53,7 @@ def run(args: Namespace) -> int:
 
                 feed_cluster(args, tenure, reload)
             else:
-                serve(
+                Daemon(
                     tenure.session,
                     tenure.control,
                     tenure.tell,
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
                         TrainChild([*words, "train", *more]),
                         ForgeChild([*words, "forge", "sync", *more]),
                     ),
-                )
+                ).run()
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)

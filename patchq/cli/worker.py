@@ -22,9 +22,11 @@ from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import compose
 from patchq.gate.queue.lock import Lock
-from patchq.gate.service.lanes import lane_by, serve_lanes
+from patchq.gate.report.schema import Report
+from patchq.gate.service.feed import lane_by
+from patchq.gate.service.lanes import LaneWorker
 from patchq.gate.service.serve import Control
-from patchq.gate.service.upkeep import Manager
+from patchq.gate.service.upkeep import Manager, Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
@@ -57,35 +59,30 @@ def run(args: Namespace) -> int:
         RepoContext(location.repo, queue, root, config, target, branches=branches, judged_by=rules)
     )
     args.opened.callback(session.close)
-    control, manager = Control(), Manager()
+    session = replace(session, clock=queue.clock, serves=True)
+    control, upkeep = Control(), Upkeep(session, location.home, Manager())
     control.install()
     control.end_now = session.cut.set
 
+    def tell(report: Report) -> None:
+        upkeep.count(report)
+        output.log_and_say(args, report)
+
     try:
         queue.open()
-    except Fault as fault:  # `serve_lanes` waits for one that is away
+    except Fault as fault:  # one that is away is waited for
         if not fault.retryable:
             raise
-    _LOG.info(
-        "worker %s serves %s", queue.store.name, ", ".join(args.lanes or config.cluster.lanes)
-    )
-    manager.ready()
+    lanes = ", ".join(args.lanes or config.cluster.lanes)
+    _LOG.info("worker %s serves %s", queue.store.name, lanes)
     try:
         with suppress(Interrupted):
-            serve_lanes(
-                replace(session, clock=queue.clock, serves=True),
-                queue,
-                control,
-                partial(output.log_and_say, args),
-                partial(_read_anew, args, location),
-                manager,
-            )
+            LaneWorker(session, control, tell, partial(_read_anew, args, location), upkeep).run()
     except Fault as fault:
         hint = f" ({fault.hint})" if fault.hint else ""
         _LOG.error("%s: %s%s", fault.code, fault.message, hint)
         return fault.exit_status
     finally:
-        manager.stopping()
         with suppress(Fault):
             queue.release()
     return 130 if control.interrupted else 0

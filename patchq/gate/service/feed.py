@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from patchq.gate.config.schema import Config
 from patchq.gate.errors import Busy, Fault
 from patchq.gate.land import marks, worker
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
+from patchq.gate.pipeline.stages import lane_of
 from patchq.gate.queue import Claim
 from patchq.gate.queue.shelf import Troubles
-from patchq.gate.service.serve import Control, Intake, renewed_session, why_held
+from patchq.gate.service.serve import Control, Service, why_held
 from patchq.gate.service.upkeep import Upkeep
 
 if TYPE_CHECKING:  # the database's driver is an extra
@@ -29,53 +31,8 @@ if TYPE_CHECKING:  # the database's driver is an extra
 _LOG = logging.getLogger("patchq")
 _MOST = 256
 _TROUBLE = "cluster.database"
-_LONGEST_REST = 5.0
+_FIRST_REST, _LONGEST_REST = 0.1, 5.0
 _UNSERVED_SECONDS = 10.0
-
-
-def feed(
-    session: Session,
-    entries: Entries,
-    control: Control,
-    tell: worker.Tell,
-    load: Callable[[], GateRules],
-    upkeep: Upkeep,
-) -> None:
-    """Feed until `control.stop`; the caller holds the queue's lock."""
-    from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
-
-    queue = session.config.queue
-    doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
-    control.ring = doorbell.ring
-    upkeep.ready()
-    feeder, pause, intake = Feeder(session, entries, tell), 0.0, Intake()
-    feeder.begin()
-    try:
-        while not control.stop:
-            upkeep.turn()
-            feeder.session = renewed_session(feeder.session, control, upkeep, load)
-            if intake.is_held(feeder.session):
-                doorbell.wait(_LONGEST_REST)
-                continue
-            try:
-                while feeder.turn() and not _stopped(control):
-                    upkeep.turn()
-                upkeep.idle()
-                settled = session.queue.unsettled()
-                longest = session.config.cluster.poll_seconds if settled is None else settled
-                seconds = max(0.01, min(longest, upkeep.pause, _LONGEST_REST))
-                entries.wait(seconds, doorbell.fileno())
-                doorbell.wait(0.0)
-                pause = 0.0
-            except Fault as fault:
-                if not fault.retryable:
-                    raise
-                pause = min(max(2 * pause, 0.1), _LONGEST_REST)
-                feeder.lost(fault)
-                doorbell.wait(pause)
-    finally:
-        upkeep.manager.stopping()
-        doorbell.close()
 
 
 def feed_once(
@@ -220,5 +177,54 @@ class Feeder:
         return before.state != report.state
 
 
-def _stopped(control: Control) -> bool:
-    return control.stop
+class FeedingDaemon(Service):
+    """The process that feeds a cluster from this machine's inbox; it holds the queue's lock."""
+
+    def __init__(
+        self,
+        session: Session,
+        entries: Entries,
+        control: Control,
+        tell: worker.Tell,
+        load: Callable[[], GateRules],
+        upkeep: Upkeep,
+    ) -> None:
+        from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
+
+        super().__init__(session, control, tell, load, upkeep)
+        queue = session.config.queue
+        self._bell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
+        control.ring = self._bell.ring
+        self._feeder, self._rest = Feeder(session, entries, tell), _FIRST_REST
+        self._feeder.begin()
+
+    def turn(self) -> bool:
+        self._feeder.session = self.session
+        self._feeder.entries.lane_of = lane_by(self.session.config, self.session.target)
+        return self._feeder.turn()
+
+    @property
+    def pause(self) -> float:
+        settled = self.session.queue.unsettled()
+        longest = self.session.config.cluster.poll_seconds if settled is None else settled
+        return max(0.01, min(longest, _LONGEST_REST))
+
+    def wait(self, seconds: float) -> None:
+        self._feeder.entries.wait(seconds, self._bell.fileno())
+        self._bell.wait(0.0)
+        self._rest = _FIRST_REST
+
+    def begin_again(self, fault: Fault) -> None:
+        if not fault.retryable:
+            raise fault
+        self._feeder.lost(fault)
+        self._bell.wait(self._rest)
+        self._rest = min(2 * self._rest, _LONGEST_REST)
+
+    def close(self) -> None:
+        self._bell.close()
+
+
+def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
+    """Return a function that gives the lane of a response from its bytes and name."""
+    return lambda data, name: lane_of(data, target, config.targets)

@@ -3,126 +3,99 @@
 A worker decides and lands as the daemon does on one machine.  What it loses with its connection it
 leaves to whoever comes first, itself included; so a fault of the database only makes it begin
 again, after a pause.
+
+A lane has no owner while nothing comes for it, and what waits for review there may wait for days.
+So every worker looks at the remote now and then, as long as anything waits, and takes the lanes
+whose target, or one of whose proposals, is not where it was when this worker last saw to them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import partial
-from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault, InDoubt
-from patchq.gate.git.files import keep_heap_small
-from patchq.gate.git.repository import Repository
-from patchq.gate.git.tidying import Tidying
-from patchq.gate.land import reports, worker
+from patchq.gate.errors import Fault, InDoubt, Unreachable
+from patchq.gate.git import records
+from patchq.gate.land import worker
 from patchq.gate.pipeline.requests import RequestDesk
-from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.pipeline.session import Session
-from patchq.gate.pipeline.stages import lane_of
-from patchq.gate.report.schema import WAITING, Report
+from patchq.gate.report.schema import Report
 from patchq.gate.review import errands
-from patchq.gate.service.followers import Followers
-from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
-from patchq.gate.service.serve import Control, Intake, by_tip, reloaded
-from patchq.gate.service.upkeep import Manager
+from patchq.gate.service.feed import lane_by
+from patchq.gate.service.serve import LOOK_SECONDS, Daemon, Followers
 
 if TYPE_CHECKING:  # the database's driver is an extra
     from patchq.gate.queue.postgres.engine import PostgresQueue
 
 _LOG = logging.getLogger("patchq")
-_FIRST_PRUNE_SECONDS, _PRUNE_SECONDS = 60.0, 3600.0
-_MOST_PRUNED = 1000
-_DAY = 86_400.0
-_RUNS = 8  # reports that take in at once what hooks printed
 _FIRST_REST, _LONGEST_REST = 0.2, 5.0
 
 
-def serve_lanes(
-    session: Session,
-    queue: PostgresQueue,
-    control: Control,
-    tell: worker.Tell,
-    load: Callable[[], GateRules],
-    manager: Manager,
-) -> None:
-    """Work until `control.stop`."""
-    keep_heap_small()
-    control.ring, control.cut_short = queue.ring, session.stop.set
-    desk, poll_seconds = _Desk(session, queue), session.config.cluster.poll_seconds
-    session = replace(session, desk=desk, pulse=partial(control.pulse, session, manager.alive))
-    rest, searched, begun, intake = _FIRST_REST, 0.0, False, Intake()
-    rounds, upkeep, followers = Rounds(), _Upkeep(session.repo), Followers()
-    try:
-        while not control.stop:
-            manager.alive()
-            desk.session = session = _renewed(session, queue, control, load, manager)
-            if intake.is_held(session):
-                queue.wait(LOOK_SECONDS)
-                continue
-            try:
-                if due := monotonic() - searched >= poll_seconds:
-                    searched = monotonic()
-                if not begun or (due and queue.lanes.orphaned()):
-                    worker.start(session, tell, patience=0.0 if begun else 5.0)
-                    begun = True
-                upkeep.turn()
-                came = worker.turn(session, tell) + _carry_out(session, queue) > 0
-                if rounds.due(came):
-                    worker.look_at_held(session, tell)
-                if came:
-                    upkeep.worked()
-                    followers.worked()
-                    continue
-                if reports.keep_hook_outputs(session, _RUNS) or followers.turn(session, queue):
-                    continue
-                upkeep.idle(session)
-                if queue.wait(poll_seconds):
-                    rounds.soon()  # a verdict may be what something here waits for
-                rest = _FIRST_REST
-            except Fault as fault:
-                if not (fault.retryable or isinstance(fault, InDoubt)):
-                    raise
-                _LOG.warning("%s; it is tried again", fault.message)
-                begun = False
-                with suppress(Fault):
-                    queue.release(fault)
-                _rest(rest, control)
-                rest = min(2 * rest, _LONGEST_REST)
-    finally:
-        desk.close()
+class LaneWorker(Daemon):
+    """The process that decides on what comes for its lanes."""
+
+    queue: PostgresQueue
+
+    def _open(self) -> None:
+        self.queue = self.session.queue  # type: ignore[assignment]
+        self.control.ring = self.queue.ring
+        self.followers = LaneFollowers(self.queue)
+        self._rest, self._searched = _FIRST_REST, 0.0
+
+    def _new_desk(self) -> RequestDesk:
+        return LaneDesk(self.session, self.queue)
+
+    def turn(self) -> bool:
+        self.queue.lane_of = lane_by(self.session.config, self.session.target)
+        if monotonic() - self._searched >= self.session.config.cluster.poll_seconds:
+            self._searched = monotonic()
+            if self.recovered and self.queue.lanes.orphaned():
+                worker.start(self.session, self.tell, patience=0.0)
+        # A lane is kept until all have followed there.
+        return super().turn() or not self.followers.pause
+
+    def work(self) -> int:
+        return worker.turn(self.session, self.tell) + self._carry_out()
+
+    def _carry_out(self) -> int:
+        """Do what people asked for; return how much that was."""
+        asked = self.queue.asked()
+        for number, words, again in asked:
+            with self.queue.acting_for(words.pop("feeder", None)):
+                answer = errands.carry_out(self.session, words, again=again)
+            self.queue.done(number, answer)
+        return len(asked)
+
+    def look_round(self) -> None:
+        worker.look_at_held(self.session, self.tell)
+
+    @property
+    def pause(self) -> float:
+        return min(self.session.config.cluster.poll_seconds, self.followers.pause)
+
+    def wait(self, seconds: float) -> None:
+        if self.queue.wait(seconds):
+            self.rounds.soon()  # a verdict may be what something here waits for
+        self._rest = _FIRST_REST
+
+    def begin_again(self, fault: Fault) -> None:
+        if not (fault.retryable or isinstance(fault, InDoubt)):
+            raise fault
+        _LOG.warning("%s; it is tried again", fault.message)
+        self.recovered = False
+        with suppress(Fault):
+            self.queue.release(fault)
+        self.queue.rest(self._rest)
+        self._rest = min(2 * self._rest, _LONGEST_REST)
+
+    def close(self) -> None:
+        self.desk.close()
 
 
-class _Upkeep:
-    """A worker's upkeep: git tidies up, and old batches are forgotten."""
-
-    def __init__(self, repo: Repository) -> None:
-        self._repo = repo
-        self._tidying = Tidying(repo)
-        self._prunes = monotonic() + _FIRST_PRUNE_SECONDS
-
-    def turn(self) -> None:
-        if self._tidying.combine():
-            self._repo.renew()
-
-    def worked(self) -> None:
-        self._tidying.due = True
-
-    def idle(self, session: Session) -> None:
-        self._tidying.ask()
-        if monotonic() >= self._prunes:
-            self._prunes = monotonic() + _PRUNE_SECONDS
-            _prune(session)
-
-
-class _Desk(RequestDesk):
+class LaneDesk(RequestDesk):
     """Requests of the worker itself, which belong to the feeder of the answered batch."""
 
     def __init__(self, session: Session, queue: PostgresQueue) -> None:
@@ -134,60 +107,52 @@ class _Desk(RequestDesk):
             super().refused(report)
 
 
-def _renewed(
-    session: Session,
-    queue: PostgresQueue,
-    control: Control,
-    load: Callable[[], GateRules],
-    manager: Manager,
-) -> Session:
-    """The session under the rules as they are now."""
-    now = by_tip(session)
-    if control.reload:
-        manager.reloading()
-        control.reload = False
-        now = reloaded(now, load)
-        manager.ready()
-    if now is not session:
-        queue.lane_of = lane_by(now.config, now.target)
-    return now
+class LaneFollowers(Followers):
+    """Proposals of the worker's lanes, and of those that it takes since something moved there."""
+
+    def __init__(self, queue: PostgresQueue) -> None:
+        super().__init__()
+        self._queue = queue
+        # Branches of lanes, as they were when all proposals had followed.
+        self._settled: Mapping[str, object] = {}
+        self._looks = 0.0
+
+    def turn(self, session: Session) -> None:
+        poll_seconds = session.config.landing.poll_seconds
+        if monotonic() >= self._looks:
+            self._looks = monotonic() + max(LOOK_SECONDS, poll_seconds)
+            self._look(session, poll_seconds)
+        super().turn(session)
+
+    def _follow(self, session: Session) -> float:
+        own = self._queue.lanes.own
+        if not own:
+            return LOOK_SECONDS
+        before, pause = _places(session, own), super()._follow(session)
+        if session.branches.away is None:
+            now = _places(session, own)
+            if not self.over or now != before:
+                return 0.0
+            if self.quiet:
+                self._settled = {**self._settled, **now}
+        return pause
+
+    def _look(self, session: Session, poll_seconds: float) -> None:
+        """Take the lanes in which there may be something to do."""
+        orphaned = self._queue.lanes.orphaned()  # what was left there is recovered first
+        lanes = [lane for lane in self._queue.proposing() if lane not in orphaned]
+        self._settled = {lane: self._settled[lane] for lane in lanes if lane in self._settled}
+        if not lanes:
+            return
+        try:
+            session.branches.refresh(within=poll_seconds)
+        except Unreachable:  # it is noted
+            return
+        for lane, place in _places(session, lanes).items():
+            if self._settled.get(lane) != place and self._queue.lanes.take(lane):
+                self._next = 0.0
 
 
-def lane_by(config: Config, target: str) -> Callable[[bytes, str], str]:
-    """Return a function that gives the lane of a response from its bytes and name."""
-    return lambda data, name: lane_of(data, target, config.targets)
-
-
-def _carry_out(session: Session, queue: PostgresQueue) -> int:
-    """Do what people asked for; how much that was."""
-    asked = queue.asked()
-    for number, words, again in asked:
-        feeder, errand = words.get("feeder"), {**words}
-        errand.pop("feeder", None)
-        with queue.acting_for(feeder):
-            answer = errands.carry_out(session, errand, again=again)
-        queue.done(number, answer)
-    return len(asked)
-
-
-def _prune(session: Session) -> None:
-    """Forget finished batches as `queue.retention_days` says, some at a time; proposals stay."""
-    days = session.config.queue.retention_days
-    if not days:
-        return
-    for id in islice(session.queue.older(session.clock() - days * _DAY), _MOST_PRUNED):
-        report = session.queue.load(id)
-        if report and report.state not in WAITING:
-            session.queue.forget(id)
-
-
-def _rest(seconds: float, control: Control) -> None:
-    from threading import Event
-
-    woken = Event()
-    before, control.ring = control.ring, woken.set
-    try:
-        if not control.stop:
-            woken.wait(seconds)
-    finally:
-        control.ring = before
+def _places(session: Session, lanes: Iterable[str]) -> dict[str, object]:
+    proposals = session.branches.tips(records.branch(""))
+    return {lane: (session.branches.tip(lane), proposals) for lane in lanes}

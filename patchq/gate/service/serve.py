@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
@@ -30,12 +31,13 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.hand import STOP_NOW, activities, activity_text
 from patchq.gate.queue.inbox import replaced
 from patchq.gate.review import accept, restack
-from patchq.gate.service.rounds import LOOK_SECONDS, Rounds
 from patchq.gate.service.trains import Child
 from patchq.gate.service.upkeep import Upkeep
 
 _LOG = logging.getLogger("patchq")
 _SHORTEST_WAIT = 0.01
+# Between two looks, also while responses come without a pause: what is held may wait for one.
+LOOK_SECONDS = 2.0
 _RUNS = 8  # reports that take in at once what hooks printed
 _PIECE_SECONDS = 0.05  # how long proposals are looked at before the inbox is
 
@@ -97,59 +99,147 @@ class Control:
         return signal.SIGINT in self.caught
 
 
-def serve(
-    session: Session,
-    control: Control,
-    tell: worker.Tell,
-    load: Callable[[], GateRules],
-    upkeep: Upkeep,
-    children: Sequence[Child],
-) -> None:
-    """Work until `control.stop`; `children` run beside it."""
-    from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
+class Service(ABC):
+    """A process that serves a queue: each turn under the rules as they are, until it is stopped."""
 
-    keep_heap_small()
-    queue = session.config.queue
-    doorbell = Doorbell(session.queue_root / "inbox", queue.watch, queue.poll_seconds)
-    control.ring, control.cut_short = doorbell.ring, session.stop.set
-    desk = RequestDesk(session, doorbell.ring)
-    pulse = partial(control.pulse, session, upkeep.manager.alive)
-    session = replace(session, desk=desk, pulse=pulse)
-    _say_what_is_out_of_reach(session, doorbell.warning)
-    upkeep.ready()
-    rounds, followers, heads, intake = Rounds(), _Followers(), BranchIntake(), Intake()
-    recovered = False
-    with ExitStack() as ends:
-        for close in (doorbell.close, desk.close, *(child.close for child in children)):
-            ends.callback(close)
-        ends.callback(upkeep.manager.stopping)
-        while not control.stop:
-            upkeep.turn()
-            desk.session = session = renewed_session(session, control, upkeep, load)
-            try:
-                if intake.is_held(session):
-                    doorbell.wait(LOOK_SECONDS)
-                    continue
-                if not recovered:
-                    worker.start(session, tell)
-                    recovered = True
-                for child in children:
-                    child.turn(session)
-                heads.turn(session)
-                # What comes while the branches rest lands together.
-                came = not session.branches.rest() and worker.turn(session, tell) > 0
-                if rounds.due(came):
-                    _look_round(session, tell)
-                if came:
-                    followers.worked()
-                    continue
-                followers.turn(session)
-            except Fault as fault:
-                _begin_again(session, fault)
-                recovered = False
-            upkeep.idle()
-            pauses = upkeep.pause, followers.pause, heads.pause, session.branches.rest() or inf
-            doorbell.wait(min(_pause(session), *pauses))
+    def __init__(
+        self,
+        session: Session,
+        control: Control,
+        tell: worker.Tell,
+        load: Callable[[], GateRules],
+        upkeep: Upkeep,
+    ) -> None:
+        self.session, self.control, self.tell = session, control, tell
+        self._load, self.upkeep = load, upkeep
+
+    @abstractmethod
+    def turn(self) -> bool:
+        """Do a piece of what there is to do; return true if there may be more."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> None:
+        """Wait until something may have changed, for so long at most."""
+
+    @abstractmethod
+    def begin_again(self, fault: Fault) -> None:
+        """Leave what is in hand to be recovered, as after a crash; raises a fault that stays."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what the process waits on."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds until `turn` wants to be called again, whatever happens."""
+        return LOOK_SECONDS
+
+    def run(self) -> None:
+        """Work until the control says stop."""
+        keep_heap_small()
+        self.upkeep.ready()
+        intake = Intake()
+        try:
+            while not self.control.stop:
+                self.upkeep.turn()
+                self.session = renewed_session(self.session, self.control, self.upkeep, self._load)
+                try:
+                    if intake.is_held(self.session):
+                        self.wait(LOOK_SECONDS)
+                    elif not self.turn():
+                        self.upkeep.idle()
+                        self.wait(min(self.pause, self.upkeep.pause))
+                except Fault as fault:
+                    self.begin_again(fault)
+        finally:
+            self.upkeep.manager.stopping()
+            self.close()
+
+
+class Daemon(Service):
+    """The process that decides on what comes into the inbox; `children` run beside it."""
+
+    def __init__(
+        self,
+        session: Session,
+        control: Control,
+        tell: worker.Tell,
+        load: Callable[[], GateRules],
+        upkeep: Upkeep,
+        children: Sequence[Child] = (),
+    ) -> None:
+        pulse = partial(control.pulse, session, upkeep.manager.alive)
+        super().__init__(replace(session, pulse=pulse), control, tell, load, upkeep)
+        control.cut_short = session.stop.set
+        self._children, self.rounds = children, Rounds()
+        self.followers, self._heads = Followers(), BranchIntake()
+        self.recovered = False
+        self._open()
+        self.desk = self._new_desk()
+        self.session = replace(self.session, desk=self.desk)
+
+    def _open(self) -> None:
+        from patchq.gate.service.doorbell import Doorbell  # only who waits needs watchdog
+
+        queue = self.session.config.queue
+        self._bell = Doorbell(self.session.queue_root / "inbox", queue.watch, queue.poll_seconds)
+        self.control.ring = self._bell.ring
+        _say_what_is_out_of_reach(self.session, self._bell.warning)
+
+    def _new_desk(self) -> RequestDesk:
+        return RequestDesk(self.session, self._bell.ring)
+
+    def turn(self) -> bool:
+        self.desk.session = self.session
+        if not self.recovered:
+            worker.start(self.session, self.tell)
+            self.recovered = True
+        came = self.work() > 0
+        if self.rounds.due(came):
+            self.look_round()
+        if came:
+            self.followers.worked()
+        else:
+            self.followers.turn(self.session)
+        return came
+
+    def work(self) -> int:
+        """Decide on what came; return how much that was."""
+        for child in self._children:
+            child.turn(self.session)
+        self._heads.turn(self.session)
+        # What comes while the branches rest lands together.
+        return 0 if self.session.branches.rest() else worker.turn(self.session, self.tell)
+
+    def look_round(self) -> None:
+        """Look for changes that ring no bell: by people, other machines and crashed commands."""
+        _look_at_remote(self.session, self.session.config.landing.poll_seconds)
+        worker.look_at_held(self.session, self.tell)
+        worker.start(self.session, self.tell, patience=0.0)
+
+    @property
+    def pause(self) -> float:
+        settled = self.session.queue.unsettled()
+        own = LOOK_SECONDS if settled is None else max(settled, _SHORTEST_WAIT)
+        rest = self.session.branches.rest() or inf
+        return min(own, LOOK_SECONDS, self.followers.pause, self._heads.pause, rest)
+
+    def wait(self, seconds: float) -> None:
+        self._bell.wait(seconds)
+
+    def begin_again(self, fault: Fault) -> None:
+        if not fault.retryable:
+            raise fault
+        _LOG.warning("%s; it is tried again", fault.message)
+        self.session.queue.release()
+        self.session.queue.acquire(self.session.target)
+        self.recovered = False
+        self.wait(LOOK_SECONDS)
+
+    def close(self) -> None:
+        with ExitStack() as ends:
+            for close in (self._bell.close, self.desk.close, *(it.close for it in self._children)):
+                ends.callback(close)
 
 
 def why_held(session: Session) -> Fault | None:
@@ -189,7 +279,30 @@ def _say_what_is_out_of_reach(session: Session, inbox: str | None) -> None:
             )
 
 
-class _Followers:
+class Rounds:
+    """Times of the looks for changes that ring no bell; the first is due at once."""
+
+    def __init__(self) -> None:
+        self._last, self._soon = monotonic(), True
+
+    def soon(self) -> None:
+        """Look again as soon as nothing comes in: something may have changed."""
+        self._soon = True
+
+    def due(self, came: bool) -> bool:
+        """Return True if it is time to look, which begins another round.
+
+        `came`: there were responses a moment ago.
+        """
+        self._soon = self._soon or came
+        rested = monotonic() - self._last
+        if rested < LOOK_SECONDS and (came or not self._soon):
+            return False
+        self._last, self._soon = monotonic(), False
+        return True
+
+
+class Followers:
     """Proposals that follow their targets: a piece at a time, so that no response waits.
 
     While responses come, that takes a tenth of the time, and what only follows its target is
@@ -199,6 +312,7 @@ class _Followers:
     def __init__(self) -> None:
         self._worked = self._next = 0.0
         self._more = False
+        self.quiet = self.over = False  # whether responses came of late, and all had followed
 
     @property
     def pause(self) -> float:
@@ -211,42 +325,23 @@ class _Followers:
 
     def turn(self, session: Session) -> None:
         self._more = reports.keep_hook_outputs(session, _RUNS)
+        if monotonic() >= self._next:
+            self._next = self._follow(session) + monotonic()
+
+    def _follow(self, session: Session) -> float:
+        """Have some follow; return the seconds until there is to be more."""
         began = monotonic()
-        if began < self._next:
-            return
-        quiet = began - self._worked >= LOOK_SECONDS
-        over = restack.settle(session, rest=quiet, seconds=_PIECE_SECONDS)
-        ended = monotonic()
-        pause = 0.0 if quiet else 9 * (ended - began)
-        self._next = ended + (LOOK_SECONDS if over else pause)
-
-
-def _look_round(session: Session, tell: worker.Tell) -> None:
-    """Look for changes that ring no bell: by people, other machines and crashed commands."""
-    _look_at_remote(session, session.config.landing.poll_seconds)
-    worker.look_at_held(session, tell)
-    worker.start(session, tell, patience=0.0)
+        self.quiet = began - self._worked >= LOOK_SECONDS
+        self.over = restack.settle(session, rest=self.quiet, seconds=_PIECE_SECONDS)
+        if self.over:
+            return LOOK_SECONDS
+        return 0.0 if self.quiet else 9 * (monotonic() - began)
 
 
 def _look_at_remote(session: Session, within: float = 0.0) -> None:
     """Fetch what others did to the branches of a remote."""
     with suppress(Unreachable):  # it is noted
         session.branches.refresh(within=within)
-
-
-def _pause(session: Session) -> float:
-    """Return the seconds until something may have changed that rings no bell."""
-    settled = session.queue.unsettled()
-    return LOOK_SECONDS if settled is None else min(max(settled, _SHORTEST_WAIT), LOOK_SECONDS)
-
-
-def _begin_again(session: Session, fault: Fault) -> None:
-    """Leave the claims in hand to be recovered, as after a crash; raises a fault that stays."""
-    if not fault.retryable:
-        raise fault
-    _LOG.warning("%s; it is tried again", fault.message)
-    session.queue.release()
-    session.queue.acquire(session.target)
 
 
 def renewed_session(

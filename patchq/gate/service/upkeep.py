@@ -28,7 +28,8 @@ from patchq.gate.git import records
 from patchq.gate.git.tidying import Tidying
 from patchq.gate.land import reports
 from patchq.gate.pipeline.session import Session
-from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.engine import store_queue
+from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.report.schema import WAITING, Report
 from patchq.gate.service.stats import MetricsFile
 
@@ -124,7 +125,7 @@ class Retention:
         days = session.config.queue.retention_days
         if not days or (self._left is None and monotonic() < self._next):
             return True
-        queue, now = store_queue(session.queue), session.clock()
+        queue, now = session.queue, session.clock()
         limit = now - days * _DAY
         if self._left is None and _lately(queue, now, days):
             self._next = monotonic() + _PAUSE_SECONDS
@@ -164,7 +165,7 @@ def _is_finished(session: Session, id: str) -> bool:
     return report is not None and report.state not in WAITING
 
 
-def _counts_from(queue: StoreQueue, now: float) -> float:
+def _counts_from(queue: QueueEngine, now: float) -> float:
     """Return since when files have become older: since the clock was last set far ahead."""
     seen, begun = (_number(queue, f"clock.{key}") for key in ("seen", "from"))
     if seen is None or begun is None:
@@ -175,18 +176,18 @@ def _counts_from(queue: StoreQueue, now: float) -> float:
     return begun
 
 
-def _lately(queue: StoreQueue, now: float, days: float) -> bool:
+def _lately(queue: QueueEngine, now: float, days: float) -> bool:
     """Return true if a round under the same rule was over a short while ago."""
     over, rule = (_number(queue, f"clock.{key}") for key in ("over", "days"))
     return rule == days and over is not None and 0 <= now - over < _PAUSE_SECONDS
 
 
-def _over(queue: StoreQueue, now: float, days: float) -> None:
+def _over(queue: QueueEngine, now: float, days: float) -> None:
     queue.store.remember("clock.over", repr(now))
     queue.store.remember("clock.days", repr(float(days)))
 
 
-def _number(queue: StoreQueue, key: str) -> float | None:
+def _number(queue: QueueEngine, key: str) -> float | None:
     text = queue.store.recall(key)
     return float(text) if text else None
 
@@ -273,7 +274,7 @@ class Upkeep:
 
     def _path(self) -> Path | None:
         named = self.session.config.stats.prometheus
-        return self._home / named if named else None
+        return self._home / named if named and not self.session.serves else None
 
     def _say(self) -> None:
         if self.manager.there:

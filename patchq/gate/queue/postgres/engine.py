@@ -94,7 +94,7 @@ class PostgresQueue(QueueEngine):
     def acquire(self, target: str | None = None) -> None:
         """Own the lane of what names no branch."""
         lane = target or ""
-        if lane not in self.lanes.own and not self.lanes.take(lane):
+        if not self.lanes.take(lane):
             raise QueueLocked(
                 f"another process works on the lane {lane!r} already", "let it do the work"
             )
@@ -122,8 +122,7 @@ class PostgresQueue(QueueEngine):
 
     def recover(self) -> list[Claim]:
         for lane in self.lanes.orphaned():
-            if lane not in self.lanes.own:
-                self.lanes.take(lane)
+            self.lanes.take(lane)
         return super().recover()
 
     def claim(self, limit: int) -> list[Claim]:
@@ -324,6 +323,10 @@ class PostgresQueue(QueueEngine):
     def _concerns(self, word: str, lane: str) -> bool:
         """Return true for work in a lane that it may own, and for verdicts while it owns one."""
         return self.lanes.wants(lane) if word in _COMES else bool(self.lanes.own)
+
+    def rest(self, seconds: float) -> None:
+        """Wait for a ring, or so many seconds, while the database is away."""
+        self._waking.rest(seconds)
 
     def ring(self) -> None:
         """End a wait; from any thread, and from handlers of signals."""

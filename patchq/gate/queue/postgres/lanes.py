@@ -64,9 +64,9 @@ class Lanes:
         )
 
     def take(self, *lanes: str) -> bool:
-        """Own the first of these lanes that no live process owns; return true if there is one."""
+        """Own one of these lanes, the first that no live process owns; return true if there is."""
         wanted = list(filter(self.wants, lanes))
-        if self._lock_first(wanted):
+        if self._own.intersection(self.own, lanes) or self._lock_first(wanted):
             return True
         return self._end_frozen(wanted) and self._lock_first(wanted)
 

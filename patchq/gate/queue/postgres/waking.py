@@ -56,6 +56,10 @@ class Waking:
                 return self._heard(concerns)
         return True
 
+    def rest(self, seconds: float) -> None:
+        """Wait for a ring, for so long at most."""
+        select.select([self._rung], [], [], seconds)
+
     def _heard(self, concerns: Concerns) -> bool:
         heard = False
         while self._news:
