@@ -124,11 +124,11 @@ class LaneFollowers(Followers):
             self._look(session, poll_seconds)
         super().turn(session)
 
-    def _follow(self, session: Session) -> float:
+    def follow(self, session: Session) -> float:
         own = self._queue.lanes.own
         if not own:
             return LOOK_SECONDS
-        before, pause = _places(session, own), super()._follow(session)
+        before, pause = _places(session, own), super().follow(session)
         if session.branches.away is None:
             now = _places(session, own)
             if not self.over or now != before:

@@ -326,9 +326,9 @@ class Followers:
     def turn(self, session: Session) -> None:
         self._more = reports.keep_hook_outputs(session, _RUNS)
         if monotonic() >= self._next:
-            self._next = self._follow(session) + monotonic()
+            self._next = self.follow(session) + monotonic()
 
-    def _follow(self, session: Session) -> float:
+    def follow(self, session: Session) -> float:
         """Have some follow; return the seconds until there is to be more."""
         began = monotonic()
         self.quiet = began - self._worked >= LOOK_SECONDS
