@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NotRequired, cast
+from typing import Any, Required, cast
 
 import mcp_types as types
 from msgspec.structs import replace
@@ -17,6 +17,10 @@ from patchq.gate.report.document import plain, printed
 from patchq.gate.report.schema import Report
 
 _MOST_PROBLEMS, _MOST_EDITS = 20, 100
+_OF_PROBLEMS = (
+    "code", "severity", "message", "hint", "edit", "path", "line", "conflicts_with",
+)  # fmt: skip
+_OF_EDITS = ("id", "path", "state", "match", "lines")
 _COMMAND = re.compile(r"`patchq (\w[\w-]*)\b[^`\n]*`")
 # The tools that do what commands do; the other commands are a person's.
 _TOOLS = {
@@ -25,77 +29,37 @@ _TOOLS = {
 }  # fmt: skip
 
 
-class ProblemAnswer(TypedDict):
-    """One problem; an error refuses the change, a warning does not."""
-
-    code: str
-    severity: str
-    message: str
-    hint: NotRequired[str]
-    edit: NotRequired[str]
-    path: NotRequired[str]
-    line: NotRequired[int]
-    conflicts_with: NotRequired[dict[str, Any]]
-
-
-class EditAnswer(TypedDict):
-    """Fate of an edit; `lines` are the first and the last."""
+class VerdictAnswer(TypedDict, total=False):
+    """Verdict on a change; `waiting` is one without a verdict."""
 
     id: str
-    path: str
-    state: str
-    match: NotRequired[str]
-    lines: NotRequired[list[int]]
+    state: Required[str]
+    problems: Required[list[dict[str, Any]]]
+    edits: list[dict[str, Any]]
+    left_out: int
+    target: str
+    base: str
+    branch: str
+    commit: str
+    duplicate_of: str
+    note: str
+    token: str
+    risk: str
+    report: dict[str, Any]
 
 
-class VerdictAnswer(TypedDict):
-    """Verdict on a change; `waiting` is one without a verdict, `error` a failed call."""
-
-    id: NotRequired[str]
-    state: str
-    problems: list[ProblemAnswer]
-    edits: NotRequired[list[EditAnswer]]
-    left_out: NotRequired[int]
-    target: NotRequired[str]
-    base: NotRequired[str]
-    branch: NotRequired[str]
-    commit: NotRequired[str]
-    duplicate_of: NotRequired[str]
-    note: NotRequired[str]
-    token: NotRequired[str]
-    risk: NotRequired[str]
-    report: NotRequired[dict[str, Any]]
-
-
-class ChangeAnswer(TypedDict):
-    """One change in a list."""
-
-    id: str
-    state: str
-    waits_for: NotRequired[str]
-    subject: NotRequired[str]
-    agent: NotRequired[str]
-    age_seconds: NotRequired[int]
-    size: NotRequired[dict[str, int]]
-    risk: NotRequired[str]
-    open_comments: NotRequired[int]
-    paths: list[str]
-    target: NotRequired[str]
-    why: NotRequired[str]
-
-
-class StatusAnswer(TypedDict):
+class StatusAnswer(TypedDict, total=False):
     """State of the queue."""
 
-    daemon: bool
-    mode: str
-    inbox: int
-    trains: list[str]
-    troubles: list[str]
-    batches: list[ChangeAnswer]
-    left_out: int
-    target: NotRequired[str]
-    busy: NotRequired[str]
+    daemon: Required[bool]
+    mode: Required[str]
+    inbox: Required[int]
+    trains: Required[list[str]]
+    troubles: Required[list[str]]
+    batches: Required[list[dict[str, Any]]]
+    left_out: Required[int]
+    target: str
+    busy: str
 
 
 class PromptAnswer(TypedDict):
@@ -135,14 +99,6 @@ def for_tools(report: Report) -> Report:
     return replace(report, problems=problems)
 
 
-def failure(fault: Fault, *, structured: bool) -> types.CallToolResult:
-    """Return a fault as the answer of a tool, for the model to read."""
-    problem = {"code": fault.code, "severity": "error", "message": _of_tools(fault.message)}
-    problem |= {"hint": hint} if (hint := _hint(fault.hint)) else {}
-    value = {"state": "error", "problems": [problem]} if structured else {}
-    return result(value, text_of(fault), refused=True)
-
-
 def text_of(fault: Fault) -> str:
     """Return a fault as text: its code, message and cure."""
     lines = [f"{fault.code}: {fault.message}", *([fault.hint] if fault.hint else [])]
@@ -155,10 +111,8 @@ def verdict(report: Report, note: str = "") -> VerdictAnswer:
     value = {
         "id": report.id,
         "state": report.state,
-        "problems": [
-            _known(problem, *ProblemAnswer.__annotations__) for problem in problems[:_MOST_PROBLEMS]
-        ],
-        "edits": [_known(edit, *EditAnswer.__annotations__) for edit in edits[:_MOST_EDITS]],
+        "problems": [_known(problem, *_OF_PROBLEMS) for problem in problems[:_MOST_PROBLEMS]],
+        "edits": [_known(edit, *_OF_EDITS) for edit in edits[:_MOST_EDITS]],
         "left_out": len(problems[_MOST_PROBLEMS:]) + len(edits[_MOST_EDITS:]) or None,
         "base": report.base.commit if report.base else None,
         "note": note or None,
@@ -170,10 +124,4 @@ def verdict(report: Report, note: str = "") -> VerdictAnswer:
 def _known(entry: Any, *keys: str) -> dict[str, Any]:
     """Return what the entry has under these keys."""
     found = {key: plain(getattr(entry, key)) for key in keys}
-    return {key: _filled(value) for key, value in found.items() if value is not None}
-
-
-def _filled(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: item for key, item in value.items() if item is not None}
-    return value
+    return {key: value for key, value in found.items() if value is not None}

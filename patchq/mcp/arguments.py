@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
 from patchq.core.model.names import batch_id, suggestion
 from patchq.core.text.quote import clip, fence
 from patchq.gate.api.edits import FileEdit
-from patchq.gate.api.submitting import Change, Keys
+from patchq.gate.api.submitting import Change
 from patchq.gate.errors import UsageError
 
 LONGEST_WAIT_SECONDS = 600.0
@@ -36,62 +36,24 @@ Path = Annotated[str, AfterValidator(_one_line), Field(max_length=1024)]
 Word = Annotated[str, AfterValidator(_one_line), Field(max_length=500)]
 ChangeId = Annotated[str, AfterValidator(_plain_id)]
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS)]
+Edits = Annotated[list[FileEdit] | None, Field(min_length=1)]
+Response = Annotated[str, Field(description="edits in any form that patchq reads")]
+Base = Annotated[Word | None, Field(description="the commit you read the files from")]
+Target = Annotated[Word | None, Field(description="a branch; else the configured one")]
 
 
-class ChangeArguments(ArgModelBase):
-    """A change to look at; the tools take it as one value."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-    edits: Annotated[list[FileEdit] | None, Field(min_length=1)] = None
-    response: str = ""
-    """edits in any form that patchq reads"""
-    base: Word | None = None
-    """the commit you read the files from"""
-    target: Word | None = None
-    """a branch; else the configured one"""
-
-    def model_dump_one_level(self) -> dict[str, Any]:
-        return {"given": self}
-
-    def change(self) -> Change:
-        """Return the edits or the response; raises `UsageError` for both, or neither."""
-        if bool(self.edits) == bool(self.response):
-            raise UsageError("expected one of `response` and `edits`, and it not empty")
-        return self.edits or self.response
-
-    def keys(self) -> Keys:
-        """Return the keys of the front matter."""
-        known = self.__class__.model_fields.keys() & Keys.__annotations__.keys()
-        return cast(Keys, {key: getattr(self, key) for key in sorted(known)})
-
-
-class AnswerArguments(BaseModel):
+class CommentAnswer(TypedDict):
     """Words on the comment of this id."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     comment: Word
     text: Word
 
 
-class SubmitArguments(ChangeArguments):
-    """A change to hand in."""
-
-    message: str = ""
-    """the commit's message"""
-    id: ChangeId | None = None
-    """replaces your waiting change of this id"""
-    model: Word | None = None
-    retries: ChangeId | None = None
-    """the change that this one answers"""
-    depends_on: list[ChangeId] | None = None
-    """changes that must land first"""
-    answers: list[AnswerArguments] | None = None
-    wait_seconds: Seconds = 60.0
-
-    def keys(self) -> Keys:
-        return {**super().keys(), "answers": {one.comment: one.text for one in self.answers or ()}}
+def change_of(edits: list[FileEdit] | None, response: str) -> Change:
+    """Return the edits or the response; raises `UsageError` for both, or neither."""
+    if bool(edits) == bool(response):
+        raise UsageError("expected one of `response` and `edits`, and it not empty")
+    return edits or response
 
 
 EXAMPLE = {"path": "PATH", "old": "exact text of the file, once in it", "new": "what replaces it"}

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -29,14 +29,13 @@ from pydantic import ValidationError
 
 from patchq import __version__
 from patchq.core.formats.registry import FORMATS
-from patchq.core.model.names import suggestion
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.report.sender import Sender
 from patchq.gate.service import admission
 from patchq.gate.service.watcher import Watcher
 from patchq.mcp import answers
-from patchq.mcp.arguments import ChangeArguments, usage_error
+from patchq.mcp.arguments import usage_error
 from patchq.mcp.tools import Tools
 
 INSTRUCTIONS = """\
@@ -51,10 +50,6 @@ _ROOTS_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _MOST_CALLS = 256
 _WRITES = ("submit", "withdraw")
-_IMPLIED = (
-    ("default", None), ("default", False), ("default", ""),
-    ("additionalProperties", False), ("additionalProperties", True),
-)  # fmt: skip
 
 
 def opened(args: Namespace) -> tuple[Server, int]:
@@ -102,11 +97,11 @@ class Server(MCPServer):
 
         @self.resource(STATUS, mime_type="application/json", description="The state of the queue")
         def status() -> str:
-            return _text(self.queue.listed())
+            return _text(self.queue.listed)
 
         @self.resource(REPORT + "{id}", mime_type="text/markdown", description="A change's report")
         def report(id: str) -> str:
-            return _text(self.queue.report(id))
+            return _text(partial(self.queue.report, id))
 
         for name, form in FORMATS.items():
             self.add_resource(
@@ -122,35 +117,21 @@ class Server(MCPServer):
         @self.prompt(description="Ask for edits of files: `files` are paths, with commas between")
         def edit(files: str, task: str = "") -> str:
             paths = [path for part in files.split(",") if (path := part.strip())]
-            return _text(self.queue.how_to_answer(paths, task))
+            return _text(partial(self.queue.how_to_answer, paths, task))
 
         @self.prompt(description="Ask for a refused change again, with what was wrong with it")
         def retry(id: str) -> str:
-            return self.queue.retry_prompt(id)
+            return _text(partial(self.queue.retry, id))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Any = None
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Return the tool's answer; whatever goes wrong is one, too, for the model to read."""
-        tool = self._tool_manager.get_tool(name)
-        if tool is None:
-            names = [one.name for one in self._tool_manager.list_tools()]
-            meant = suggestion(name, names, f"there are {', '.join(names)}")
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r}; {meant}")
-        structured = "problems" in (tool.output_schema or {}).get("properties", {})
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            fault = _fault(error.__cause__ or error, tool)
-            return answers.failure(fault, structured=structured)
-
-    async def read_resource(self, uri: Any, context: Any = None) -> Any:
-        """Return what is behind an address."""
-        return await _refusing(super().read_resource(uri, context))
-
-    async def get_prompt(self, name: str, arguments: Any = None, context: Any = None) -> Any:
-        """Return the text of a prompt."""
-        return await _refusing(super().get_prompt(name, arguments, context))
+            fault = _fault(error, self._tool_manager.get_tool(name))
+            return answers.result({}, answers.text_of(fault), refused=True)
 
     async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """Go to the repository of the client's roots, else of the working directory."""
@@ -205,38 +186,32 @@ def _tool(method: Any) -> Tool:
         ),
     )
     takes = tool.fn_metadata.arg_model
-    if given := takes.model_fields.get("given"):
-        takes = tool.fn_metadata.arg_model = cast("type[ChangeArguments]", given.annotation)
     takes.model_config["extra"] = "forbid"
     takes.model_rebuild(force=True)
-    tool.parameters = _plain(takes.model_json_schema(by_alias=True))
-    tool.fn_metadata.output_schema = _plain(tool.fn_metadata.output_schema)
+    tool.parameters = _untitled(takes.model_json_schema(by_alias=True))
+    tool.fn_metadata.output_schema = _untitled(tool.fn_metadata.output_schema)
     return tool
 
 
-def _plain(schema: Any, named: bool = False) -> Any:
-    """Return the schema without what only repeats names, or allows null where it may be absent."""
+def _untitled(schema: Any) -> Any:
+    """Return the schema without titles, which only repeat names."""
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if not named:
-        schema = {k: v for k, v in schema.items() if k != "title" and (k, v) not in _IMPLIED}
-        if schema.get("type") == "object" and "properties" in schema:
-            schema.pop("description", None)  # of a class
-        some = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
-        if len(some) == 1:
-            schema = {**some[0], **{k: v for k, v in schema.items() if k != "anyOf"}}
-    return {k: _plain(v, not named and k in ("properties", "$defs")) for k, v in schema.items()}
+        return [_untitled(item) for item in schema]
+    if isinstance(schema, dict):
+        return {key: _untitled(value) for key, value in schema.items() if key != "title"}
+    return schema
 
 
-def _fault(error: BaseException, tool: Tool) -> Fault:
-    """Return an error of a tool as a fault; a defect of patchq is logged."""
+def _fault(failed: ToolError, tool: Tool | None) -> Fault:
+    """Return what a tool failed by as a fault; a defect of patchq is logged."""
+    error = failed.__cause__
     if isinstance(error, Fault):
         return error
-    if isinstance(error, ValidationError) and error.title == tool.fn_metadata.arg_model.__name__:
-        names = tool.fn_metadata.arg_model.model_fields
-        return usage_error(tool.name, names, error.errors(include_url=False))
+    if tool is None or error is None:
+        return UsageError(str(failed))
+    takes = tool.fn_metadata.arg_model
+    if isinstance(error, ValidationError) and error.title == takes.__name__:
+        return usage_error(tool.name, takes.model_fields, error.errors(include_url=False))
     if isinstance(error, OSError) and (broken := disk_fault(error)):
         return broken
     _LOG.error("%s failed", tool.name, exc_info=error)
@@ -245,21 +220,11 @@ def _fault(error: BaseException, tool: Tool) -> Fault:
     return crash
 
 
-async def _refusing(answer: Awaitable[Any]) -> Any:
-    """Return the answer; raise what is wrong with the question as the protocol has it."""
+def _text(ask: Callable[[], types.CallToolResult]) -> str:
+    """Return the text of an answer; a fault is raised as the protocol has it."""
     try:
-        return await answer
-    except MCPError:
-        raise
-    except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, Fault):
-            cause = cause.__cause__
-        text = answers.text_of(cause or UsageError(str(error)))
-        raise MCPError(types.INVALID_PARAMS, text) from None
-
-
-def _text(answer: types.CallToolResult) -> str:
-    (part,) = answer.content
+        (part,) = ask().content
+    except Fault as fault:
+        raise MCPError(types.INVALID_PARAMS, answers.text_of(fault)) from None
     assert isinstance(part, types.TextContent)
     return part.text

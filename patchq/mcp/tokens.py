@@ -7,6 +7,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 KEY = "mcp.key"  # the key of tokens; below the queue, so that they outlive the server
 _KEY_BYTES = 32
@@ -22,13 +23,9 @@ def _key(root: Path) -> bytes:
     with suppress(FileNotFoundError):
         if len(key := path.read_bytes()) == _KEY_BYTES:
             return key
-    scratch = root / f".{KEY}.{secrets.token_hex(4)}"
-    fd = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(fd, secrets.token_bytes(_KEY_BYTES))
+    with NamedTemporaryFile(dir=root, prefix=f".{KEY}.") as scratch:  # for its owner alone
+        scratch.write(secrets.token_bytes(_KEY_BYTES))
+        scratch.flush()
         with suppress(FileExistsError):
-            os.link(scratch, path)  # of two that make one, both use the first
-    finally:
-        os.close(fd)
-        scratch.unlink()
+            os.link(scratch.name, path)  # of two that make one, both use the first
     return path.read_bytes()

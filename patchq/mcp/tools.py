@@ -22,7 +22,7 @@ from patchq.core.model.values import State
 from patchq.gate.api import Gate, finding, submitting, words
 from patchq.gate.api.rows import ChangeRow, Filter
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.api.submitting import Ticket
+from patchq.gate.api.submitting import Keys, Ticket
 from patchq.gate.api.waiting import CHANGES_REQUESTED, STATES, VERDICT, WaitStop, wait
 from patchq.gate.errors import TimeIsUp, UsageError
 from patchq.gate.report import document
@@ -41,16 +41,23 @@ from patchq.mcp.answers import (
     result,
     verdict,
 )
-from patchq.mcp.arguments import ChangeArguments, ChangeId, Path, Seconds, SubmitArguments, Word
+from patchq.mcp.arguments import (
+    Base,
+    ChangeId,
+    CommentAnswer,
+    Edits,
+    Path,
+    Response,
+    Seconds,
+    Target,
+    Word,
+    change_of,
+)
 from patchq.mcp.resend import what_to_send
 from patchq.mcp.tokens import token as token_of
 
 _MOST_LISTED, _MOST_PATHS = 200, 5
 _LONGEST_NAME = 40
-_NO_DAEMON = (
-    "no daemon works on the queue: the change lies in the inbox, and gets its verdict once a "
-    "person starts one"
-)
 _ANY_TASK = "The change that you are asked for."
 Verdict = Annotated[types.CallToolResult, VerdictAnswer]
 
@@ -79,49 +86,91 @@ class Tools:
 
     # ---------------------------------------------------------------- handing in
 
-    def submit(self, ctx: Context, given: SubmitArguments) -> Verdict:
+    def submit(
+        self,
+        ctx: Context,
+        edits: Edits = None,
+        response: Response = "",
+        base: Base = None,
+        target: Target = None,
+        message: Annotated[str, Field(description="the commit's message")] = "",
+        id: Annotated[
+            ChangeId | None, Field(description="replaces your waiting change of this id")
+        ] = None,
+        model: Word | None = None,
+        retries: Annotated[
+            ChangeId | None, Field(description="the change that this one answers")
+        ] = None,
+        depends_on: Annotated[
+            list[ChangeId] | None, Field(description="changes that must land first")
+        ] = None,
+        answers: list[CommentAnswer] | None = None,
+        wait_seconds: Seconds = 60.0,
+    ) -> Verdict:
         """Hand in edits, all of which become one commit or none, and wait for the verdict.
 
         Give `edits`, or a whole `response`. Keep the `token` to withdraw it. The same call twice
         changes nothing more.
         """
-        keys = given.keys()
-        keys |= {"agent": self._sender.agent} if self._sender.agent else {}
-        name = batch_id(given.message or "edit")[:_LONGEST_NAME]
+        keys = Keys(
+            agent=self._sender.agent,
+            answers={one["comment"]: one["text"] for one in answers or ()},
+            base=base,
+            depends_on=depends_on,
+            id=id,
+            message=message,
+            model=model,
+            retries=retries,
+            target=target,
+        )
+        change, name = change_of(edits, response), batch_id(message or "edit")[:_LONGEST_NAME]
         with self._gate(writes=True) as gate:
-            ticket = gate.submit(given.change(), name=name, client=_client(ctx), **keys)
+            ticket = gate.submit(change, name=name, client=_client(ctx), **keys)
             token = token_of(gate.context().queue_root, ticket.sha256)
         replaced = next(iter(ticket.replaced), None)
         note = f"the argument {replaced} replaces the front matter's" if replaced else ""
-        with suppress(TimeIsUp):
-            report = self._wait(ticket, VERDICT, given.wait_seconds, served=True)
-            return self._answer(report, note=note, token=token)
-        note = f"no verdict yet; ask with `wait` for {ticket.id}" if self._served() else _NO_DAEMON
-        with suppress(TimeIsUp):
-            return self._answer(self._wait(ticket, STATES, 0.0), note=note, token=token)
-        return _waiting(ticket.id, note, token)
-
-    def _served(self) -> bool:
-        with self._gate() as gate:
-            return gate.is_served()
+        try:
+            report = self._wait(ticket, VERDICT, wait_seconds, served=True)
+        except TimeIsUp as late:
+            return self._so_far(ticket, late, token)
+        return self._answer(report, note=note, token=token)
 
     def _wait(
         self, change: Ticket | str, until: Collection[str], seconds: float, *, served: bool = False
     ) -> Report:
         return wait(self._gate, change, until, seconds, served=served, stop=self.stop)
 
+    def _so_far(
+        self, change: Ticket | str, late: TimeIsUp, token: str | None = None
+    ) -> types.CallToolResult:
+        """Return the state of a change that did not come to the one that was waited for."""
+        id = change.id if isinstance(change, Ticket) else change
+        note = f"{late.message}; ask with `wait` for {id}"
+        with suppress(TimeIsUp):
+            report = self._wait(change, STATES, 0.0)
+            return self._answer(report, note=note, token=token, refuses=False)
+        value = VerdictAnswer(id=id, state="waiting", problems=[], note=note)
+        return result({**value, "token": token}, f"waiting    {id}  {note}")
+
     # ---------------------------------------------------------------- looking
 
-    def check(self, ctx: Context, given: ChangeArguments) -> Verdict:
+    def check(
+        self,
+        edits: Edits = None,
+        response: Response = "",
+        base: Base = None,
+        target: Target = None,
+    ) -> Verdict:
         """Tell what would become of edits now, without handing them in.
 
         Each one's place or why it has none, what it collides with, whether the result parses, what
         a person would have to review. Hooks are not run.
         """
+        change, keys = change_of(edits, response), Keys(base=base, target=target)
         with self._gate(targeted=True) as gate:
-            report = gate.check(given.change(), corrects=False, **given.keys())
+            report = gate.check(change, corrects=False, **keys)
             shown = for_tools(replace(report, diff=""))  # the caller has the edits
-            data, _ = submitting.written(given.change(), given.keys())
+            data, _ = submitting.written(change, keys)
             page = _page(gate, shown, data, foreseen=True)
         text = f"would be {words.line(shown)}\n\n{page}"
         return result(verdict(shown), text, refused=report.state == "rejected")
@@ -137,17 +186,13 @@ class Tools:
         """Wait until a change has a verdict or, with `known`, another state than that."""
         until = STATES - {known or "held"}
         until |= {CHANGES_REQUESTED} if known == "proposed" else set()
-        with suppress(TimeIsUp):
-            self._wait(id, until, wait_seconds)
         try:
-            report, note = self._seen(id)
-        except UsageError:
-            return _waiting(id, "no verdict yet" if self._served() else _NO_DAEMON)
+            self._wait(id, until, wait_seconds)
+        except TimeIsUp as late:
+            return self._so_far(id, late)
+        report, note = self._seen(id)
         if known == "proposed" and waits_for_its_agent(report):
             note = "a person asks for changes; `report` tells which"
-        elif report.state == (known or "held"):
-            note = "nothing changed meanwhile"
-            return self._answer(report, note=note, refuses=False)
         return self._answer(report, note=note)
 
     def _seen(self, id: str) -> tuple[Report, str]:
@@ -243,13 +288,13 @@ class Tools:
             report = gate.discard(id).report
         return self._answer(report)
 
-    def retry_prompt(self, id: str) -> str:
+    def retry(self, id: str) -> types.CallToolResult:
         """Return what to ask a model for after a refusal."""
         report, _ = self._seen(id)
         if not report.retry.prompt:
             raise UsageError(f"{id} was not refused: it is {report.state}", "see `status`")
         with self._gate() as gate:
-            return _page(gate, report)
+            return result({}, _page(gate, report))
 
     def _answer(
         self, report: Report, *, note: str = "", refuses: bool = True, token: str | None = None
@@ -285,11 +330,6 @@ def _page(gate: Gate, report: Report, data: bytes | None = None, *, foreseen: bo
     if report.state == "rejected" or waits_for_its_agent(report):
         send = what_to_send(gate, report, data or gate.body(report.id))
     return to_markdown(report, send=send, foreseen=foreseen)
-
-
-def _waiting(id: str, note: str, token: str | None = None) -> types.CallToolResult:
-    value = VerdictAnswer(id=id, state="waiting", problems=[], note=note)
-    return result({**value, "token": token}, f"waiting    {id}  {note}")
 
 
 def _row(row: ChangeRow) -> dict[str, Any]:

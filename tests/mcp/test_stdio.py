@@ -62,7 +62,7 @@ def _whole_round(served: Path, path: str) -> Callable[[Client], Awaitable[None]]
         held = await client.call_tool("submit", {**waits, "wait_seconds": 2})
         assert held.structured_content["state"] == "held"
         assert held.structured_content["problems"][0]["code"] == "depends.failed"
-        assert "no verdict yet" in said(held)
+        assert "is held after 2 s" in said(held)
         nobody = await client.call_tool("wait", {"id": "nobody", "wait_seconds": 20})
         assert nobody.is_error
         assert "there is no change nobody" in said(nobody)

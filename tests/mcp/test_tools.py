@@ -90,8 +90,8 @@ def test_read_only_offers_what_changes_nothing(door: SharedGate) -> None:
     async def use(client: Client) -> None:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert names == TOOLS - {"submit", "withdraw"}
-        with pytest.raises(MCPError, match="there is no tool 'submit'"):
-            await client.call_tool("submit", {"response": "x"})
+        done = await client.call_tool("submit", {"response": "x"})
+        assert (done.is_error, said(done)) == (True, "usage: Unknown tool: submit")
 
     within(door, use, read_only=True)
 
@@ -203,8 +203,10 @@ def test_what_is_wrong_is_said_and_leaves_nothing(repo: Path, door: SharedGate, 
             assert "`patchq" not in json.dumps(done.structured_content)
         assert left(repo) == before
         for uri in ("patchq://reports/../x", "patchq://formats/none", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="usage:"):
+            with pytest.raises(MCPError, match="Unknown resource"):
                 await client.read_resource(uri)
+        with pytest.raises(MCPError, match="usage: there is no"):
+            await client.read_resource("patchq://reports/nobody")
 
     within(door, use, mode=mode)
 
