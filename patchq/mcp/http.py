@@ -11,11 +11,10 @@ import hmac
 import os
 import secrets
 from argparse import Namespace
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
 
 from patchq.gate.errors import UsageError
 from patchq.gate.report.document import printed
@@ -25,6 +24,9 @@ from patchq.mcp.server import Server
 TOKEN = "PATCHQ_MCP_TOKEN"
 PATH = "/mcp"
 _LEAST_TOKEN = 16
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 def serve(args: Namespace, server: Server, body_bytes: int) -> int:
@@ -56,13 +58,14 @@ class Guarded:
     def __init__(self, app: Any, token: str) -> None:
         self._app, self._right = app, f"bearer {token}".encode()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._may(scope["headers"]):
-            text = "the bearer token is missing or wrong: see what `patchq mcp --http` printed\n"
-            refusal = PlainTextResponse(text, 401, {"www-authenticate": "Bearer"})
-            await refusal(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            body = b"the bearer token is missing or wrong: see what `patchq mcp --http` printed\n"
+            await send({"type": "http.response.body", "body": body})
+            return
+        await self._app(scope, receive, send)
 
     def _may(self, headers: list[tuple[bytes, bytes]]) -> bool:
         given = [value for name, value in headers if name == b"authorization"]
