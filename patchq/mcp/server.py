@@ -71,6 +71,7 @@ class Server(MCPServer):
     ) -> None:
         self.queue, self._door, self._placed = queue, door, placed
         self._bus = InMemorySubscriptionBus()
+        self._under_way = 0
         methods = (
             queue.submit, queue.check, queue.report, queue.status, queue.wait,
             queue.how_to_answer, queue.withdraw,
@@ -91,6 +92,11 @@ class Server(MCPServer):
         """Serve one client that these streams reach."""
         options = self._lowlevel_server.create_initialization_options()
         await self._lowlevel_server.run(read, write, options)
+
+    async def answered(self) -> None:
+        """Wait until no call of a tool is under way."""
+        while self._under_way:
+            await anyio.sleep(_LOOK_SECONDS / 10)
 
     def _offer_texts(self) -> None:
         """Offer the resources and the prompts."""
@@ -134,6 +140,16 @@ class Server(MCPServer):
             return answers.result({}, answers.text_of(fault), refused=True)
 
     async def _enter(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Answer the request, and count it meanwhile if it calls a tool."""
+        calls = ctx.method == "tools/call"
+        self._under_way += calls
+        try:
+            await self._place(ctx)
+            return await call_next(ctx)
+        finally:
+            self._under_way -= calls
+
+    async def _place(self, ctx: Any) -> None:
         """Go to the repository of the client's roots, else of the working directory."""
         if not self._placed and ctx.method in ("tools/call", "resources/read", "prompts/get"):
             roots = list[Path]()
@@ -145,7 +161,6 @@ class Server(MCPServer):
                     roots = [Path(unquote(urlsplit(str(one.uri)).path)) for one in found.roots]
             await to_thread.run_sync(self.queue.enter, roots)
             self._placed = self.queue.missing is None
-        return await call_next(ctx)
 
     @asynccontextmanager
     async def _running(self, _: object) -> AsyncIterator[dict[str, Any]]:

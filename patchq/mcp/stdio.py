@@ -23,7 +23,8 @@ from mcp.shared.message import SessionMessage
 from patchq.gate.service.admission import LineCutter, OversizedLine
 from patchq.mcp.server import Server
 
-_LAST_ANSWERS_SECONDS = 0.3
+_LAST_ANSWERS_SECONDS = 10.0
+_WRITING_SECONDS = 0.2
 _UNREAD_SECONDS = 2.0  # after a signal the client has so long to read what blocks the output
 _CHUNK_BYTES = 64 << 10
 _VALUE = rb'(-?\d{1,18}|"[\w.:-]{1,100}")'
@@ -56,7 +57,9 @@ async def _serve(server: Server, source: int, line_bytes: int) -> int:
             with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 code = 130 if await anext(signals) == signal.SIGINT else 0
                 server.queue.stop.set()
-                await anyio.sleep(_LAST_ANSWERS_SECONDS)
+                with anyio.move_on_after(_LAST_ANSWERS_SECONDS):
+                    await server.answered()
+                await anyio.sleep(_WRITING_SECONDS)
             # An unread answer blocks a thread, which nothing calls off.
             asyncio.get_running_loop().call_later(_UNREAD_SECONDS, os._exit, code)
             group.cancel_scope.cancel()

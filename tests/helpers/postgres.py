@@ -194,4 +194,5 @@ class Shared:
             try:
                 yield psycopg.conninfo.make_conninfo(self.conninfo, options=f"-csearch_path={name}")
             finally:
+                connection.execute("set lock_timeout = '60s'")
                 connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
