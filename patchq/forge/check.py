@@ -14,8 +14,8 @@ def findings(forge: Project, section: Section, target: str) -> list[tuple[str, s
         found.append(("ok", "it may write to the project"))
     else:
         found.append(("todo", "it may not write to the project: give it pull requests, statuses"))
-    if rights.expires:
-        found.append(("ok", f"it expires at {rights.expires}"))
+    if forge.wire.expires:
+        found.append(("ok", f"it expires at {forge.wire.expires}"))
     if rights.required is None:
         found.append(("ok", f"the protection of {target} is not shown to this token"))
     elif CONTEXT in rights.required:

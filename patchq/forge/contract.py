@@ -7,12 +7,16 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from patchq.forge.wire import Wire
 
 Stance = Literal["approved", "changes", "comment", "dismissed"]
 StatusState = Literal["pending", "success", "failure"]
+CheckState = Literal["pending", "success", "failure", "skipped"]
 CONTEXT = "patchq/reviewed"
 COMMAND = "/patchq "
-_VERBS: dict[str, Stance] = {"accept": "approved", "send-back": "changes"}
+_VERBS = ("accept", "send-back")
 
 
 class PullRequest(Struct, frozen=True):
@@ -32,13 +36,21 @@ class PullRequest(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """A comment; `id` is its address, `review` the decision that it belongs to."""
+    """A comment or a review; `id` is its address, `review` the review that it belongs to.
+
+    A decision names its `commit`; `command` is True where it is a comment that begins with
+    `/patchq`.
+    """
 
     id: str
     by: str
     text: str
     bot: bool = False
-    review: str | None = None
+    review: str = ""
+    what: Stance = "comment"
+    commit: str = ""
+    at: str = ""
+    command: bool = False
 
 
 class Thread(Struct, frozen=True):
@@ -58,27 +70,11 @@ class Thread(Struct, frozen=True):
     texts: tuple[Remark, ...]
 
 
-class Opinion(Struct, frozen=True):
-    """A decision of a person on a commit, and its time; `review` is that of its comments."""
-
-    id: str
-    review: str
-    by: str
-    what: Stance
-    commit: str
-    text: str
-    at: str
-    bot: bool = False
-    command: bool = False
-    """True for a comment that begins with `/patchq`."""
-
-
 class Conversation(Struct, frozen=True):
-    """Everything that people wrote of a request; `notes` are its comments beside the lines."""
+    """Everything that people wrote of a request; `remarks` beside its lines, the oldest first."""
 
     threads: tuple[Thread, ...] = ()
-    decisions: tuple[Opinion, ...] = ()
-    notes: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     conflicts: bool = False
 
 
@@ -94,20 +90,21 @@ class Rights(Struct, frozen=True):
 
     login: str
     can_write: bool
-    required: tuple[str, ...] | None
-    expires: str | None = None
+    required: Sequence[str] | None
 
 
 class CommitCheck(Struct, frozen=True):
     """The last state of one check of a commit, and its address."""
 
     name: str
-    state: StatusState | Literal["skipped"]
+    state: CheckState
     url: str
 
 
 class Project(Protocol):
     """One project on a forge; every call is one or more requests, which may raise a `Fault`."""
+
+    wire: Wire
 
     def me(self) -> str:
         """Return the login of the token; empty for one of an app."""
@@ -148,6 +145,9 @@ class Project(Protocol):
     def note(self, number: int, text: str) -> None:
         """Comment on a request."""
 
+    def merge(self, number: int, head: str, message: str) -> str:
+        """Merge a request that has this head; return the commit that it became."""
+
     def status(self, sha: str) -> CommitStatus | None:
         """Return patchq's status of a commit."""
 
@@ -158,15 +158,15 @@ class Project(Protocol):
         """Return the checks of a commit so far, patchq's status left out."""
 
 
-def command(remark: Remark, at: str) -> Opinion | None:
-    """Return the decision in a comment that begins with `/patchq`."""
+def as_decision(remark: Remark) -> Remark:
+    """Return a comment as the decision that it is where it begins with `/patchq`."""
     first, _, rest = remark.text.strip().partition("\n")
     verb, _, commit = first.strip().removeprefix(COMMAND).strip().partition(" ")
     if not first.startswith(COMMAND) or verb not in _VERBS:
-        return None
-    what = _VERBS[verb]
-    named, text = (commit.strip(), rest) if what == "approved" else ("", f"{commit}\n{rest}")
-    return Opinion(remark.id, "", remark.by, what, named, text.strip(), at, remark.bot, True)
+        return remark
+    if verb == "accept":
+        return replace(remark, what="approved", commit=commit.strip(), text=rest, command=True)
+    return replace(remark, what="changes", text=f"{commit}\n{rest}".strip(), command=True)
 
 
 def seconds(moment: str) -> float:

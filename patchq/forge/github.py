@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from patchq.forge.contract import (
     CONTEXT,
+    CheckState,
     CommitCheck,
     CommitStatus,
     Conversation,
-    Opinion,
     PullRequest,
     Remark,
     Rights,
     Stance,
     StatusState,
     Thread,
-    command,
+    as_decision,
 )
 from patchq.forge.wire import Absent, Denied, Rejected, Wire
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-_OPINIONS: dict[str, Stance] = {
+_STANCES: dict[str, Stance] = {
     "APPROVED": "approved",
     "CHANGES_REQUESTED": "changes",
-    "COMMENTED": "comment",
     "DISMISSED": "dismissed",
 }
 _State = tuple[str, bool]  # the id of a thread, and True if it is resolved
-_ENDS: dict[str, StatusState | Literal["skipped"]] = {
+_METHODS = {"squash": "squash_merge", "rebase": "rebase_merge", "merge": "merge_commit"}
+_ENDS: dict[str, CheckState] = {
     "success": "success",
     "neutral": "success",
     "skipped": "skipped",
@@ -55,7 +57,7 @@ class GitHub:
     """`contract.Project` for the project `owner/name`."""
 
     def __init__(self, wire: Wire, project: str) -> None:
-        self._wire, self._project = wire, project
+        self.wire, self._project = wire, project
         self._owner, _, self._name = project.partition("/")
         self._at = f"repos/{quote(project)}"
 
@@ -63,29 +65,33 @@ class GitHub:
 
     def me(self) -> str:
         try:
-            return str(self._wire.get("user")["login"])
+            return str(self.wire.get("user")["login"])
         except (Denied, Absent):  # an app's token belongs to no user
-            self._wire.get(self._at)
+            self.wire.get(self._at)
             return ""
 
     def rights(self, target: str) -> Rights:
-        project, login = self._wire.get(self._at), self.me()
-        required: tuple[str, ...] | None = ()
-        try:
-            branch = f"{self._at}/branches/{quote(target, safe='')}"
-            checks = self._wire.get(branch).get("protection") or {}
-            found = checks.get("required_status_checks") or {}
-            required = tuple(found.get("contexts") or ())
-        except (Denied, Absent):
-            required = None
+        project, login = self.wire.get(self._at), self.me()
+        branch, required = quote(target, safe=""), None
+        if shown := self._shown(f"{self._at}/branches/{branch}"):
+            known = (shown.get("protection") or {}).get("required_status_checks") or {}
+            rules = self._shown(f"{self._at}/rules/branches/{branch}") or ()
+            required = [*known.get("contexts", ()), *_contexts(rules)]
         rights = project.get("permissions") or {}
-        return Rights(login, bool(rights.get("push")), required, self._wire.expires)
+        return Rights(login, bool(rights.get("push")), required)
+
+    def _shown(self, path: str) -> Any:
+        """Return the answer to a read; None where the token may not see it."""
+        try:
+            return self.wire.get(path)
+        except (Denied, Absent):
+            return None
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
         state = "open" if since is None else "all"
         found: list[PullRequest] = []
         order = {"sort": "updated", "direction": "desc"}
-        for page in self._wire.pages(f"{self._at}/pulls", state=state, **order):
+        for page in self.wire.pages(f"{self._at}/pulls", state=state, **order):
             found += filter(None, map(self._request, page))
             if since is not None and any(one["updated_at"] < since for one in page):
                 break
@@ -93,7 +99,7 @@ class GitHub:
 
     def of_branch(self, branch: str) -> Sequence[PullRequest]:
         head = f"{self._owner}:{branch}"
-        pulls = map(self._request, self._wire.every(f"{self._at}/pulls", state="all", head=head))
+        pulls = map(self._request, self.wire.every(f"{self._at}/pulls", state="all", head=head))
         return [one for one in pulls if one and one.branch == branch]
 
     def _request(self, pull: Any) -> PullRequest | None:
@@ -118,42 +124,40 @@ class GitHub:
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
         what = {"title": title, "head": branch, "base": base, "body": body}
         try:
-            return self._request(self._wire.write("POST", f"{self._at}/pulls", what))
+            return self._request(self.wire.write("POST", f"{self._at}/pulls", what))
         except Rejected as refusal:
             if refusal.status == 422 and "already exists" in refusal.message:
                 return None
             raise
 
     def edit(self, number: int, **what: str) -> None:
-        self._wire.write("PATCH", f"{self._at}/pulls/{number}", what)
+        self.wire.write("PATCH", f"{self._at}/pulls/{number}", what)
 
     def closed_by(self, number: int) -> str:
-        closer = self._wire.get(f"{self._at}/issues/{number}").get("closed_by")
+        closer = self.wire.get(f"{self._at}/issues/{number}").get("closed_by")
         return str(closer["login"]) if closer else ""
 
     # ------------------------------------------------------------ what people say
 
     def conversation(self, number: int) -> Conversation:
         pull = f"{self._at}/pulls/{number}"
-        reviews = self._wire.every(f"{pull}/reviews")
-        comments = self._wire.every(f"{pull}/comments")
-        notes = self._wire.every(f"{self._at}/issues/{number}/comments")
+        reviews = self.wire.every(f"{pull}/reviews")
+        comments = self.wire.every(f"{pull}/comments")
+        notes = self.wire.every(f"{self._at}/issues/{number}/comments")
         try:
             conflicts, known = self._threads(number)
         except (Absent, Denied, Rejected):  # a server without GraphQL: nothing can be resolved
             conflicts, known = False, {}
-        texts = tuple(map(_text, notes))
-        commands = map(command, texts, (note["created_at"] for note in notes))
-        decisions = [*map(_decision, reviews), *filter(None, commands)]
-        decisions.sort(key=lambda one: one.at)
-        return Conversation(tuple(_threads(comments, known)), tuple(decisions), texts, conflicts)
+        remarks = [*map(_review, reviews), *(as_decision(_comment(note)) for note in notes)]
+        remarks.sort(key=lambda one: one.at)
+        return Conversation(tuple(_threads(comments, known)), tuple(remarks), conflicts)
 
     def _threads(self, number: int) -> tuple[bool, dict[str, _State]]:
         """Return if the request cannot be merged, and its threads by their first comments."""
         after, found = None, dict[str, _State]()
         while True:
             named = {"owner": self._owner, "name": self._name, "number": number}
-            pull = self._wire.query(_THREADS, **named, after=after)["repository"]["pullRequest"]
+            pull = self.wire.query(_THREADS, **named, after=after)["repository"]["pullRequest"]
             for thread in pull["reviewThreads"]["nodes"]:
                 for first in thread["comments"]["nodes"]:
                     ids = first["id"], str(first["fullDatabaseId"])
@@ -165,7 +169,7 @@ class GitHub:
 
     def may(self, login: str) -> bool:
         try:
-            found = self._wire.get(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
+            found = self.wire.get(f"{self._at}/collaborators/{quote(login, safe='')}/permission")
         except Absent:
             return False
         return found["permission"] in ("admin", "write")
@@ -174,41 +178,56 @@ class GitHub:
         organisation, _, name = team.partition("/")
         path = f"orgs/{quote(organisation)}/teams/{quote(name)}/memberships"
         try:
-            return bool(self._wire.get(f"{path}/{quote(login, safe='')}")["state"] == "active")
+            return bool(self.wire.get(f"{path}/{quote(login, safe='')}")["state"] == "active")
         except Absent:
             return False
 
     def reply(self, number: int, thread: Thread, text: str) -> None:
         path = f"{self._at}/pulls/{number}/comments/{thread.reply_to}/replies"
-        self._wire.write("POST", path, {"body": text})
+        self.wire.write("POST", path, {"body": text})
 
     def resolve(self, thread: Thread) -> None:
-        self._wire.mutate(_RESOLVE, thread=thread.id)
+        self.wire.mutate(_RESOLVE, thread=thread.id)
 
     def note(self, number: int, text: str) -> None:
-        self._wire.write("POST", f"{self._at}/issues/{number}/comments", {"body": text})
+        self.wire.write("POST", f"{self._at}/issues/{number}/comments", {"body": text})
+
+    def merge(self, number: int, head: str, message: str) -> str:
+        project = self.wire.get(self._at)
+        allowed = (how for how, key in _METHODS.items() if project.get(f"allow_{key}", True))
+        title, _, body = message.partition("\n")
+        what = {"sha": head, "merge_method": next(allowed, "merge")}
+        what |= {"commit_title": title, "commit_message": body.strip()}
+        return str(self.wire.write("PUT", f"{self._at}/pulls/{number}/merge", what)["sha"])
 
     # ------------------------------------------------------------ commits
 
     def status(self, sha: str) -> CommitStatus | None:
-        found = self._wire.get(f"{self._at}/commits/{sha}/status")["statuses"]
+        found = self.wire.get(f"{self._at}/commits/{sha}/status")["statuses"]
         own = next((one for one in found if one["context"] == CONTEXT), None)
         return CommitStatus(_state(own["state"]), own["description"] or "") if own else None
 
     def set_status(self, sha: str, status: CommitStatus) -> None:
         what = {"state": status.state, "description": status.text, "context": CONTEXT}
-        self._wire.write("POST", f"{self._at}/statuses/{sha}", what)
+        self.wire.write("POST", f"{self._at}/statuses/{sha}", what)
 
     def checks(self, sha: str) -> Sequence[CommitCheck]:
         at = f"{self._at}/commits/{sha}"
-        runs = [one for page in self._wire.pages(f"{at}/check-runs") for one in page["check_runs"]]
-        found = [one for page in self._wire.pages(f"{at}/status") for one in page["statuses"]]
+        runs = [one for page in self.wire.pages(f"{at}/check-runs") for one in page["check_runs"]]
+        found = [one for page in self.wire.pages(f"{at}/status") for one in page["statuses"]]
         statuses = [
             CommitCheck(one["context"], _state(one["state"]), one["target_url"] or "")
             for one in found
             if one["context"] != CONTEXT
         ]
         return [*map(_check, runs), *statuses]
+
+
+def _contexts(rules: Sequence[Any]) -> Iterator[str]:
+    """Yield the checks that rulesets require."""
+    for rule in rules:
+        for check in (rule.get("parameters") or {}).get("required_status_checks", ()):
+            yield check["context"]
 
 
 def _state(word: str) -> StatusState:
@@ -226,26 +245,20 @@ def _login(thing: Any) -> str:
     return str(thing["user"]["login"]) if thing.get("user") else ""
 
 
-def _is_bot(thing: Any) -> bool:
-    return bool(thing.get("user")) and thing["user"].get("type") == "Bot"
+def _comment(comment: Any) -> Remark:
+    is_bot = (comment.get("user") or {}).get("type") == "Bot"
+    review, at = str(comment.get("pull_request_review_id") or ""), comment.get("created_at", "")
+    text = comment["body"] or ""
+    return Remark(comment["html_url"], _login(comment), text, is_bot, review, at=at)
 
 
-def _text(comment: Any) -> Remark:
-    review = comment.get("pull_request_review_id")
-    id, by, text = comment["html_url"], _login(comment), comment["body"] or ""
-    return Remark(id, by, text, _is_bot(comment), None if review is None else str(review))
-
-
-def _decision(review: Any) -> Opinion:
-    return Opinion(
-        review["html_url"],
-        str(review["id"]),
-        _login(review),
-        _OPINIONS.get(review["state"], "comment"),
-        review["commit_id"] or "",
-        review["body"] or "",
-        review.get("submitted_at") or "",
-        _is_bot(review),
+def _review(review: Any) -> Remark:
+    return replace(
+        _comment(review),
+        review=str(review["id"]),
+        what=_STANCES.get(review["state"], "comment"),
+        commit=review["commit_id"] or "",
+        at=review.get("submitted_at") or "",
     )
 
 
@@ -268,5 +281,5 @@ def _threads(comments: Sequence[Any], known: dict[str, _State]) -> Iterator[Thre
             first.get("original_start_line") or line,
             "base" if first.get("side") == "LEFT" else "new",
             first["original_commit_id"],
-            tuple(map(_text, group)),
+            tuple(map(_comment, group)),
         )

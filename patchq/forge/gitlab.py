@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
 from patchq.forge.contract import (
     CONTEXT,
+    CheckState,
     CommitCheck,
     CommitStatus,
     Conversation,
-    Opinion,
     PullRequest,
     Remark,
     Rights,
     Stance,
     StatusState,
     Thread,
-    command,
+    as_decision,
     seconds,
 )
 from patchq.forge.wire import Absent, Denied, Rejected, Wire
@@ -47,49 +48,46 @@ class GitLab:
     """`contract.Project` for the project with the full path `group/…/name`."""
 
     def __init__(self, wire: Wire, project: str) -> None:
-        self._wire = wire
+        self.wire = wire
         self._at = f"projects/{quote(project, safe='')}"
         self._requests = f"{self._at}/merge_requests"
         self._bots: dict[int, bool] = {}
-        self._after = ""
 
     # ------------------------------------------------------------ requests
 
     def me(self) -> str:
-        return str(self._wire.get("user")["username"])
+        try:
+            token = self.wire.get("personal_access_tokens/self")
+            self.wire.expires = token.get("expires_at")
+        except (Denied, Absent, Rejected):  # a token of OAuth
+            pass
+        return str(self.wire.get("user")["username"])
 
     def rights(self, target: str) -> Rights:
-        login, project = self.me(), self._wire.get(self._at)
+        login, project = self.me(), self.wire.get(self._at)
         required = (CONTEXT,) if project.get("only_allow_merge_if_pipeline_succeeds") else ()
-        try:
-            expires = self._wire.get("personal_access_tokens/self").get("expires_at")
-        except (Denied, Absent, Rejected):  # a token of OAuth
-            expires = None
-        return Rights(login, self.may(login), required, expires)
+        return Rights(login, self.may(login), required)
 
     def changed(self, since: str | None) -> Sequence[PullRequest]:
-        which = {"state": "opened"}
-        if since:
-            which = {"state": "all", "updated_after": self._after or since.partition(" ")[0]}
-        rows = self._listed(**which)
-        times = sorted((one["updated_at"] for one in rows), key=seconds)
-        # Young ones are listed again, as long as they are young.
-        self._after = next((one for one in times if _is_young(one)), (times or [self._after])[-1])
-        return list(map(_request, rows))
+        if since is None:
+            return list(map(_request, self._listed(state="opened")))
+        moment = datetime.fromisoformat(since.partition(" ")[0])
+        young = moment - timedelta(seconds=_YOUNG_SECONDS)
+        return list(map(_request, self._listed(state="all", updated_after=young.isoformat())))
 
     def of_branch(self, branch: str) -> Sequence[PullRequest]:
         return list(map(_request, self._listed(state="all", source_branch=branch)))
 
     def _listed(self, **which: str) -> list[Any]:
         """Return requests of branches of the project itself, not of forks."""
-        found = self._wire.every(self._requests, scope="all", order_by="updated_at", **which)
+        found = self.wire.every(self._requests, scope="all", order_by="updated_at", **which)
         return [one for one in found if one["source_project_id"] == one["project_id"]]
 
     def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
         what = {"source_branch": branch, "target_branch": base}
         what |= {"title": title, "description": body}
         try:
-            return _request(self._wire.write("POST", self._requests, what))
+            return _request(self.wire.write("POST", self._requests, what))
         except Rejected as refusal:
             if refusal.status == 409:
                 return None
@@ -102,74 +100,67 @@ class GitLab:
             fields["description"] = re.sub(r"^\r*/", " /", what["body"], flags=re.MULTILINE)
         if "state" in what:
             fields["state_event"] = _EVENTS[what["state"]]
-        self._wire.write("PUT", f"{self._requests}/{number}", fields)
+        self.wire.write("PUT", f"{self._requests}/{number}", fields)
 
     def closed_by(self, number: int) -> str:
-        closer = self._wire.get(f"{self._requests}/{number}").get("closed_by")
+        closer = self.wire.get(f"{self._requests}/{number}").get("closed_by")
         return str(closer["username"]) if closer else ""
 
     # ------------------------------------------------------------ what people say
 
     def conversation(self, number: int) -> Conversation:
         at = f"{self._requests}/{number}"
-        request, talks = self._wire.get(at), self._wire.every(f"{at}/discussions")
+        request, talks = self.wire.get(at), self.wire.every(f"{at}/discussions")
         notes = [note for talk in talks for note in talk["notes"]]
         signs = [note for note in notes if note["system"] and _sign(note)]
-        said = [(note, self._remark(request, note, signs)) for note in notes if not note["system"]]
-        remarks = {note["id"]: remark for note, remark in said}
-        beside = [(note, remark) for note, remark in said if not note.get("position")]
-        decisions = [one for note, remark in beside if (one := command(remark, note["created_at"]))]
-        decisions += self._decisions(request, signs, [remark for _, remark in beside])
-        return Conversation(
-            tuple(_thread(number, talk, remarks) for talk in talks if _is_on_lines(talk)),
-            tuple(sorted(decisions, key=lambda one: seconds(one.at))),
-            tuple(remark for _, remark in beside),
-            bool(request.get("has_conflicts")),
-        )
+        said = [note for note in notes if not note["system"]]
+        known = {note["id"]: self._remark(request, note, signs) for note in said}
+        beside = [known[note["id"]] for note in said if not note.get("position")]
+        decisions = list(self._decisions(request, signs, beside))
+        remarks = sorted([*map(as_decision, beside), *decisions], key=lambda one: seconds(one.at))
+        threads = tuple(_thread(number, talk, known) for talk in talks if _is_on_lines(talk))
+        return Conversation(threads, tuple(remarks), bool(request.get("has_conflicts")))
 
     def _decisions(
         self, request: Any, signs: Sequence[Any], notes: Sequence[Remark]
-    ) -> Iterator[Opinion]:
+    ) -> Iterator[Remark]:
         """Yield the approvals and requests for changes that stand."""
         at = f"{self._requests}/{request['iid']}"
-        versions = self._wire.every(f"{at}/versions")
-        standing: list[tuple[Stance, Any, str | None]] = [
-            ("approved", one["user"], one.get("approved_at"))
-            for one in self._wire.get(f"{at}/approvals")["approved_by"]
+        versions = self.wire.every(f"{at}/versions")
+        standing: list[tuple[Stance, Any]] = [
+            ("approved", one) for one in self.wire.get(f"{at}/approvals")["approved_by"]
         ]
-        standing += [
-            ("changes", one["user"], None)
-            for one in self._wire.every(f"{at}/reviewers")
-            if one["state"] == "requested_changes"
-        ]
-        for what, user, moment in standing:
-            by = user["username"]
+        reviewers = self.wire.every(f"{at}/reviewers")
+        standing += [("changes", one) for one in reviewers if one["state"] == "requested_changes"]
+        for what, row in standing:
+            by = row["user"]["username"]
             own = [one for one in signs if (_login(one), _sign(one)) == (by, what)]
             sign = max(own, key=lambda one: seconds(one["created_at"]), default=None)
-            when = moment or (sign["created_at"] if sign else "")
+            when = row.get("approved_at") or (sign["created_at"] if sign else "")
             # A request for changes of unknown age holds for what is there.
             commit = _head(versions, when) if when or what == "approved" else request["sha"]
             review = str(sign["id"]) if sign else ""
             id = f"{request['web_url']}#{f'note_{review}' if sign else f'{what}-{by}'}"
             texts = [one.text for one in notes if sign and one.review == review]
             text = "\n\n".join(texts) if what == "changes" else ""
-            yield Opinion(id, review, by, what, commit, text, when, self._is_bot(user))
+            is_bot = self._is_bot(row["user"])
+            yield Remark(id, by, text, is_bot, review, what, commit, when)
 
     def _remark(self, request: Any, note: Any, signs: Sequence[Any]) -> Remark:
         """Return a comment; its review is the next request for changes of its author."""
-        by, at = _login(note), seconds(note["created_at"])
+        by, at = _login(note), note["created_at"]
         asked = [one for one in signs if _login(one) == by and _sign(one) == "changes"]
-        later = [one["id"] for one in asked if seconds(one["created_at"]) >= at]
-        review = str(min(later)) if later else None
+        later = [one["id"] for one in asked if seconds(one["created_at"]) >= seconds(at)]
+        review = str(min(later)) if later else ""
         id = f"{request['web_url']}#note_{note['id']}"
-        return Remark(id, by, note["body"], self._is_bot(note["author"]), review)
+        return Remark(id, by, note["body"], self._is_bot(note["author"]), review, at=at)
 
     def _is_bot(self, user: Any) -> bool:
         """Return True for an account of a program, or of nobody; it is asked for once."""
         id = user["id"]
         if id not in self._bots:
             try:
-                self._bots[id] = bool(self._wire.get(f"users/{id}").get("bot"))
+                self._bots[id] = bool(self.wire.get(f"users/{id}").get("bot"))
             except Absent:
                 self._bots[id] = True
         return self._bots[id]
@@ -182,34 +173,39 @@ class GitLab:
 
     def _level(self, of: str, login: str) -> int:
         """Return the access level in a project or a group; 0 for who is none of its members."""
-        found = self._wire.get("users", username=login)
+        found = self.wire.get("users", username=login)
         try:
-            member = self._wire.get(f"{of}/members/all/{found[0]['id']}") if found else {}
+            member = self.wire.get(f"{of}/members/all/{found[0]['id']}") if found else {}
         except Absent:
             return 0
         return int(member["access_level"]) if member.get("state") == "active" else 0
 
     def reply(self, number: int, thread: Thread, text: str) -> None:
         path = f"{self._requests}/{number}/discussions/{thread.reply_to}/notes"
-        self._wire.write("POST", path, {"body": text})
+        self.wire.write("POST", path, {"body": text})
 
     def resolve(self, thread: Thread) -> None:
-        self._wire.write("PUT", f"{self._requests}/{thread.id}", {"resolved": True})
+        self.wire.write("PUT", f"{self._requests}/{thread.id}", {"resolved": True})
 
     def note(self, number: int, text: str) -> None:
-        self._wire.write("POST", f"{self._requests}/{number}/notes", {"body": text})
+        self.wire.write("POST", f"{self._requests}/{number}/notes", {"body": text})
+
+    def merge(self, number: int, head: str, message: str) -> str:
+        what = {"sha": head, "squash": True, "squash_commit_message": message}
+        made = self.wire.write("PUT", f"{self._requests}/{number}/merge", what)
+        return str(made["merge_commit_sha"] or made["squash_commit_sha"] or made["sha"])
 
     # ------------------------------------------------------------ commits
 
     def status(self, sha: str) -> CommitStatus | None:
-        found = self._wire.get(self._statuses(sha), name=CONTEXT)
+        found = self.wire.get(self._statuses(sha), name=CONTEXT)
         own = max(found, key=lambda one: int(one["id"]), default=None)
         if own is None:
             return None
         return CommitStatus(_STATES.get(own["status"], "pending"), own["description"] or "")
 
     def checks(self, sha: str) -> Sequence[CommitCheck]:
-        found = self._wire.every(self._statuses(sha))
+        found = self.wire.every(self._statuses(sha))
         return [_check(one) for one in found if one["name"] != CONTEXT]
 
     def _statuses(self, sha: str) -> str:
@@ -219,19 +215,19 @@ class GitLab:
         state = "failed" if status.state == "failure" else status.state
         what = {"state": state, "name": CONTEXT, "description": status.text}
         # The pipeline that a request shows is that of its branch, which others may contain.
-        branches = self._wire.every(f"{self._at}/repository/branches", search=f"^{_BRANCHES}")
+        branches = self.wire.every(f"{self._at}/repository/branches", search=f"^{_BRANCHES}")
         ref = next((one["name"] for one in branches if one["commit"]["id"] == sha), None)
         what |= {"ref": ref} if ref else {}
         path = f"{self._at}/statuses/{sha}"
         try:
-            self._wire.write("POST", path, what)
+            self.wire.write("POST", path, what)
         except Rejected as refusal:
             if "Cannot transition status" not in refusal.message:
                 raise
             # GitLab takes no new text for the state that a status has: it gets another one first.
             between = "canceled" if state == "pending" else "pending"
-            self._wire.write("POST", path, what | {"state": between})
-            self._wire.write("POST", path, what)
+            self.wire.write("POST", path, what | {"state": between})
+            self.wire.write("POST", path, what)
 
 
 def _is_young(moment: str) -> bool:
@@ -258,7 +254,7 @@ def _request(one: Any) -> PullRequest:
 
 def _check(one: Any) -> CommitCheck:
     """Return a job, or a status from elsewhere; one that may fail never does."""
-    state: StatusState | Literal["skipped"] = _STATES.get(one["status"], "pending")
+    state: CheckState = _STATES.get(one["status"], "pending")
     if one["status"] == "skipped":
         state = "skipped"
     elif one.get("allow_failure") and one["status"] in ("failed", "canceled", "manual"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
 
 from patchq.core.text import unified
 from patchq.forge import words
@@ -71,6 +73,7 @@ class Lines:
             mark,
             frozenset((c.origin, c.text) for one in reviews for c in one.comments if c.origin),
             lambda other: _is_same(session.repo, other, commit, wanted, len(stack)),
+            lambda thread, remark: _draft(session.repo, commit, thread, remark),
         )
 
 
@@ -103,14 +106,8 @@ def _content(repo: Repository, commit: str, below: int) -> object:
 # ---------------------------------------------------------------- comments
 
 
-def drafts(
-    session: Session, commit: str, remarks: Sequence[tuple[Thread | None, Remark]]
-) -> list[DraftComment]:
-    """Return remarks as comments on the commit, to which lines are carried."""
-    return [_draft(session.repo, commit, thread, text) for thread, text in remarks]
-
-
 def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark) -> DraftComment:
+    """Return a remark as a comment on the commit, to which its lines are carried."""
     draft = DraftComment(remark.text, by=remark.by, origin=remark.id)
     if thread is None:
         return draft
@@ -118,11 +115,9 @@ def _draft(repo: Repository, commit: str, thread: Thread | None, remark: Remark)
     parent = next(iter(repo.parents(commit)), commit)
     sides = (parent,) if now.line and now.side == "base" else (commit, parent)
     if not any(_is_file(repo, side, thread.path) for side in sides):
-        return DraftComment(f"{thread.path}: {remark.text}", by=remark.by, origin=remark.id)
+        return replace(draft, text=f"{thread.path}: {remark.text}")
     side = now.side if now.line else None
-    return DraftComment(
-        remark.text, now.path, now.line, side, lines=now.lines, by=remark.by, origin=remark.id
-    )
+    return replace(draft, path=now.path, line=now.line, side=side, lines=now.lines)
 
 
 def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> CommentEntry:
@@ -142,10 +137,8 @@ def _carried(repo: Repository, commit: str, thread: Thread, remark: Remark) -> C
         by=remark.by,
         changed=None,
     )
-    if not known or not line:
-        return entry
     review = ReviewEntry(state="changes_requested", by=remark.by, at=at, comments=[entry])
-    return comments.carried(repo, review, known, commit).comments[0]
+    return comments.carried(repo, review, known or commit, commit).comments[0]
 
 
 def _is_file(repo: Repository, commit: str, path: str) -> bool:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from functools import lru_cache
 
 from patchq.forge.contract import CommitStatus, Conversation, Project, PullRequest
-from patchq.forge.step import Deciders
-from patchq.gate.config.schema import Forge as Section
 from patchq.gate.git import records
 
 _PATIENCE = 3  # rounds
@@ -23,7 +19,7 @@ class ForgeReading:
         self._since: str | None = None
         self._asked: set[str] = set()
         self._talks: dict[int, tuple[str, Conversation]] = {}
-        self._statuses: dict[str, CommitStatus | None] = {}
+        self.statuses: dict[str, CommitStatus | None] = {}
         self._waits = Counter[int]()
 
     def refresh(self) -> bool:
@@ -60,9 +56,9 @@ class ForgeReading:
         return talk
 
     def status(self, sha: str) -> CommitStatus | None:
-        if sha not in self._statuses:
-            self._statuses[sha] = self._forge.status(sha)
-        return self._statuses[sha]
+        if sha not in self.statuses:
+            self.statuses[sha] = self._forge.status(sha)
+        return self.statuses[sha]
 
     def may_merge_itself(self, number: int) -> bool:
         """Return True a few times: the forge may not have seen yet that a request is merged."""
@@ -80,20 +76,4 @@ class ForgeReading:
         if number is not None:
             self._talks.pop(number, None)
         if sha is not None:
-            self._statuses.pop(sha, None)
-
-
-def rules_of(forge: Project, section: Section, me: str) -> Deciders:
-    """Return whose word counts, as the forge knows these accounts now."""
-    logins: Collection[str] = {one.casefold() for one in section.people if "/" not in one}
-    teams = [one for one in section.people if "/" in one]
-
-    @lru_cache
-    def is_named(login: str) -> bool:
-        return login.casefold() in logins or any(forge.is_member(team, login) for team in teams)
-
-    @lru_cache
-    def may(login: str) -> bool:
-        return is_named(login) if section.people else forge.may(login)
-
-    return Deciders(me, section.on_approve, section.on_close, may, is_named)
+            self.statuses.pop(sha, None)

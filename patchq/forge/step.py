@@ -10,170 +10,65 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from patchq.forge import words
-from patchq.forge.contract import (
-    CommitStatus,
-    Conversation,
-    Opinion,
-    PullRequest,
-    Remark,
-    Thread,
-    seconds,
-)
+from patchq.forge.contract import CommitStatus, Conversation, PullRequest, Remark, Thread, seconds
+from patchq.forge.people import Deciders
+from patchq.forge.writing import Action, Writer
 from patchq.gate.git import records
 from patchq.gate.report.schema import CommittedReport, Report, waits_for_its_agent
+from patchq.gate.review import errands
+from patchq.gate.review.comment_file import DraftComment
 
 _SHORTEST_COMMIT = 7
 _LONGEST_TEXT = 3500
 LANDED = frozenset({"accepted", "applied", "reverted"})
 
-# ---------------------------------------------------------------- actions
 
-
-class PushCopy(Struct, frozen=True):
+def push(root: str, commit: str) -> Action:
     """Have the copy of a proposal end at a commit."""
-
-    root: str
-    commit: str
-
-    def __str__(self) -> str:
-        return f"push {records.branch(self.root)} at {self.commit[:12]}"
+    line = f"push {records.branch(root)} at {commit[:12]}"
+    return Action(line, lambda to: to.push(root, commit))
 
 
-class RemoveCopy(Struct, frozen=True):
+def remove(root: str) -> Action:
     """Delete the copy of a proposal that is decided."""
-
-    root: str
-
-    def __str__(self) -> str:
-        return f"delete {records.branch(self.root)} there"
+    return Action(f"delete {records.branch(root)} there", lambda to: to.push(root, None))
 
 
-class AdoptPush(Struct, frozen=True):
-    """Take over what a person pushed."""
-
-    id: str
-    commit: str
-
-    def __str__(self) -> str:
-        return f"take over what was pushed to {records.branch(self.id)}: {self.commit[:12]}"
-
-
-class OpenRequest(Struct, frozen=True):
-    """Open a request."""
-
-    root: str
-    base: str
-    title: str
-    body: str
-
-    def __str__(self) -> str:
-        return f"open a pull request for {records.branch(self.root)} into {self.base}"
-
-
-class EditRequest(Struct, frozen=True):
+def edit(number: int, what: dict[str, str]) -> Action:
     """Set fields of a request."""
-
-    number: int
-    what: dict[str, str]
-
-    def __str__(self) -> str:
-        closes = self.what.get("state") == "closed"
-        return f"close #{self.number}" if closes else f"edit #{self.number}: {', '.join(self.what)}"
+    is_end = what.get("state") == "closed"
+    line = f"close #{number}" if is_end else f"edit #{number}: {', '.join(what)}"
+    return Action(line, lambda to: to.forge.edit(number, **what), number)
 
 
-class AddNote(Struct, frozen=True):
-    """Comment on a request, once for each `key`."""
-
-    number: int
-    text: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"comment on #{self.number}: {self.text}"
+def note(number: int, text: str, key: str) -> Action:
+    """Comment on a request, once for each key."""
+    return Action(f"comment on #{number}: {text}", lambda to: to.note(number, text, key), number)
 
 
-class AddReply(Struct, frozen=True):
+def reply(number: int, thread: Thread, text: str, key: str) -> Action:
     """Answer in a thread."""
-
-    number: int
-    thread: Thread
-    text: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"answer in {self.thread.path} of #{self.number}: {self.text}"
+    line = f"answer in {thread.path} of #{number}: {text}"
+    signed = words.signed(text, key)
+    return Action(line, lambda to: to.forge.reply(number, thread, signed), number)
 
 
-class ResolveThread(Struct, frozen=True):
+def resolve(number: int, thread: Thread) -> Action:
     """Resolve a thread."""
-
-    number: int
-    thread: Thread
-
-    def __str__(self) -> str:
-        return f"resolve the thread in {self.thread.path} of #{self.number}"
+    line = f"resolve the thread in {thread.path} of #{number}"
+    return Action(line, lambda to: to.forge.resolve(thread), number)
 
 
-class SetStatus(Struct, frozen=True):
+def set_status(commit: str, status: CommitStatus) -> Action:
     """Set patchq's status of a commit."""
-
-    commit: str
-    status: CommitStatus
-
-    def __str__(self) -> str:
-        return f"status of {self.commit[:12]}: {self.status.state}, {self.status.text}"
+    line = f"status of {commit[:12]}: {status.state}, {status.text}"
+    return Action(line, lambda to: to.set_status(commit, status))
 
 
-class AcceptApproved(Struct, frozen=True):
-    """Accept a proposal as it was approved."""
+def decide(line: str, number: int, errand: errands.Errand) -> Action:
+    """Carry out here what people decided there."""
+    return Action(line, lambda to: to.decide(errand), number, decides=True)
 
-    id: str
-    number: int
-    by: str
-
-    def __str__(self) -> str:
-        return f"accept {self.id}, approved by {self.by} in #{self.number}"
-
-
-class SendBackReviewed(Struct, frozen=True):
-    """Send a proposal back with remarks; one without a thread is on all of it."""
-
-    id: str
-    number: int
-    by: str
-    comments: tuple[tuple[Thread | None, Remark], ...]
-
-    def __str__(self) -> str:
-        count = len(self.comments)
-        plural = "" if count == 1 else "s"
-        return f"send {self.id} back for {self.by} in #{self.number}: {count} comment{plural}"
-
-
-class DiscardClosed(Struct, frozen=True):
-    """Discard a proposal whose request was closed."""
-
-    id: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"discard {self.id}, as #{self.number} was closed"
-
-
-class ReopenDiscarded(Struct, frozen=True):
-    """Propose again what was discarded, as its request was opened again."""
-
-    id: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"propose {self.id} again, as #{self.number} was opened again"
-
-
-Action = (
-    PushCopy | RemoveCopy | AdoptPush | OpenRequest | EditRequest | AddNote | AddReply
-    | ResolveThread | SetStatus | AcceptApproved | SendBackReviewed | DiscardClosed
-    | ReopenDiscarded
-)  # fmt: skip
 
 # ---------------------------------------------------------------- what is there
 
@@ -199,20 +94,12 @@ class Proposal(Struct, frozen=True):
     known: frozenset[tuple[str, str]]
     same: Callable[[str], bool]
     """True of a commit that makes the same change."""
+    draft: Callable[[Thread | None, Remark], DraftComment]
+    """Returns a comment with its lines as they are in the proposal."""
 
     @property
     def id(self) -> str:
         return self.report.id
-
-
-class Deciders(Struct, frozen=True):
-    """People who decide, and what their word does; `named` are accounts of `forge.people`."""
-
-    me: str
-    on_approve: str
-    on_close: str
-    may: Callable[[str], bool]
-    is_named: Callable[[str], bool]
 
 
 # ---------------------------------------------------------------- steps
@@ -225,11 +112,13 @@ def head(proposal: Proposal, talk: Conversation) -> Iterator[Action]:
         return
     if copy.there is not None and copy.there not in copy.pushed:
         if commit == own:
-            yield AdoptPush(proposal.id, copy.there)
+            pushed = copy.there
+            line = f"take over what was pushed to {records.branch(proposal.id)}: {pushed[:12]}"
+            yield Action(line, lambda to: to.adopt(proposal.id, pushed), decides=True)
         return
     same = copy.there is not None and proposal.same(copy.there)
     if not same or talk.conflicts:
-        yield PushCopy(copy.root, commit)
+        yield push(copy.root, commit)
 
 
 def step(
@@ -239,21 +128,31 @@ def step(
     if request is not None and not request.is_open:
         mark = words.mark_in(request.body)
         closed_there = mark is not None and mark.state == "proposed"
-        if request.merged or (closed_there and rules.on_close == "keep"):
+        if request.merged or (closed_there and rules.section.on_close == "keep"):
             return
         if closed_there:
-            yield DiscardClosed(proposal.id, request.number)
+            yield _discard(proposal.id, request.number)
             return
         request = None
     yield from head(proposal, talk)
     if request is None:
+        branch, base = records.branch(proposal.copy.root), proposal.base
         body = words.within("", proposal.block)
-        yield OpenRequest(proposal.copy.root, proposal.base, proposal.title, body)
+        line = f"open a pull request for {branch} into {base}"
+        yield Action(line, lambda to: to.open(branch, base, proposal.title, body))
         return
     if what := dict(_edits(proposal, request)):
-        yield EditRequest(request.number, what)
+        yield edit(request.number, what)
     yield from _answers(proposal, request.number, talk)
     yield from _decided(proposal, request, talk, rules)
+
+
+def _discard(id: str, number: int) -> Action:
+    def discard(to: Writer) -> None:
+        by = to.forge.closed_by(number)
+        to.decide(errands.Discard(id, f"closed on the forge{f' by {by}' if by else ''}"))
+
+    return Action(f"discard {id}, as #{number} was closed", discard, number, decides=True)
 
 
 def _edits(proposal: Proposal, request: PullRequest) -> Iterator[tuple[str, str]]:
@@ -278,10 +177,10 @@ def _answers(proposal: Proposal, number: int, talk: Conversation) -> Iterator[Ac
         comment, key = found[-1], f"answer {proposal.id}"
         answered = review.state == "answered"
         if answered and not any(words.has_signed(text.text, key) for text in thread.texts):
-            yield AddReply(number, thread, words.answer(comment, proposal.report.commit), key)
+            yield reply(number, thread, words.answer(comment, proposal.report.commit), key)
         settled = (answered and comment.changed) or comment.state == "resolved"
         if settled and thread.id and not thread.resolved:
-            yield ResolveThread(number, thread)
+            yield resolve(number, thread)
 
 
 def _decided(
@@ -291,36 +190,68 @@ def _decided(
     report = proposal.report
     if report.boarded:
         return
-    latest = {
-        one.by: one
-        for one in talk.decisions
-        if one.what != "comment" and _counts(one, proposal, request, rules)
-    }
-    origins = {origin for origin, _ in proposal.known}
-    asked = [one for one in latest.values() if one.what == "changes"]
-    if new := [one for one in asked if not _is_told(one, talk, origins)]:
-        comments = tuple(_comments(new, proposal, talk, request, rules))
-        yield SendBackReviewed(proposal.id, request.number, new[-1].by, comments)
+    latest = _latest(proposal, request, talk, rules)
+    asked = [one for one in latest if one.what == "changes"]
+    if new := [one for one in asked if not _is_told(one, proposal, talk)]:
+        yield send_back(new, proposal, request, talk, rules)
         return
     blocked = any(proposal.same(one.commit) for one in asked if one.commit)
     refused = any(problem.code.startswith("hook.") for problem in report.problems)
-    for one in latest.values():
-        wanted = one.command or rules.on_approve == "accept"
+    for one in latest:
+        wanted = one.command or rules.section.on_approve == "accept"
         if wanted and not blocked and not refused and is_approval(one, proposal):
-            yield AcceptApproved(proposal.id, request.number, one.by)
+            seen = {proposal.id: proposal.commit}
+            line = f"accept {proposal.id}, approved by {one.by} in #{request.number}"
+            errand = errands.Accept((proposal.id,), seen=seen, wait=rules.lands, by=one.by)
+            yield decide(line, request.number, errand)
             return
+
+
+def send_back(
+    new: Sequence[Remark],
+    proposal: Proposal,
+    request: PullRequest,
+    talk: Conversation,
+    rules: Deciders,
+) -> Action:
+    """Send a proposal back with remarks, and with what is open on lines."""
+    id, by, number = proposal.id, new[-1].by, request.number
+    remarks = list(_comments(new, proposal, talk, request, rules))
+    drafts = tuple(proposal.draft(thread, remark) for thread, remark in remarks)
+    line = f"send {id} back for {by} in #{number}: {_count(drafts)}"
+    return decide(line, number, errands.SendBack(id, drafts, by, proposal.commit))
+
+
+def _count(drafts: Sequence[DraftComment]) -> str:
+    return "1 comment" if len(drafts) == 1 else f"{len(drafts)} comments"
+
+
+def merge(proposal: Proposal, request: PullRequest, rules: Deciders) -> Iterator[Action]:
+    """Yield the merge of what was accepted, where the forge alone may land it."""
+    ready = request.base == proposal.report.target and proposal.same(request.head)
+    if proposal.report.boarded and rules.section.land == "merge" and ready:
+        line = f"merge #{request.number}"
+        report = proposal.report
+        yield Action(line, lambda to: to.merge(report, request), request.number, decides=True)
+
+
+def _latest(
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+) -> list[Remark]:
+    """Return the last decision of each person who may decide."""
+    firm = [one for one in talk.remarks if one.what != "comment"]
+    return list({one.by: one for one in firm if _counts(one, proposal, request, rules)}.values())
 
 
 def approvals(
     proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
 ) -> list[str]:
     """Return who approves of the proposal as it is."""
-    firm = [one for one in talk.decisions if one.what != "comment"]
-    latest = {one.by: one for one in firm if _counts(one, proposal, request, rules)}
-    return [one.by for one in latest.values() if is_approval(one, proposal)]
+    latest = _latest(proposal, request, talk, rules)
+    return [one.by for one in latest if is_approval(one, proposal)]
 
 
-def is_approval(decision: Opinion, proposal: Proposal) -> bool:
+def is_approval(decision: Remark, proposal: Proposal) -> bool:
     """Return True if the decision approves of this content, later than it was sent back."""
     named = len(decision.commit) >= _SHORTEST_COMMIT
     if decision.what != "approved" or not named or not proposal.same(decision.commit):
@@ -331,7 +262,7 @@ def is_approval(decision: Opinion, proposal: Proposal) -> bool:
     return seconds(decision.at) > review.at.unix
 
 
-def _counts(one: Opinion, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
+def _counts(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> bool:
     """Return True if it is the decision of a person who may decide on this request."""
     if one.bot or not one.by:
         return False
@@ -342,19 +273,15 @@ def _counts(one: Opinion, proposal: Proposal, request: PullRequest, rules: Decid
     return others and rules.may(one.by)
 
 
-def _is_told(decision: Opinion, talk: Conversation, origins: set[str]) -> bool:
-    if decision.id in origins:
-        return True
-    return any(
-        text.id in origins and text.review == decision.review
-        for thread in talk.threads
-        for text in thread.texts
-        if decision.review
-    )
+def _is_told(decision: Remark, proposal: Proposal, talk: Conversation) -> bool:
+    """Return True if its agent has got the decision, or a comment that belongs to it."""
+    belong = [one for thread in talk.threads for one in thread.texts if one.review]
+    ids = {one.id for one in belong if one.review == decision.review} | {decision.id}
+    return any(origin in ids for origin, _ in proposal.known)
 
 
 def _comments(
-    decisions: Sequence[Opinion],
+    decisions: Sequence[Remark],
     proposal: Proposal,
     talk: Conversation,
     request: PullRequest,
@@ -363,9 +290,9 @@ def _comments(
     """Yield what goes to the agent: the decisions' words, and what is open on lines."""
     lines = list(unsent(proposal, talk, request, rules))
     for one in decisions:
-        if one.text.strip() or not any(text.review == one.review for _, text in lines):
-            words_of = plain(one.text) or "asks for changes"
-            yield None, Remark(one.id, one.by, words_of)
+        belong = [text for _, text in lines if one.review and text.review == one.review]
+        if one.text.strip() or not belong:
+            yield None, Remark(one.id, one.by, plain(one.text) or "asks for changes")
     yield from lines
 
 
@@ -399,26 +326,19 @@ def ended(
 
     `is_merged`: the forge finds its head in the history, and will say so by itself.
     """
-    state, by = report.state, report.duplicate_of
-    mark = words.Mark(mark.queue, report.id, state, mark.title)
-    current = words.mark_in(request.body)
-    body = request.body.replace(str(current), str(mark)) if current else request.body
-    if request.is_open and current and current.state == "discarded" == state:
-        yield ReopenDiscarded(report.id, request.number)
+    id, number, state = report.id, request.number, report.state
+    if request.is_open and mark.state == "discarded" == state:
+        line = f"propose {id} again, as #{number} was opened again"
+        yield decide(line, number, errands.TakeBack(id))
         return
-    landed = report.state in LANDED
-    if request.is_open and landed and is_merged:
-        return
-    if request.is_open:
-        if landed:
-            yield SetStatus(request.head, words.landed(""))
-        where = f"landed on {report.target} as {report.commit}"
-        why = where if landed else f"{state}{f' by {by}' if by else ''}"
-        if report.reason and not landed:
-            why += f": {words.code(report.reason)}"
-        yield AddNote(request.number, why, f"{state} {report.id}")
-        yield EditRequest(request.number, {"state": "closed", "body": body})
-    elif body != request.body:
-        if landed:
-            yield SetStatus(request.head, words.landed(""))
-        yield EditRequest(request.number, {"body": body})
+    landed = state in LANDED
+    now = words.Mark(mark.queue, id, state, mark.title)
+    what = {"body": request.body.replace(str(mark), str(now))}
+    if request.is_open and not (landed and is_merged):
+        by = f" by {report.duplicate_of}" if report.duplicate_of else ""
+        reason = f": {words.code(report.reason)}" if report.reason else ""
+        why = f"landed on {report.target} as {report.commit}" if landed else state + by + reason
+        yield note(number, why, f"{state} {id}")
+        yield edit(number, {"state": "closed", **what})
+    elif not request.is_open and now != mark:
+        yield edit(number, what)

@@ -7,42 +7,37 @@ from time import sleep
 
 from patchq.forge import lines, step, words
 from patchq.forge.contract import Project, PullRequest
-from patchq.forge.reading import ForgeReading, rules_of
-from patchq.forge.step import LANDED, Action, Proposal
+from patchq.forge.people import rules_of
+from patchq.forge.reading import ForgeReading
+from patchq.forge.step import LANDED, Proposal
 from patchq.forge.wire import Absent, Rejected
-from patchq.gate.api import Gate, deciding, requests
+from patchq.forge.writing import Action, Writer
+from patchq.gate.api import Gate, requests
 from patchq.gate.api.cluster import feeder_name
 from patchq.gate.api.requests import ShownRequest
-from patchq.gate.errors import Busy, Fault
-from patchq.gate.git import records, refs
+from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
-from patchq.gate.land import reports
 from patchq.gate.pipeline import depends, history
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
-from patchq.gate.review import errands, restack
+from patchq.gate.review import restack
 
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
 _MOST_ROUNDS = 8  # in a row, as long as each decides something here
-_DECIDES = (
-    step.AcceptApproved,
-    step.SendBackReviewed,
-    step.DiscardClosed,
-    step.ReopenDiscarded,
-    step.AdoptPush,
-)
-Say = Callable[[str], None]
 
 
 class Sync:
     """The rounds of one process with one forge; each action is given to `say`."""
 
-    def __init__(self, forge: Project, me: str, say: Say, *, dry_run: bool = False) -> None:
-        self._forge, self._me, self._say, self._dry_run = forge, me, say, dry_run
-        self._reading = ForgeReading(forge)
+    def __init__(
+        self, forge: Project, me: str, say: Callable[[str], None], *, dry_run: bool = False
+    ) -> None:
+        self.forge, self.me, self.dry_run = forge, me, dry_run
+        self.reading = ForgeReading(forge)
+        self._say = say
         self._reported: set[str] = set()
         self._seen: object = None
         self._quiet = 0
@@ -53,8 +48,8 @@ class Sync:
         for _ in range(_MOST_ROUNDS):
             done = self.round(gate)
             count += len(done)
-            decided = any(isinstance(one, _DECIDES) for one in done)
-            if self._dry_run or not (decided or self._reading.waits):
+            decided = any(one.decides for one in done)
+            if self.dry_run or not (decided or self.reading.waits):
                 break
             if not decided:
                 sleep(_SETTLE_SECONDS)
@@ -66,52 +61,50 @@ class Sync:
         session.branches.refresh()
         if lock_owner(session.queue_root) is None:
             restack.settle(session)
-        changed, sign = self._reading.refresh(), _sign(session)
+        changed, sign = self.reading.refresh(), _sign(session)
         self._quiet = 0 if changed or sign != self._seen else self._quiet + 1
         if 0 < self._quiet < _MOST_QUIET:
             return []
-        made = _Round(session, self._forge, self._reading, self._me, self._tell)
-        done = made.run(self._dry_run)
+        done = Round(self, session).run()
         # What was just done, or waits for the forge, is looked at once more.
-        self._seen = None if done or self._reading.waits else sign
+        self._seen = None if done or self.reading.waits else sign
         return done
 
-    def _tell(self, text: str, once: bool) -> None:
-        if not once or text not in self._reported:
-            self._say(text)
-        if once:
+    def tell(self, text: str) -> None:
+        """Say what is done."""
+        self._say(text)
+
+    def warn(self, text: str) -> None:
+        """Say what is in the way, once."""
+        if text not in self._reported:
             self._reported.add(text)
+            self._say(text)
 
 
-class _Round:
+class Round:
     """One round; the copies are as they were at its start."""
 
-    def __init__(
-        self,
-        session: Session,
-        forge: Project,
-        reading: ForgeReading,
-        me: str,
-        tell: Callable[[str, bool], None],
-    ) -> None:
-        section = session.config.forge
-        self._session, self._forge, self._reading, self._tell = session, forge, reading, tell
-        self._rules = rules_of(forge, section, me)
+    def __init__(self, sync: Sync, session: Session) -> None:
+        section, alone = session.config.forge, lock_owner(session.queue_root) is None
+        self._sync, self._session = sync, session
+        self._reading = sync.reading
+        self._rules = rules_of(sync.forge, section, sync.me, alone)
         seconds = session.config.landing.push_timeout_seconds
         self._copies = Copies(session.repo, section.remote, seconds)
+        self._writer = Writer(session, sync.forge, sync.reading, self._copies, sync.warn)
         self._lines = lines.Lines(session, self._copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
 
-    def run(self, dry_run: bool) -> list[Action]:
+    def run(self) -> list[Action]:
         """Carry out what is to be done; in a dry run say it alone."""
         done = list[Action]()
         for action in self._actions():
-            self._tell(str(action), False)
+            self._sync.tell(str(action))
             done.append(action)
-            if not dry_run:
-                self._try(action)
-        if not dry_run:
+            if not self._sync.dry_run:
+                self._writer.carry_out(action)
+        if not self._sync.dry_run:
             requests.keep(self._session, self._shown)
         return done
 
@@ -139,32 +132,37 @@ class _Round:
         try:
             yield from actions
         except (Absent, Rejected) as fault:
-            self._tell(fault.message, True)
+            self._sync.warn(fault.message)
 
     def _of_proposal(self, report: CommittedReport) -> Iterator[Action]:
-        urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
-        proposal = self._lines.proposal(report, self._queue, urls)
-        request = self._reading.request_of(records.branch(proposal.copy.root))
+        proposal, request = self.seen(report)
         mark = words.mark_in(request.body) if request else None
         if request and mark and mark.queue != self._queue:
-            self._tell(f"#{request.number} belongs to another queue: it is left alone", True)
+            self._sync.warn(f"#{request.number} belongs to another queue: it is left alone")
             return
         talk = self._reading.talk(request)
         for action in step.step(proposal, request, talk, self._rules):
             yield action
-            if isinstance(action, _DECIDES):
+            if action.decides:
                 return
         request = self._reading.request_of(records.branch(proposal.copy.root))
         if request and request.is_open:
             yield from self._status(proposal)
             approved = step.approvals(proposal, request, talk, self._rules)
             self._shown[report.id] = ShownRequest(request.number, request.url, tuple(approved))
+            yield from step.merge(proposal, request, self._rules)
+
+    def seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
+        """Return a proposal, and its request as it was read last."""
+        urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
+        proposal = self._lines.proposal(report, self._queue, urls)
+        return proposal, self._reading.request_of(records.branch(proposal.copy.root))
 
     def _status(self, proposal: Proposal) -> Iterator[Action]:
         head = self._copies.there(proposal.copy.root)
         wanted = words.status(proposal.report)
         if head and self._reading.status(head) != wanted:
-            yield step.SetStatus(head, wanted)
+            yield step.set_status(head, wanted)
 
     def _of_decided(self, request: PullRequest) -> Iterator[Action]:
         """Yield what is to be done about a request without a proposal."""
@@ -190,97 +188,9 @@ class _Round:
                 self._copies.forget(root)
             elif there in self._copies.pushed(root):
                 state = depends.standing(self._session, root)[1]
-                if state in LANDED and self._reading.status(there) != words.landed(""):
-                    yield step.SetStatus(there, words.landed(""))
-                yield step.RemoveCopy(root)
-
-    # ------------------------------------------------------------ doing it
-
-    def _try(self, action: Action) -> None:
-        """Carry an action out; a failure of it alone is reported, and tried again later."""
-        try:
-            self._do(action)
-        except Busy:
-            raise
-        except (Absent, Rejected) as fault:
-            self._tell(f"cannot {action}: {fault.message}", True)
-        except Fault as fault:
-            if not isinstance(action, _DECIDES):
-                raise
-            self._answer(action, fault.message)
-
-    def _do(self, action: Action) -> None:
-        forge, reading = self._forge, self._reading
-        match action:
-            case step.PushCopy(root, commit):
-                self._push(root, commit)
-            case step.RemoveCopy(root):
-                self._push(root, None)
-            case step.OpenRequest(root, base, title, body):
-                if made := forge.open(records.branch(root), base, title, body):
-                    reading.add(made)
-            case step.EditRequest(number, what):
-                forge.edit(number, **what)
-            case step.AddNote(number, text, key):
-                known = reading.talk(reading.requests.get(number)).notes
-                if not any(words.has_signed(one.text, key) for one in known):
-                    reading.wrote(number)
-                    forge.note(number, words.signed(text, key))
-            case step.AddReply(number, thread, text, key):
-                reading.wrote(number)
-                forge.reply(number, thread, words.signed(text, key))
-            case step.ResolveThread(number, thread):
-                reading.wrote(number)
-                forge.resolve(thread)
-            case step.SetStatus(commit, status):
-                reading.wrote(sha=commit)
-                forge.set_status(commit, status)
-            case _:
-                self._decide(action)
-
-    def _push(self, root: str, commit: str | None) -> None:
-        if why := self._copies.push({root: commit}, self._session.identity()):
-            self._tell(f"{records.branch(root)} stays as it is on the remote: {why}", True)
-
-    def _decide(self, action: Action) -> None:
-        """Carry out here what people decided there."""
-        session = self._session
-        match action:
-            case step.AdoptPush(id, commit):
-                name = records.BRANCHES + id
-                now, who = session.repo.ref_target(name), session.identity()
-                refs.move(session.repo, name, now, commit, "patchq: pushed by a person", who)
-                reports.reconcile(session, [id])
-            case step.AcceptApproved(id, _, by):
-                alone = lock_owner(session.queue_root) is None
-                seen = {id: session.branches.tip(records.branch(id)) or ""}
-                self._errand(action, errands.Accept((id,), seen=seen, wait=alone, by=by))
-            case step.SendBackReviewed(id, _, by, remarks):
-                commit = session.branches.tip(records.branch(id)) or ""
-                drafts = tuple(lines.drafts(session, commit, remarks))
-                self._errand(action, errands.SendBack(id, drafts, by, commit))
-            case step.DiscardClosed(id, number):
-                by = self._forge.closed_by(number)
-                why = f"closed on the forge{f' by {by}' if by else ''}"
-                self._errand(action, errands.Discard(id, why))
-            case step.ReopenDiscarded(id):
-                self._errand(action, errands.TakeBack(id))
-
-    def _errand(self, action: Action, errand: errands.Errand) -> None:
-        decided = deciding.decide(self._session, errand)
-        if decided.problems:
-            self._answer(action, decided.problems[0].message)
-
-    def _answer(self, action: Action, why: str) -> None:
-        """Say on the request, once, why a decision was not carried out."""
-        self._tell(f"cannot {action}: {why}", True)
-        if isinstance(
-            action,
-            step.AcceptApproved | step.SendBackReviewed | step.DiscardClosed | step.ReopenDiscarded,
-        ):
-            key = f"refused {action.id} {words.digest(str(action) + why)}"
-            text = f"patchq could not {words.code(str(action))}: {words.code(why)}"
-            self._try(step.AddNote(action.number, text, key))
+                if state in LANDED and self._reading.status(there) != words.ACCEPTED:
+                    yield step.set_status(there, words.ACCEPTED)
+                yield step.remove(root)
 
 
 def _sign(session: Session) -> object:

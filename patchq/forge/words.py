@@ -20,6 +20,7 @@ _LONGEST_LINE = 300
 _MOST_REASONS = 20
 _MARK = re.compile(r"<!-- patchq: queue=(\S+) id=(\S+) state=(\S+) title=(\S+) -->")
 _OWN = "<!-- patchq:"
+ACCEPTED = CommitStatus("success", "accepted")
 
 
 class Mark(Struct, frozen=True):
@@ -128,7 +129,7 @@ def status(report: Report) -> CommitStatus:
     """Return the status of the head of a proposal."""
     refusal = next((one for one in report.problems if one.code.startswith("hook.")), None)
     if report.boarded:
-        return _status("pending", f"accepted by {report.boarded.by}, about to land")
+        return _status("success", f"accepted by {report.boarded.by}")
     if waits_for_its_agent(report) and report.review:
         return _status("failure", f"{report.review.by} asks for changes")
     if refusal:
@@ -141,10 +142,6 @@ def answer(comment: CommentEntry, commit: str) -> str:
     own = [one.text for one in comment.replies if one.commit == commit]
     reply = f": {code(own[-1])}" if own else ""
     return f"changed in {commit[:12]}{reply}" if comment.changed else f"not changed{reply}"
-
-
-def landed(by: str) -> CommitStatus:
-    return _status("success", f"accepted{by and f' by {by}'}")
 
 
 def _status(state: StatusState, text: str) -> CommitStatus:

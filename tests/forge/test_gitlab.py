@@ -102,10 +102,10 @@ def test_threads_have_their_lines_and_the_review_of_their_author(
     assert (first.path, first.line, first.side, first.resolved) == ("a.py", 3, "new", False)
     assert (second.line, second.side, second.resolved) == (4, "base", True)
     assert {first.commit, second.commit} == {fake.pulls[1].values["head"]["sha"]}
-    (decision,) = talk.decisions
+    (decision,) = [one for one in talk.remarks if one.what != "comment"]
     assert (decision.by, decision.what, decision.text) == ("ada", "changes", "Not so.")
     assert decision.review == first.texts[0].review
-    assert second.texts[0].review is None
+    assert second.texts[0].review == ""
 
 
 def test_a_request_that_changed_long_ago_is_as_it_was(scene: Scene, fake: GitLabFake) -> None:
@@ -123,7 +123,7 @@ def test_an_approval_holds_for_the_head_at_its_time(scene: Scene, fake: GitLabFa
     scene.round()
     assert fake.pulls[1].values["head"]["sha"] != old
     fake.review(1, "grace", "APPROVED")
-    found = {one.by: one.commit for one in scene.forge.conversation(1).decisions}
+    found = {one.by: one.commit for one in scene.forge.conversation(1).remarks}
     # The fake tells the time of a review on an older head as that of the head.
     assert found == {"ada": old, "grace": fake.pulls[1].values["head"]["sha"]}
 

@@ -288,7 +288,9 @@ class Forge(Section):
     on_close: Annotated[
         Literal["discard", "keep"], about("what closing a pull request does here")
     ] = "discard"
-    land: Annotated[Literal["push"], about("how changes land")] = "push"
+    land: Annotated[
+        Literal["push", "merge"], about("changes land by a push, or by the forge's own merge")
+    ] = "push"
     poll_seconds: Annotated[Seconds, about("time between two rounds")] = 30.0
     write_seconds: Annotated[
         Annotated[float, takes("a number from 0 to 60", ge=0, le=60)],
@@ -346,6 +348,11 @@ class Config(Section):
     def has_cluster(self) -> bool:
         """True where the file has the section, be it empty."""
         return self.cluster is not _NO_CLUSTER
+
+    @property
+    def merges_there(self) -> bool:
+        """True where the forge alone lands what is accepted."""
+        return self.forge.land == "merge"
 
     @property
     def has_forge(self) -> bool:

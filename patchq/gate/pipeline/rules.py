@@ -114,6 +114,9 @@ def checked(rules: GateRules) -> GateRules:
             message = f"{where}: expected `{wanted}`, as `forge.remote` says, got `{given}`"
             raise ConfigError([message])
         config = replace(config, landing=replace(config.landing, remote=wanted))
+    if config.merges_there and config.mode == "auto":
+        message = f"{rules.place('mode')}: expected `review` beside `forge.land: merge`, got `auto`"
+        raise ConfigError([message])
     if remote and config.landing.remote != remote:
         where, got = rules.place("landing", "remote"), config.landing.remote or "nothing"
         wrong = f"{where}: expected `{remote}`, as `patchq.remote` in git's configuration, got"

@@ -80,7 +80,8 @@ def accept(session: Session, asked: boarding.Acceptance, watch: Watch = unwatche
         return Decided(last, (sent_back(sent[-1]),))
     order = list(dict.fromkeys((*reversed(below.ids), *lower_first(session, ids))))
     boarded, done = boarding.board(session, order, asked)
-    if not (asked.wait or session.serves):  # in a cluster the command outlives its worker
+    waits = asked.wait or session.serves  # in a cluster the command outlives its worker
+    if session.config.merges_there or not waits:
         done |= {id: Decided(session.queue.load(id) or one.report) for id, one in boarded.items()}
     elif boarded:
         _landed(session, boarded, done, watch, asked.fail_fast)
@@ -122,6 +123,8 @@ def elsewhere(session: Session, id: str) -> Decided | None:
 
 def resume(session: Session, watch: Watch = unwatched) -> list[Decided]:
     """Land what has boarded and no process lands; return what became of it."""
+    if session.config.merges_there:
+        return []
     waiting = [report for id in boarding.boarded(session) if (report := session.queue.load(id))]
     decided: list[Decided] = []
     for target in dict.fromkeys(report.target for report in waiting if report.target):
@@ -185,8 +188,8 @@ class Train:
         waiting = self._waiting()
         alone = len(waiting) == 1
         while waiting and self.lost < TRIES:
-            chain, before = self._join(waiting[:window]), self.landed
-            whole = not chain or self._clear(chain, alone)
+            chain, before = self.join(waiting[:window]), self.landed
+            whole = not chain or self.clear(chain, alone)
             size = self.landed - before
             window = min(most, max(window, 2 * size) if whole else 2 * (size + 1))
             waiting = self._waiting()
@@ -203,7 +206,7 @@ class Train:
         found.sort(key=lambda report: report.boarded.at.unix if report.boarded else inf)
         return depends.in_order(found)
 
-    def _clear(self, chain: list[Member], alone: bool) -> bool:
+    def clear(self, chain: list[Member], alone: bool) -> bool:
         """Land what passes of the chain; True if that is all of it."""
         begins, ends = (partial(call, len(chain)) for call in (self._run_begins, self._run_ended))
         search, start = Search([one.decision for one in chain], self.session, begins, ends), 0
@@ -216,7 +219,7 @@ class Train:
             if not group[0].lands:
                 self._leave_out(members[0].report, refusal_of(members[0]))
                 return False
-            if not self._land(members):
+            if not self.land(members):
                 self.lost += 1
                 if self.lost == TRIES:
                     for one in chain:
@@ -237,7 +240,7 @@ class Train:
 
     # ------------------------------------------------------------ joining
 
-    def _join(self, waiting: Sequence[CommittedReport]) -> list[Member]:
+    def join(self, waiting: Sequence[CommittedReport]) -> list[Member]:
         """Return the members, each built on the one before; others are left out."""
         tips, chain = Tips(self.session), list[Member]()
         for report in waiting:
@@ -279,7 +282,7 @@ class Train:
 
     # ------------------------------------------------------------ what becomes of them
 
-    def _land(self, members: Sequence[Member]) -> bool:
+    def land(self, members: Sequence[Member]) -> bool:
         """Move the target over the members; False if it, or one of their branches, has moved."""
         session, last, who = self.session, members[-1], self.session.identity()
         first = members[0].decision.candidate
