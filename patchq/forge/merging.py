@@ -29,7 +29,8 @@ class _Checked(Train):
 def merged(session: Session, forge: Project, report: CommittedReport, request: PullRequest) -> str:
     """Check what was accepted, and have the forge merge it; return what differs from that."""
     train = _Checked(session, report.target, lambda *_: None)
-    train.clear(train.join([report]), alone=True)
+    if chain := train.join([report]):
+        train.clear(chain, alone=True)
     if not train.members:
         raise Fault(train.done[report.id].problems[0].message)
     candidate = train.members[0].decision.candidate

@@ -14,12 +14,12 @@ from patchq.gate.config.schema import Forge as Section
 class Deciders(Struct, frozen=True):
     """People who decide, and what their word does; `named` are accounts of `forge.people`.
 
-    `lands`: this process lands at once what is accepted, as no other one serves the queue.
+    `alone`: no other process serves the queue, so this one lands what it accepts.
     """
 
     me: str
     section: Section
-    lands: bool
+    alone: bool
     may: Callable[[str], bool]
     is_named: Callable[[str], bool]
 
@@ -37,5 +37,4 @@ def rules_of(forge: Project, section: Section, me: str, alone: bool) -> Deciders
     def may(login: str) -> bool:
         return is_named(login) if section.people else forge.may(login)
 
-    lands = alone and section.land == "push"
-    return Deciders(me, section, lands, may, is_named)
+    return Deciders(me, section, alone, may, is_named)

@@ -202,7 +202,7 @@ def _decided(
         if wanted and not blocked and not refused and is_approval(one, proposal):
             seen = {proposal.id: proposal.commit}
             line = f"accept {proposal.id}, approved by {one.by} in #{request.number}"
-            errand = errands.Accept((proposal.id,), seen=seen, wait=rules.lands, by=one.by)
+            errand = errands.Accept((proposal.id,), seen=seen, wait=rules.alone, by=one.by)
             yield decide(line, request.number, errand)
             return
 

@@ -102,7 +102,9 @@ class Fake:
         self.asked: list[str] = []
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
-        self.required = ["patchq/reviewed"]
+        self.required, self.rules = ["patchq/reviewed"], list[str]()
+        self.mismerges = False
+        """The merges of this forge leave out what they merge."""
         self.has_graphql = True
         self.ci: Callable[[str], list[tuple[str, str | None]]] = lambda commit: []
         """Returns the checks of a commit and their conclusions, None while one runs; a name with a
@@ -197,7 +199,7 @@ class Fake:
             if new == _GONE:
                 values["state"], pull.closed_by = "closed", self.me
             else:
-                values["head"]["sha"] = new
+                values["head"]["sha"], pull.conflicts = new, False
             self._touch(pull)
         elif branch == values["base"]["ref"] and self._holds(new, values["head"]["sha"]):
             values["state"], values["merged_at"] = "closed", self._now()
@@ -213,6 +215,7 @@ class Fake:
         base, head = values["base"]["ref"], values["head"]["sha"]
         tip = git("rev-parse", base, cwd=self.bare)
         tree = git("merge-tree", "--write-tree", tip, head, cwd=self.bare)
+        tree = f"{tip}^{{tree}}" if self.mismerges else tree
         parents = ["-p", tip] if how == "squash" else ["-p", tip, "-p", head]
         text = message or git("log", "-1", "--format=%B", head, cwd=self.bare)
         who = ["-c", f"user.name={by}", "-c", f"user.email={by}@example.org"]
@@ -281,7 +284,7 @@ class Fake:
                 following = request.url.copy_set_param("page", page + 1)
                 headers["link"] = f'<{following}>; rel="next"'
             values = values[(page - 1) * size : page * size]
-            item = minimal(_resolved(schema)["items"])
+            item = minimal(schema["items"])
             found: Any = [_over(item, one) for one in values]
         else:
             found = _over(minimal(schema), values)
@@ -347,6 +350,14 @@ class Fake:
         checks = {"contexts": self.required, "checks": []}
         return 200, {"name": branch, "protection": {"required_status_checks": checks}}
 
+    def get_rules(self, branch: str, args: Any) -> Answer:
+        checks = [{"context": name} for name in self.rules]
+        parameters = {
+            "required_status_checks": checks,
+            "strict_required_status_checks_policy": False,
+        }
+        return 200, [{"type": "required_status_checks", "parameters": parameters}] * bool(checks)
+
     def list_pulls(self, args: Any) -> Answer:
         found = [pull.values for pull in self.pulls.values()]
         if (state := args.get("state", "open")) != "all":
@@ -390,6 +401,21 @@ class Fake:
         pull.values |= {key: body[key] for key in ("title", "body", "state") if key in body}
         self._touch(pull)
         return 200, pull.values
+
+    def merge_pull(self, number: str, body: Any) -> Answer:
+        values = self.pulls[int(number)].values
+        if body["sha"] != values["head"]["sha"]:
+            return 409, "Head branch was modified. Review and try the merge again."
+        if self.status_of(int(number)) != "success":
+            return 405, 'Required status check "patchq/reviewed" is expected.'
+        message = f"{body['commit_title']}\n\n{body['commit_message']}"
+        try:
+            commit = self.merge(int(number), self.me, body["merge_method"], message)
+        except AssertionError:
+            self.pulls[int(number)].conflicts = True
+            self._touch(self.pulls[int(number)])
+            return 405, "Pull Request is not mergeable"
+        return 200, {"sha": commit, "merged": True, "message": "merged"}
 
     def list_reviews(self, number: str, args: Any) -> Answer:
         return 200, self.pulls[int(number)].reviews
@@ -482,10 +508,6 @@ def _status() -> Any:
     return minimal({"$ref": "#/components/schemas/simple-commit-status"})
 
 
-def _resolved(schema: Any) -> Any:
-    return schema
-
-
 def _flat(path: str) -> str:
     """Return a path with the name of a branch in one part, as it is sent."""
     head, found, branch = path.partition("/branches/")
@@ -501,9 +523,11 @@ _TEMPLATES = {
     "get_user": "/user",
     "get_project": _AT,
     "get_branch": f"{_AT}/branches/{{branch}}",
+    "get_rules": f"{_AT}/rules/branches/{{branch}}",
     "list_pulls": f"{_AT}/pulls",
     "open_pull": f"{_AT}/pulls",
     "edit_pull": f"{_AT}/pulls/{{pull_number}}",
+    "merge_pull": f"{_AT}/pulls/{{pull_number}}/merge",
     "list_reviews": f"{_AT}/pulls/{{pull_number}}/reviews",
     "list_comments": f"{_AT}/pulls/{{pull_number}}/comments",
     "reply": f"{_AT}/pulls/{{pull_number}}/comments/{{comment_id}}/replies",
@@ -517,7 +541,7 @@ _TEMPLATES = {
     "get_membership": "/orgs/{org}/teams/{team_slug}/memberships/{username}",
 }
 _METHODS = {"open_pull": "POST", "edit_pull": "PATCH", "reply": "POST"}
-_METHODS |= {"add_note": "POST", "set_status": "POST"}
+_METHODS |= {"add_note": "POST", "set_status": "POST", "merge_pull": "PUT"}
 
 
 def _routes() -> Iterator[tuple[tuple[str, str], Callable[..., Answer]]]:

@@ -218,6 +218,16 @@ class GitLabFake(Fake):
         self.edit_pull(number, what)
         return 200, self._request(int(number))
 
+    def on_merge(self, number: str, body: Any) -> Answer:
+        assert body["squash"]
+        title, _, text = body["squash_commit_message"].partition("\n\n")
+        what = {"commit_title": title, "commit_message": text}
+        code, found = self.merge_pull(number, {**body, **what, "merge_method": "squash"})
+        if code != 200:
+            return code, found
+        commits = {"merge_commit_sha": None, "squash_commit_sha": found["sha"]}
+        return 200, {**self._request(int(number)), **commits}
+
     def on_discussions(self, number: str, args: Any) -> Answer:
         return 200, list(self._discussions(int(number)))
 
@@ -301,6 +311,7 @@ _ROUTES = (
     ("POST", f"{_PROJECT}/merge_requests", "open"),
     ("GET", _ONE, "get"),
     ("PUT", _ONE, "edit"),
+    ("PUT", f"{_ONE}/merge", "merge"),
     ("GET", f"{_ONE}/discussions", "discussions"),
     ("GET", f"{_ONE}/versions", "versions"),
     ("GET", f"{_ONE}/approvals", "approvals"),

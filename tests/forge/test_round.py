@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from patchq.forge.wire import Away
 from tests.forge.conftest import Scene
 from tests.helpers.command import patchq
 from tests.helpers.gitrepo import commit_files, git
@@ -201,6 +202,44 @@ def test_a_head_that_cannot_be_moved_is_closed_with_the_commit(scene: Scene) -> 
     scene.round()
     assert scene.fake.state(1) == "closed"
     assert scene.report("one")["commit"] in scene.fake.pulls[1].notes[0]["body"]
+
+
+@pytest.mark.parametrize("scene", ["  land: merge\n"], indirect=True, ids=["merge"])
+@pytest.mark.parametrize("mismerges", [False, True], ids=["right", "mismerged"])
+def test_the_forge_merges_what_was_accepted(scene: Scene, mismerges: bool) -> None:
+    """One by one, each checked on the target as it is then."""
+    scene.fake.mismerges, start = mismerges, scene.there()
+    scene.propose("low", "a3 = 3", "a3 = 33")
+    scene.propose("high", "a3 = 33", "a3 = 333", head="---\ndepends_on: [low]\n---\n")
+    scene.propose("other", "a50 = 50", "a50 = 55")
+    scene.round()
+    patchq("accept", "low", "high", "other", cwd=scene.clone)
+    assert scene.report("other")["state"] == "proposed"
+    said = "\n".join(scene.round())
+    if mismerges:
+        assert "which is not what was checked: see git diff" in said
+        return
+    assert "cannot merge #2: api.github.com answers 405" in said or scene.kind == "gitlab"
+    assert scene.round() == []
+    assert [scene.fake.state(number) for number in (1, 2, 3)] == ["merged"] * 3
+    assert git("rev-list", "--count", f"{start}..main", cwd=scene.fake.bare) == "3"
+    for id in ("low", "high", "other"):
+        assert scene.report(id)["state"] == "accepted"
+
+
+@pytest.mark.parametrize("scene", ["  land: merge\n"], indirect=True, ids=["merge"])
+def test_what_the_forge_does_not_merge_waits(scene: Scene) -> None:
+    scene.propose("one", "a3 = 3", "a3 = 33")
+    scene.round()
+    patchq("accept", "one", cwd=scene.clone)
+    scene.fake.fault = lambda what: "502" if what.startswith("POST") else None
+    with pytest.raises(Away):
+        scene.round()
+    patchq("train", cwd=scene.clone)
+    assert (scene.report("one")["state"], scene.fake.state(1)) == ("proposed", "open")
+    scene.fake.fault = lambda what: None
+    scene.round()
+    assert (scene.report("one")["state"], scene.fake.state(1)) == ("accepted", "merged")
 
 
 # ---------------------------------------------------------------- requests that people touch

@@ -177,9 +177,11 @@ class _Step(Struct, frozen=True):
 def follow(session: Session, ids: Collection[str] | None = None) -> dict[str, str]:
     """Make these proposals (all) again on the tips of their targets, or say why that fails.
 
-    Return the commits of those that were made again.  What has boarded belongs to its train.
+    Return the commits of those that were made again.  What has boarded belongs to its train, if
+    the forge does not merge it.
     """
-    steps, boarded = [], session.repo.refs(records.BOARDED)
+    steps = list[_Step]()
+    boarded = {} if session.config.merges_there else session.repo.refs(records.BOARDED)
     for report in list(history.waiting(session, ids)):
         if records.BOARDED + report.id in boarded:
             continue
