@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.cli import arguments, opening, output, several
+from patchq.cli import arguments, forge, opening, output, several
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.errors import UsageError
@@ -21,6 +21,7 @@ ARGUMENTS = (
         help="comments on lines and edits: a list in JSON or YAML of {path, line, side, edit, "
         "text}, or lines like `path:12: text` and `edit 2: text`; - for standard input",
     ),
+    Argument("--forge", action="store_true", help="what people wrote on its pull request"),
 )
 
 
@@ -30,8 +31,11 @@ def run(args: Namespace) -> int:
     gate = opening.gate(args)
     ids = several.chosen(args, gate)
 
+    sync = forge.synced(args, gate) if args.forge else None
+
     def send(id: str) -> int:
-        return _one(args, gate.send_back(id, comments).report)
+        there = sync.comments(gate, id) if sync else ()
+        return _one(args, gate.send_back(id, (*comments, *there)).report)
 
     return several.decide(args, ids, send)
 
@@ -48,8 +52,8 @@ def _one(args: Namespace, report: Report) -> int:
 
 def drafts(args: Namespace) -> list[DraftComment]:
     """The comments that the arguments hold; `UsageError` if they hold none."""
-    if args.message is None and args.comments is None:
-        raise UsageError("there is no comment", "give -m TEXT, or --comments FILE")
+    if args.message is None and args.comments is None and not args.forge:
+        raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
     comments = [] if args.message is None else [DraftComment(args.message)]
     if args.comments is not None:
         comments += comment_file.read(arguments.read_text(args.comments, comment_file.MAX_BYTES))

@@ -171,7 +171,8 @@ def as_decision(remark: Remark) -> Remark:
 
 def seconds(moment: str) -> float:
     """Return a time of the forge in seconds since 1970; 0 where it gives none."""
+    plain = moment.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-")
     try:
-        return datetime.fromisoformat(moment).timestamp()
+        return datetime.fromisoformat(plain).timestamp()
     except ValueError:
         return 0.0

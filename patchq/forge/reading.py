@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 
 from patchq.forge.contract import CommitStatus, Conversation, Project, PullRequest
 from patchq.gate.git import records
@@ -21,6 +22,11 @@ class ForgeReading:
         self._talks: dict[int, tuple[str, Conversation]] = {}
         self.statuses: dict[str, CommitStatus | None] = {}
         self._waits = Counter[int]()
+
+    @cached_property
+    def me(self) -> str:
+        """The account of the token."""
+        return self._forge.me()
 
     def refresh(self) -> bool:
         """Read which requests changed; return False if none did."""

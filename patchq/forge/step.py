@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from patchq.forge import words
 from patchq.forge.contract import CommitStatus, Conversation, PullRequest, Remark, Thread, seconds
@@ -288,29 +289,47 @@ def _comments(
     rules: Deciders,
 ) -> Iterator[tuple[Thread | None, Remark]]:
     """Yield what goes to the agent: the decisions' words, and what is open on lines."""
-    lines = list(unsent(proposal, talk, request, rules))
+    lines = _on_lines(proposal, request, talk, rules)
     for one in decisions:
         belong = [text for _, text in lines if one.review and text.review == one.review]
         if one.text.strip() or not belong:
-            yield None, Remark(one.id, one.by, plain(one.text) or "asks for changes")
+            yield None, replace(one, text=plain(one.text) or "asks for changes")
     yield from lines
 
 
 def unsent(
-    proposal: Proposal, talk: Conversation, request: PullRequest, rules: Deciders
-) -> Iterator[tuple[Thread, Remark]]:
-    """Yield comments in open threads, by people who may decide, that the agent has not got."""
-    for thread in talk.threads:
-        for one in thread.texts if not thread.resolved else ():
-            text = plain(one.text)
-            if not text or words.is_own(one.text) or one.bot:
-                continue
-            sent = any(
-                one.id == origin and whole.endswith(text) for origin, whole in proposal.known
-            )
-            by = one.by
-            if not sent and (rules.is_named(by) or (by != request.author and rules.may(by))):
-                yield thread, Remark(one.id, by, text, review=one.review)
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+) -> list[tuple[Thread | None, Remark]]:
+    """Return all comments that the agent has not got, by people who may decide."""
+    beside = [one for one in talk.remarks if one.what == "comment"]
+    found = [_new(one, proposal, request, rules) for one in beside]
+    return [
+        *((None, one) for one in found if one),
+        *_on_lines(proposal, request, talk, rules),
+    ]
+
+
+def _on_lines(
+    proposal: Proposal, request: PullRequest, talk: Conversation, rules: Deciders
+) -> list[tuple[Thread | None, Remark]]:
+    """Return such comments in open threads."""
+    threads = [thread for thread in talk.threads if not thread.resolved]
+    return [
+        (thread, new)
+        for thread in threads
+        for one in thread.texts
+        if (new := _new(one, proposal, request, rules))
+    ]
+
+
+def _new(one: Remark, proposal: Proposal, request: PullRequest, rules: Deciders) -> Remark | None:
+    """Return a comment as its agent gets it; None if it is nothing new, or of nobody who may."""
+    text, by = plain(one.text), one.by
+    if not text or words.is_own(one.text) or one.bot:
+        return None
+    sent = any(one.id == origin and whole.endswith(text) for origin, whole in proposal.known)
+    may = rules.is_named(by) or (by != request.author and rules.may(by))
+    return replace(one, text=text) if may and not sent else None
 
 
 def plain(text: str) -> str:

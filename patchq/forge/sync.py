@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from time import sleep
+from time import sleep, time
 
 from patchq.forge import lines, step, words
-from patchq.forge.contract import Project, PullRequest
+from patchq.forge.contract import Project, PullRequest, seconds
 from patchq.forge.people import rules_of
 from patchq.forge.reading import ForgeReading
 from patchq.forge.step import LANDED, Proposal
 from patchq.forge.wire import Absent, Rejected
 from patchq.forge.writing import Action, Writer
-from patchq.gate.api import Gate, requests
+from patchq.gate.api import Gate
 from patchq.gate.api.cluster import feeder_name
-from patchq.gate.api.requests import ShownRequest
 from patchq.gate.git import records
 from patchq.gate.git.branches.shown import Copies
 from patchq.gate.pipeline import depends, history
@@ -22,7 +21,9 @@ from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.queue.store import LOCKS
 from patchq.gate.report.schema import CommittedReport, has_commit
-from patchq.gate.review import restack
+from patchq.gate.review import pull_requests, restack
+from patchq.gate.review.comment_file import DraftComment
+from patchq.gate.review.pull_requests import ForgeRound, ShownRequest
 
 _SETTLE_SECONDS = 1.0  # a forge needs about so long to see that a request is merged
 _MOST_QUIET = 20  # rounds that look at nothing more, as nothing changed
@@ -32,30 +33,23 @@ _MOST_ROUNDS = 8  # in a row, as long as each decides something here
 class Sync:
     """The rounds of one process with one forge; each action is given to `say`."""
 
-    def __init__(
-        self, forge: Project, me: str, say: Callable[[str], None], *, dry_run: bool = False
-    ) -> None:
-        self.forge, self.me, self.dry_run = forge, me, dry_run
+    def __init__(self, forge: Project, say: Callable[[str], None]) -> None:
+        self.forge, self.tell = forge, say
         self.reading = ForgeReading(forge)
-        self._say = say
         self._reported: set[str] = set()
         self._seen: object = None
         self._quiet = 0
 
-    def rounds(self, gate: Gate) -> int:
-        """Make rounds as long as one decides something here; return the number of actions."""
-        count = 0
+    def rounds(self, gate: Gate, *, dry_run: bool = False) -> None:
+        """Make rounds as long as one decides something here."""
         for _ in range(_MOST_ROUNDS):
-            done = self.round(gate)
-            count += len(done)
-            decided = any(one.decides for one in done)
-            if self.dry_run or not (decided or self.reading.waits):
+            decided = any(one.decides for one in self.round(gate, dry_run=dry_run))
+            if dry_run or not (decided or self.reading.waits):
                 break
             if not decided:
                 sleep(_SETTLE_SECONDS)
-        return count
 
-    def round(self, gate: Gate) -> list[Action]:
+    def round(self, gate: Gate, *, dry_run: bool = False) -> list[Action]:
         """Make one round; return what was done, or in a dry run is to be done."""
         session = gate.session(targeted=False)
         session.branches.refresh()
@@ -65,20 +59,22 @@ class Sync:
         self._quiet = 0 if changed or sign != self._seen else self._quiet + 1
         if 0 < self._quiet < _MOST_QUIET:
             return []
-        done = Round(self, session).run()
+        done = Round(self, session).run(dry_run=dry_run)
         # What was just done, or waits for the forge, is looked at once more.
         self._seen = None if done or self.reading.waits else sign
         return done
 
-    def tell(self, text: str) -> None:
-        """Say what is done."""
-        self._say(text)
+    def comments(self, gate: Gate, id: str) -> list[DraftComment]:
+        """Return what people wrote on a proposal's request that its agent has not got."""
+        session = gate.session(targeted=False)
+        report = session.queue.load(id)
+        return Round(self, session).comments(report) if report and has_commit(report) else []
 
     def warn(self, text: str) -> None:
         """Say what is in the way, once."""
         if text not in self._reported:
             self._reported.add(text)
-            self._say(text)
+            self.tell(text)
 
 
 class Round:
@@ -88,24 +84,26 @@ class Round:
         section, alone = session.config.forge, lock_owner(session.queue_root) is None
         self._sync, self._session = sync, session
         self._reading = sync.reading
-        self._rules = rules_of(sync.forge, section, sync.me, alone)
-        seconds = session.config.landing.push_timeout_seconds
-        self._copies = Copies(session.repo, section.remote, seconds)
+        self._rules = rules_of(sync.forge, section, sync.reading.me, alone)
+        timeout = session.config.landing.push_timeout_seconds
+        self._copies = Copies(session.repo, section.remote, timeout)
         self._writer = Writer(session, sync.forge, sync.reading, self._copies, sync.warn)
         self._lines = lines.Lines(session, self._copies)
         self._queue = feeder_name(session.queue_root)
         self._shown = dict[str, ShownRequest]()
 
-    def run(self) -> list[Action]:
+    def run(self, *, dry_run: bool) -> list[Action]:
         """Carry out what is to be done; in a dry run say it alone."""
         done = list[Action]()
         for action in self._actions():
             self._sync.tell(str(action))
             done.append(action)
-            if not self._sync.dry_run:
+            if not dry_run:
                 self._writer.carry_out(action)
-        if not self._sync.dry_run:
-            requests.keep(self._session, self._shown)
+        if not dry_run:
+            wire = self._sync.forge.wire
+            made = ForgeRound(time(), self._shown, seconds(wire.expires or ""), wire.left)
+            pull_requests.keep(self._session.queue_root, made)
         return done
 
     # ------------------------------------------------------------ what is to be done
@@ -135,7 +133,7 @@ class Round:
             self._sync.warn(fault.message)
 
     def _of_proposal(self, report: CommittedReport) -> Iterator[Action]:
-        proposal, request = self.seen(report)
+        proposal, request = self._seen(report)
         mark = words.mark_in(request.body) if request else None
         if request and mark and mark.queue != self._queue:
             self._sync.warn(f"#{request.number} belongs to another queue: it is left alone")
@@ -149,10 +147,20 @@ class Round:
         if request and request.is_open:
             yield from self._status(proposal)
             approved = step.approvals(proposal, request, talk, self._rules)
-            self._shown[report.id] = ShownRequest(request.number, request.url, tuple(approved))
+            count = len(step.unsent(proposal, request, talk, self._rules))
+            shown = ShownRequest(request.number, request.url, tuple(approved), count)
+            self._shown[report.id] = shown
             yield from step.merge(proposal, request, self._rules)
 
-    def seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
+    def comments(self, report: CommittedReport) -> list[DraftComment]:
+        """Return what people wrote on a request that the agent has not got."""
+        proposal, request = self._seen(report)
+        if request is None:
+            return []
+        found = step.unsent(proposal, request, self._reading.talk(request), self._rules)
+        return [proposal.draft(thread, remark) for thread, remark in found]
+
+    def _seen(self, report: CommittedReport) -> tuple[Proposal, PullRequest | None]:
         """Return a proposal, and its request as it was read last."""
         urls = {_root(one): one.url for one in self._reading.requests.values() if one.is_open}
         proposal = self._lines.proposal(report, self._queue, urls)

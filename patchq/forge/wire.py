@@ -69,6 +69,7 @@ class Wire:
             transport=transport, timeout=_TIMEOUT_SECONDS, headers=agent, follow_redirects=False
         )
         self.expires: str | None = None
+        self.left = ""
 
     def close(self) -> None:
         self._client.close()
@@ -171,6 +172,7 @@ class Wire:
             if self._token == before:
                 break
         self.expires = answer.headers.get("github-authentication-token-expiration", self.expires)
+        self.left = answer.headers.get("x-ratelimit-remaining", self.left)
         return answer
 
     @property

@@ -49,14 +49,14 @@ class Scene:
         self.gate = Gate.open(self.clone)
         self.begin()
 
-    def begin(self, say: Callable[[str], None] | None = None, me: str = "patchq-bot") -> None:
+    def begin(self, say: Callable[[str], None] | None = None) -> None:
         """Start a process anew, as far as it remembers something."""
         host = f"https://api.{self.kind}.com"
         wire = Wire(host, lambda: TOKEN, 0, self.fake.transport, lambda seconds: None)
         self.forge: Project = (
             GitHub(wire, PROJECT) if self.kind == "github" else GitLab(wire, FULL_PATH)
         )
-        self.sync = Sync(self.forge, me, say or self.said.append)
+        self.sync = Sync(self.forge, say or self.said.append)
 
     def commit_config(self, more: str) -> None:
         """Commit another `forge` section to main, here and there."""

@@ -103,6 +103,7 @@ class Fake:
         self.moved: Counter[str] = Counter()
         self.fault: Callable[[str], str | None] = lambda what: None
         self.required, self.rules = ["patchq/reviewed"], list[str]()
+        self.headers = dict[str, str]()
         self.mismerges = False
         """The merges of this forge leave out what they merge."""
         self.has_graphql = True
@@ -277,7 +278,7 @@ class Fake:
         if code >= 400:
             return httpx2.Response(code, json={"message": values})
         schema = operation["responses"][str(code)]["content"]["application/json"]["schema"]
-        headers = {}
+        headers = {**self.headers}
         if isinstance(values, list):
             size, page = int(args.get("per_page", 30)), int(args.get("page", 1))
             if len(values) > page * size:
@@ -473,7 +474,7 @@ class Fake:
         return 200, {"total_count": len(runs), "check_runs": found}
 
     def get_permission(self, login: str, args: Any) -> Answer:
-        return 200, {"permission": "write" if login in self.writers else "read"}
+        return 200, {"permission": "write" if login in {*self.writers, self.me} else "read"}
 
     def get_membership(self, login: str, args: Any) -> Answer:
         return (200, {"state": "active"}) if login == "grace" else (404, "Not Found")

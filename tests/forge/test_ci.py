@@ -81,6 +81,11 @@ def test_checks_of_the_forge_judge_a_change(
     git("fsck", "--strict", cwd=scene.clone)
 
 
+def test_rulesets_require_checks(scene: Scene) -> None:
+    scene.fake.required, scene.fake.rules = ["build"], ["lint"]
+    assert scene.forge.rights("main").required == ["build", "lint"]
+
+
 def test_a_train_is_checked_once(scene: Scene, configure: Configure) -> None:
     configure("checks: [build]")
     scene.fake.ci = lambda commit: [("build", "success")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -37,11 +38,37 @@ def test_lists_name_the_request(scene: Scene) -> None:
     assert (row["request"]["number"], row["request"]["approved"]) == (1, ["ada"])
 
 
-def test_doctor_misses_the_token(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_are_counted_and_sent_back_by_hand(scene: Scene) -> None:
+    with day.served(scene.fake) as url:
+        scene.commit_config(f"  url: {url}\n")
+        scene.propose("one", "a3 = 3", "a3 = 33")
+        patchq("forge", "sync", "--once", cwd=scene.clone)
+        scene.fake.comment(1, "ada", "a.py", 3, "why 33?")
+        scene.fake.say(1, "ada", "Please use a name.")
+        scene.fake.say(1, "stranger", "I like it.")
+        patchq("forge", "sync", "--once", cwd=scene.clone)
+        assert "#1, 2 comments" in patchq("status", cwd=scene.clone).out
+        patchq("send-back", "one", "--forge", "-m", "See there.", cwd=scene.clone)
+        again = patchq("send-back", "one", "--forge", cwd=scene.clone, code=2)
+    assert "there is no comment" in again.err
+    told = [(one["text"], one["by"]) for one in scene.report("one")["review"]["comments"]]
+    assert told[1:] == [("Please use a name.", "ada"), ("why 33?", "ada")]
+
+
+def test_doctor_looks_at_the_token(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found() -> dict[str, str]:
+        rows = patchq("doctor", "--json", cwd=scene.clone, code=None).json()["findings"]
+        return {one["what"]: one["message"] for one in rows if one["what"].startswith("forge.")}
+
+    scene.fake.headers = {
+        "github-authentication-token-expiration": f"{datetime.now(UTC) + timedelta(3.1):%F %T} UTC",
+        "x-ratelimit-remaining": "4987",
+    }
+    scene.round()
+    assert found()["forge.expiry"] == "the token ends in 3 days"
+    assert found()["forge.round"].endswith("; the forge takes 4987 more requests")
     monkeypatch.delenv("PATCHQ_FORGE_TOKEN")
-    found = patchq("doctor", "--json", cwd=scene.clone, code=None).json()["findings"]
-    (message,) = [one["message"] for one in found if one["what"] == "forge.token"]
-    assert message == "PATCHQ_FORGE_TOKEN is not set"
+    assert found()["forge.token"] == "PATCHQ_FORGE_TOKEN is not set"
 
 
 @pytest.mark.parametrize(
@@ -49,13 +76,14 @@ def test_doctor_misses_the_token(scene: Scene, monkeypatch: pytest.MonkeyPatch) 
     [
         ("  url: http://git.example.org/api\n", "url: expected an https address"),
         ("  people: ['a b']\n", "expected a login, or a team as `organisation/team`"),
+        ("  land: merge\nmode: auto\n", "mode: expected `review` beside `forge.land: merge`"),
         ("landing: {remote: other}\n", "expected `origin`, as `forge.remote` says, got `other`"),
         ("  token_command: 'false'\n  url: http://localhost:1\n", "prints no token"),
         ("  token_env: NOT_SET\n  url: http://localhost:1\n", "NOT_SET is not set"),
         ("  remote: upstream\n", "no remote `upstream`"),
         ("  url: http://localhost:1\n", "localhost:1 does not answer"),
     ],
-    ids=["http", "people", "remote", "command", "variable", "no-remote", "away"],
+    ids=["http", "people", "merge", "remote", "command", "variable", "no-remote", "away"],
 )
 def test_mistakes_are_named(scene: Scene, more: str, message: str) -> None:
     scene.commit_config(more)

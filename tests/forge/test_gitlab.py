@@ -10,7 +10,7 @@ import pytest
 
 from patchq.forge.check import findings
 from patchq.forge.connect import project_of
-from patchq.forge.contract import CommitCheck, CommitStatus
+from patchq.forge.contract import CommitCheck
 from patchq.gate.config.schema import Config
 from patchq.gate.config.schema import Forge as Section
 from patchq.gate.errors import UsageError
@@ -126,17 +126,6 @@ def test_an_approval_holds_for_the_head_at_its_time(scene: Scene, fake: GitLabFa
     found = {one.by: one.commit for one in scene.forge.conversation(1).remarks}
     # The fake tells the time of a review on an older head as that of the head.
     assert found == {"ada": old, "grace": fake.pulls[1].values["head"]["sha"]}
-
-
-@pytest.mark.parametrize("state", ["pending", "failure", "success"])
-def test_a_status_gets_new_words_in_the_same_state(
-    scene: Scene, fake: GitLabFake, state: Any
-) -> None:
-    """GitLab refuses the state that a status has."""
-    head = fake.pulls[1].values["head"]["sha"]
-    for text in ("first", "second"):
-        scene.forge.set_status(head, CommitStatus(state, text))
-        assert scene.forge.status(head) == CommitStatus(state, text)
 
 
 def test_a_status_belongs_to_the_pipeline_of_its_branch(scene: Scene, fake: GitLabFake) -> None:

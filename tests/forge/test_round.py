@@ -128,7 +128,7 @@ def test_a_comment_decides_where_people_are_named(
 ) -> None:
     """Nobody reviews a request of his own, so a comment does."""
     scene.fake.me = "me"
-    scene.begin(me="me")
+    scene.begin()
     scene.propose("one", "a3 = 3", "a3 = 33")
     scene.round()
     scene.fake.say(1, by, text.format(scene.report("one")["commit"][:9]))

@@ -60,14 +60,15 @@ class Gate(OpenedQueue):
 
     def find(self, id: str) -> ChangeRow | Pending:
         """Return a change as git shows it now, or its response without a verdict."""
-        from patchq.gate.api import finding, requests, rows
+        from patchq.gate.api import finding, rows
+        from patchq.gate.review import pull_requests
 
         context = self.context()
         if pending := finding.pending(context, id):
             return pending
         id = finding.identify(context, id)
         report, note = finding.seen(context, *finding.find(context, id))
-        row = rows.ChangeRow(report=report, note=note, request=requests.shown(context).get(id))
+        row = rows.ChangeRow(report=report, note=note, request=pull_requests.shown(context).get(id))
         row = rows.with_sizes(context, row)
         waits = report.state in ("proposed", "held")
         return rows.with_risk(context, row) if waits else row

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from patchq.core.model.values import HookRun, StandsOn
-from patchq.gate.api.requests import ShownRequest
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.report.document import plain
 from patchq.gate.report.schema import (
@@ -24,6 +23,7 @@ from patchq.gate.report.schema import (
     waits_for_its_agent,
 )
 from patchq.gate.review import comparison
+from patchq.gate.review.pull_requests import ShownRequest
 from patchq.gate.review.risk import Risk
 
 Block = Literal["for_you", "accepted", "for_agents", "held"]

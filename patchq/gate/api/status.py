@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from patchq.core.model.values import Outcome, Source
-from patchq.gate.api import finding, requests
+from patchq.gate.api import finding
 from patchq.gate.api.rows import Block, ChangeRow, Filter, collisions, with_risk, with_sizes
 from patchq.gate.git import records
 from patchq.gate.land.running import RunningTrain, running
@@ -26,7 +26,7 @@ from patchq.gate.queue.hand import activities, activity_text, stem_id
 from patchq.gate.queue.lock import lock_owner
 from patchq.gate.report import document
 from patchq.gate.report.schema import Report, has_commit
-from patchq.gate.review import from_git
+from patchq.gate.review import from_git, pull_requests
 from patchq.gate.service.check import Finding, troubles
 
 BLOCKS: tuple[Block, ...] = ("for_you", "accepted", "for_agents", "held")
@@ -124,7 +124,7 @@ def _rows(context: RepoContext) -> Iterator[ChangeRow]:
         if report.stands_on:
             carries.setdefault(report.stands_on.batch, []).append(report.id)
     held = [claim.id for claim in context.queue.held() if claim.id]
-    shown = requests.shown(context)
+    shown = pull_requests.shown(context)
     known = [(context.queue.load(id) or _unseen(context, id), "") for id in held]
     for report, note in [*known, *waiting]:
         on = report.stands_on

@@ -13,12 +13,14 @@ from patchq.gate.errors import Fault
 from patchq.gate.git import command
 from patchq.gate.hooks import dry_start
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
-from patchq.gate.service.check import Check, Finding, Place, queue, repository
+from patchq.gate.review.pull_requests import last_round
+from patchq.gate.service.check import Check, Finding, Place, moment, queue, repository
 
 _EARLIEST = 1_700_000_000
 _AHEAD_SECONDS = 3600
 _WAITS_SECONDS = 10.0
 _APART_SECONDS = 30.0
+_TOKEN_DAYS = 5
 # What other systems lack, and the promise that is weaker for it.
 _ELSEWHERE = (
     (
@@ -175,6 +177,15 @@ def _forge(place: Place) -> Iterator[Finding]:
     else:
         cure = "set it, or `forge.token_command`"
         yield Finding("forge.token", "todo", f"{section.token_env} is not set", cure)
+    made = last_round(place.queue)
+    days = (made.expires - time.time()) / 86400
+    if made.expires and days < _TOKEN_DAYS:
+        words = f"ends in {days:.0f} days" if days > 0 else "has ended"
+        yield Finding("forge.expiry", "todo", f"the token {words}", "make another one")
+    if made.at:
+        left = f"; the forge takes {made.left} more requests" if made.left else ""
+        message = f"the last round was {moment(made.at)}{left}"
+        yield Finding("forge.round", "ok", message)
 
 
 _CHECKS = (
