@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, ValidationError
 from msgspec.json import decode, encode
 
 from patchq.gate.pipeline.context import RepoContext
-from patchq.gate.queue import store
+from patchq.gate.queue.shelf import Shelf
 
-_KEY = "forge.round"
+_LAST = "round"
 
 
 class ShownRequest(Struct, frozen=True):
@@ -41,12 +42,9 @@ class ForgeRound(Struct, frozen=True):
 
 def last_round(root: Path) -> ForgeRound:
     """Return the last round of the queue at `root`."""
-    with store.look(root) as found:
-        text = found and found.recall(_KEY)
-    try:
-        return decode(text or "{}", type=ForgeRound)
-    except ValidationError:
-        return ForgeRound()
+    with suppress(ValidationError):
+        return decode(Shelf(root, "forge").get(_LAST) or b"{}", type=ForgeRound)
+    return ForgeRound()
 
 
 def shown(context: RepoContext) -> Mapping[str, ShownRequest]:
@@ -56,6 +54,4 @@ def shown(context: RepoContext) -> Mapping[str, ShownRequest]:
 
 def keep(root: Path, made: ForgeRound) -> None:
     """Keep a round for lists, and for `patchq doctor`."""
-    with store.look(root) as found:
-        if found:
-            found.remember(_KEY, encode(made).decode())
+    Shelf(root, "forge").put(_LAST, encode(made))
