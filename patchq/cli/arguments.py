@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from argparse import Action, ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from patchq.core.model.names import suggestion
 from patchq.gate.errors import UsageError
 
 
@@ -110,28 +112,39 @@ def edit_ids(text: str) -> frozenset[str]:
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
+def known(kind: str, name: str, names: Collection[str]) -> str:
+    """Return the name; raises `UsageError`, which tells the nearest, for one that is unknown."""
+    if name not in names:
+        cure = suggestion(name, names, "one of " + ", ".join(names))
+        raise UsageError(f"there is no {kind} {name!r}", cure)
+    return name
+
+
+def agreed(args: Namespace, deed: str, *details: str) -> bool:
+    """Return a person's yes to a deed, or that of `--yes`; raises `UsageError` without a terminal.
+
+    The details are shown first.
+    """
+    if args.yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(f"there is no terminal to ask on: {deed}?", "say --yes as well")
+    print(*details, f"{deed}? [y]es, [n]o: ", sep="\n", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def read_response(name: str) -> tuple[bytes, str]:
-    """The bytes of FILE or, for `-`, of standard input, and the response's name."""
-    if name == "-":
-        if sys.stdin.isatty():
-            print("patchq: reading the response here; Ctrl-D ends it", file=sys.stderr)
-        return sys.stdin.buffer.read(), "response.md"
-    try:
-        return Path(name).read_bytes(), Path(name).name
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {name}: {error.strerror}", "name a file, or - for standard input"
-        ) from None
+    """Return the bytes of FILE or, for `-`, of standard input, and the response's name."""
+    if name == "-" and sys.stdin.isatty():
+        print("patchq: reading the response here; Ctrl-D ends it", file=sys.stderr)
+    return read(name), "response.md" if name == "-" else Path(name).name
 
 
-def read_text(name: str, most: int) -> bytes:
-    """The first bytes of FILE or, for `-`, of standard input: one more than `most` if it has
-    more."""
-    if name == "-":
-        return sys.stdin.buffer.read(most + 1)
+def read(name: str, most: int = -1) -> bytes:
+    """Return the bytes of FILE or, for `-`, of standard input; of more than `most` one more."""
     try:
-        with Path(name).open("rb") as file:
-            return file.read(most + 1)
+        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+            return file.read(most + 1 if most >= 0 else -1)
     except OSError as error:
         raise UsageError(
             f"cannot read {name}: {error.strerror}", "name a file, or - for standard input"

@@ -9,12 +9,10 @@ from tempfile import gettempdir
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
-from patchq.gate.api.location import Location
+from patchq.gate.api.location import Location, save
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault
-from patchq.gate.git import files
-from patchq.gate.git.command import Git
 from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.report import document
 
@@ -40,25 +38,31 @@ def make(args: Namespace, location: Location, config: Config) -> list[str]:
     path = location.draft
     created = [str(queue.root)]
     if not path.exists():
-        # It says what runs, so no group may write it that umask keeps out.
-        mode = 0o666 & ~max(files.childrens_umask(), 0)
-        files.write(path, config_file.sample().encode(), mode=mode)
+        save(path, config_file.sample().encode())
         created += [str(path), *location.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)
     location.keep_out_of_status(queue.root)
     return created + _without_sandbox()
 
 
-def take_back_draft(location: Location) -> Path | None:
-    """Remove the sample configuration if it is neither changed nor tracked; return its place."""
+def make_missing(args: Namespace, location: Location) -> None:
+    """Make the queue where there is none, and tell a person of it."""
+    config = location.rules().config
+    if not (location.home / config.queue.path).is_dir():
+        for line in make(args, location, config):
+            output.notice(args, line)
+
+
+def take_back_draft(location: Location) -> list[str]:
+    """Remove the sample configuration if it is neither changed nor tracked; return its name."""
     path = location.draft
-    if location.workdir is None or not path.is_file() or not path.is_relative_to(location.workdir):
-        return None
-    tracked = Git(directory=location.workdir).output("ls-files", "--", str(path))
-    if tracked or path.read_bytes() != config_file.sample().encode():
-        return None
+    inside = location.workdir is not None and path.is_relative_to(location.workdir)
+    if not inside or not path.is_file() or location.tracks(path):
+        return []
+    if path.read_bytes() != config_file.sample().encode():
+        return []
     path.unlink()
-    return path
+    return [path.name]
 
 
 def _without_sandbox() -> list[str]:
@@ -77,4 +81,4 @@ def _write_schema(path: Path) -> None:
     """Have editors find what the sample's first line names, as this patchq has it."""
     schema = f"{document.printed(config_file.json_schema(), indent=1)}\n".encode()
     if not path.is_file() or path.read_bytes() != schema:
-        files.replace(path, schema, via=path.with_suffix(".tmp"))
+        save(path, schema)

@@ -56,5 +56,5 @@ def drafts(args: Namespace) -> list[DraftComment]:
         raise UsageError("there is no comment", "give -m TEXT, --comments FILE, or --forge")
     comments = [] if args.message is None else [DraftComment(args.message)]
     if args.comments is not None:
-        comments += comment_file.read(arguments.read_text(args.comments, comment_file.MAX_BYTES))
+        comments += comment_file.read(arguments.read(args.comments, comment_file.MAX_BYTES))
     return comments

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 
-from patchq.cli.arguments import Argument
+from patchq.cli.arguments import Argument, agreed
 from patchq.cli.telling import tell
 from patchq.core.model.names import suggestion
 from patchq.core.text.quote import visible
@@ -46,11 +46,10 @@ def chosen(args: Namespace, gate: Gate) -> list[str]:
     found = [report for report in everyone if report.agent == args.all_from]
     if not found:
         _say_who_there_is(args, {report.agent for report in everyone} - {None})
-    elif not args.yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(
-            f"`{args.verb} --all-from` asks first, and there is no terminal", "say --yes as well"
-        )
-    return [report.id for report in found] if not found or _agreed(args, found) else []
+    elif not agreed(args, _deed(args, found), *map(_line, found[:_MOST_LISTED])):
+        print("patchq: nothing was done", file=sys.stderr)
+        return []
+    return [report.id for report in found]
 
 
 def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
@@ -60,23 +59,15 @@ def _say_who_there_is(args: Namespace, agents: set[str | None]) -> None:
     print(visible(f"patchq: nothing of {args.all_from} to {args.verb}"), file=sys.stderr)
 
 
-def _agreed(args: Namespace, found: list[Report]) -> bool:
-    if args.yes:
-        return True
-    for report in found[:_MOST_LISTED]:
-        row = ChangeRow(report=report)
-        size = f"{words.size_of(row)} {words.files_of(row)}".strip()
-        message = report.message or ""
-        parts = (report.state, report.id, words.age(report.received), size, message)
-        print(visible("  ".join(filter(None, parts))), file=sys.stderr)
-    if len(found) > _MOST_LISTED:
-        print(f"… and {len(found) - _MOST_LISTED} more", file=sys.stderr)
-    what = "this change" if len(found) == 1 else f"these {len(found)} changes"
-    print(f"{args.verb} {what}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        return True
-    print("patchq: nothing was done", file=sys.stderr)
-    return False
+def _deed(args: Namespace, found: list[Report]) -> str:
+    return f"{args.verb} " + (f"these {len(found)} changes" if len(found) > 1 else "this change")
+
+
+def _line(report: Report) -> str:
+    row = ChangeRow(report=report)
+    size = f"{words.size_of(row)} {words.files_of(row)}".strip()
+    parts = (report.state, report.id, words.age(report.received), size, report.message)
+    return visible("  ".join(filter(None, parts)))
 
 
 def decide(args: Namespace, ids: list[str], one: Callable[[str], int]) -> int:

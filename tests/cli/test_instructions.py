@@ -13,8 +13,8 @@ import yaml
 from patchq.cli import arguments
 from patchq.cli.instructions import SECTION, SKILL_HEAD, TEXT
 from patchq.cli.parsing import Parser
+from patchq.cli.setup.changes import write_section
 from patchq.cli.setup.clients import NAME, SKILL
-from patchq.cli.setup.writers import write_section
 from patchq.cli.verbs import VERBS
 from patchq.core.formats.registry import FORMATS
 from patchq.core.model.names import batch_id
@@ -59,7 +59,7 @@ def test_states_exit_codes_tools_and_forms_are_those_of_the_code() -> None:
 def test_the_skill_has_the_front_matter_that_its_format_asks_for() -> None:
     head = yaml.safe_load(SKILL_HEAD.split("---\n")[1])
     assert head.keys() == {"name", "description"}
-    assert Path(SKILL).parent.name == head["name"] == NAME == batch_id(NAME)
+    assert Path(SKILL.path).parent.name == head["name"] == NAME == batch_id(NAME)
     assert len(head["description"]) <= 1024
     assert (SECTION + TEXT).isascii()
     # At the beginning of a line they would be the marks of a conflict, to git and to hooks.
@@ -67,6 +67,6 @@ def test_the_skill_has_the_front_matter_that_its_format_asks_for() -> None:
 
 
 def test_it_is_short(tmp_path: Path) -> None:
-    assert len(write_section("", None, SECTION)) <= 1024
-    assert len(write_section("", None, TEXT, head=SKILL_HEAD)) <= 5000
+    assert len(write_section("a.md", None, SECTION)) <= 1024
+    assert len(write_section("a.md", None, TEXT, head=SKILL_HEAD)) <= 5000
     assert patchq("instructions", cwd=tmp_path).out == TEXT

@@ -84,7 +84,7 @@ def test_it_stops_at_the_first_failure_if_told(repo: Path) -> None:
         ("accept", "name a change: `patchq accept ID`; or several, or --all-from AGENT"),
         ("accept a1 b11", "there is no change b11; did you mean `b1`?"),
         ("discard a1 --all-from ada --yes", "--all-from names the changes already"),
-        ("discard --all-from ada", "`discard --all-from` asks first, and there is no terminal"),
+        ("discard --all-from ada", "there is no terminal to ask on: discard these 2 changes?"),
         ("accept --all-from adda --yes", "nothing of 'adda' to accept; did you mean `ada`?"),
         ("accept a1 a2 --only 1", "--only names edits of one change"),
         ("accept --all-from ada --yes --without 1", "--without names edits of one change"),
@@ -113,7 +113,7 @@ def test_all_of_an_agent(repo: Path) -> None:
 @pytest.mark.parametrize(("answer", "state"), [("y", "discarded"), ("n", "proposed")])
 def test_a_person_is_asked(repo: Path, answer: str, state: str) -> None:
     with on_a_terminal(repo, "discard", "--all-from", "bob", "-m", "Not now") as terminal:
-        terminal.read_until(lambda text: "discard these 3 changes? [y/N] " in text)
+        terminal.read_until(lambda text: "discard these 3 changes? [y]es, [n]o: " in text)
         terminal.type(f"{answer}\n")
         lines = plain(terminal.read_all())
         assert terminal.process.wait(WAIT_SECONDS) == 0

@@ -1,7 +1,4 @@
-"""`patchq instructions`: the text that teaches an agent to hand changes in and read the verdict.
-
-`section.md` goes into `AGENTS.md`, `skill.md` is the Agent Skill; `patchq setup` writes both.
-"""
+"""`patchq instructions`: the Agent Skill, `skill.md`; `section.md` is for `AGENTS.md`."""
 
 from __future__ import annotations
 

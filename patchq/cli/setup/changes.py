@@ -1,25 +1,30 @@
-"""The changes of files that `patchq setup` makes: planned as a whole, then written one by one."""
+"""The changes of files that `patchq setup` makes: planned as a whole, then written one by one.
+
+Patchq's own part of a file is a marked section, a TOML table or a JSON member.  Every other byte is
+kept, and comes back as it was.  Raises `UsageError` for a file that cannot be read.
+"""
 
 from __future__ import annotations
 
-import difflib
+import json
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import suppress
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from patchq.cli.instructions import SECTION, SKILL_HEAD, TEXT
-from patchq.cli.setup import writers
-from patchq.cli.setup.clients import AIDER, INSTRUCTIONS, NAME, ServerFile
+from patchq.cli.setup.clients import INSTRUCTIONS, NAME, InstructionFile, ServerFile
+from patchq.core.model.values import FileChange
+from patchq.core.text import json_edit
+from patchq.core.text.jsonish import JsonError
 from patchq.core.text.quote import visible
+from patchq.core.text.unified import unified
+from patchq.gate.api.location import save, take_away
 from patchq.gate.errors import UsageError
-from patchq.gate.git import files
-
-_MOST_BYTES = 8 << 20
-_IMPORTS = {f"@{INSTRUCTIONS}", f"@./{INSTRUCTIONS}", f"read: {INSTRUCTIONS}"}
 
 
 class PlannedFile(Struct, frozen=True):
@@ -32,117 +37,147 @@ class PlannedFile(Struct, frozen=True):
     note: str = ""
 
     def diff(self) -> Iterator[str]:
-        """Yield the lines of what is new in it."""
-        old, new = (
-            (data or b"").decode("utf-8", "replace").splitlines()
-            for data in (self.before, self.after)
-        )
-        for line in difflib.unified_diff(old, new, self.path, self.path, lineterm="", n=1):
-            yield visible(line, keep="\t")
+        """Return the lines of its diff."""
+        change = FileChange(self.path, self.before, self.after)
+        return (visible(line, keep="\t") for line in unified([change]).splitlines())
 
     def write(self, root: Path) -> None:
         """Write or remove the file; raises `UsageError`, also if it changed since."""
-        if read(self.path, self.place) != self.before:
+        if unchanged(root, self.path).before != self.before:
             raise UsageError(f"{self.path} was changed meanwhile", "try again")
         try:
             if self.after is None:
-                self.place.unlink()
-                with suppress(OSError):  # raised by a folder that is not empty
-                    for folder in self.place.parents:
-                        if folder in (Path(os.path.realpath(root)), Path.home()):
-                            break
-                        folder.rmdir()
-                return
-            # They say what runs, so no group may write them that umask keeps out.
-            allowed = ~max(files.childrens_umask(), 0)
-            for folder in reversed(self.place.parents):
-                if not folder.is_dir():
-                    folder.mkdir(0o777 & allowed)
-            kept = stat.S_IMODE(self.place.stat().st_mode) if self.before is not None else 0
-            via = self.place.with_name(f".{self.place.name}.patchq.tmp")
-            mode = kept or 0o666 & allowed
-            files.replace(self.place, self.after, via=via, mode=mode, grant=kept, flush=True)
+                take_away(self.place, Path(os.path.realpath(root)), Path.home())
+            else:
+                save(self.place, self.after)
         except OSError as error:
             raise UsageError(f"cannot write {self.path}: {error.strerror}", "mend that") from None
 
 
-def of_text(root: Path, path: str, *, remove: bool) -> PlannedFile:
-    """Return the change of a text that agents read."""
-    place = place_of(root, path)
-    before = read(path, place)
-    lines = {line.strip() for line in (before or b"").decode("utf-8", "replace").splitlines()}
-    text, head, marks = SECTION, "", writers.HTML
-    if path == AIDER:
-        text, marks = f"read: {INSTRUCTIONS}\n", writers.HASH
-    elif path.endswith("SKILL.md"):
-        text, head = TEXT, SKILL_HEAD
-    elif path == "CLAUDE.md" and before is None:
-        text = f"@{INSTRUCTIONS}\n"
-    if remove:
-        after = before if before is None else writers.remove_section(path, before, marks, head)
-        return PlannedFile(path, place, before, after)
-    if path != INSTRUCTIONS and _IMPORTS & lines:
-        return PlannedFile(path, place, before, before)
-    if path == AIDER and any(line.startswith("read:") for line in lines):
-        return PlannedFile(
-            path, place, before, before, f"add {INSTRUCTIONS} to its `read:` by hand"
-        )
-    after = writers.write_section(path, before, text, marks, head)
-    return PlannedFile(path, place, before, after)
-
-
-def of_server(root: Path, file: ServerFile, words: list[str], *, remove: bool) -> PlannedFile:
-    """Return the change of a client's file of servers; an entry that a person changed stays."""
-    place, keys = place_of(root, file.path), (file.servers, NAME)
-    before = read(file.path, place)
-    held, old = _opened(file, before)
-    new, after = file.entry(words), before
-    ours = file.wrote(old) and (isinstance(held, writers.JsonFile) or held.marked)
-    if old is not None and not ours and old != new:
-        return PlannedFile(file.path, place, before, before, f"left: a person changed its `{NAME}`")
-    if remove and old is not None:
-        after = held.remove(keys)
-    elif not remove and old != new:
-        after = held.write(keys, new)
-    return PlannedFile(file.path, place, before, after)
-
-
-def words_of(root: Path, file: ServerFile) -> list[str]:
-    """Return the words that start the server as the file has it; none where it has none."""
-    return file.words(_opened(file, read(file.path, place_of(root, file.path)))[1])
-
-
-def _opened(
-    file: ServerFile, data: bytes | None
-) -> tuple[writers.TomlFile | writers.JsonFile, object]:
-    """Return the file in its own syntax, and its entry or None."""
-    toml = file.path.endswith(".toml")
-    held = writers.TomlFile(file.path, data) if toml else writers.JsonFile(
-        file.path, data, file.comments
-    )  # fmt: skip
-    servers = held.value.get(file.servers) if isinstance(held.value, dict) else None
-    return held, servers.get(NAME) if isinstance(servers, dict) else None
-
-
-def place_of(root: Path, path: str) -> Path:
-    """Return the file's real place; raises `UsageError` where links lead out of the work tree."""
-    if path.startswith("~/"):
-        return Path(path).expanduser()
-    top = Path(os.path.realpath(root))
-    real = Path(os.path.realpath(root / path))
-    if not real.is_relative_to(top) or real.relative_to(top).parts[:1] == (".git",):
-        raise UsageError(f"{path} leads out of the work tree, to {real}", "mend the link")
-    return real
-
-
-def read(path: str, place: Path) -> bytes | None:
-    """Return the file's bytes, or None; raises `UsageError` for what is no plain file."""
+def unchanged(root: Path, path: str) -> PlannedFile:
+    """Return the file as it is; raises `UsageError` where links lead out of the work tree."""
+    place = Path(path).expanduser()
+    if not path.startswith("~/"):
+        top = Path(os.path.realpath(root))
+        place = Path(os.path.realpath(root / path))
+        if not place.is_relative_to(top) or place.relative_to(top).parts[:1] == (".git",):
+            raise UsageError(f"{path} leads out of the work tree, to {place}", "mend the link")
     try:
-        status = place.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        if place.exists() and not place.is_file():
             raise UsageError(f"{path} is no file that patchq would change", "mend that")
-        return place.read_bytes()
-    except FileNotFoundError:
-        return None
+        data = place.read_bytes() if place.exists() else None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "mend that") from None
+    return PlannedFile(path, place, data, data)
+
+
+def of_text(root: Path, text: InstructionFile, *, remove: bool) -> PlannedFile:
+    """Return the change of a text that agents read."""
+    file = unchanged(root, text.path)
+    if remove:
+        left = file.before and remove_section(text.path, file.before, text.head)
+        return replace(file, after=left)
+    lines = (file.before or b"").decode("utf-8", "replace").splitlines()
+    if instead := [line for line in lines if line.strip().startswith(text.unless)]:
+        named = any(INSTRUCTIONS.path in line for line in instead)
+        return file if named else replace(file, note=f"add {INSTRUCTIONS.path} to it by hand")
+    return replace(file, after=write_section(text.path, file.before, text.text, text.head))
+
+
+def of_server(root: Path, row: ServerFile, words: list[str], *, remove: bool) -> PlannedFile:
+    """Return the change of a client's file of servers; an entry that a person changed stays."""
+    file, new = unchanged(root, row.path), row.entry(words)
+    old = _entry(row, file.before)
+    ours = row.wrote(old) and (not row.is_toml or section(row.path, file.before or b""))
+    if old not in (None, new) and not ours:
+        return replace(file, note=f"left: a person changed its `{NAME}`")
+    if remove:
+        return (
+            replace(file, after=_without_entry(row, file.before)) if old and file.before else file
+        )
+    after = file.before if old == new else _with_entry(row, file.before, new)
+    _entry(row, after)
+    return replace(file, after=after)
+
+
+def words_of(root: Path, row: ServerFile) -> list[str]:
+    """Return the words that start the server as the file has it; none where it has no entry."""
+    return row.words(_entry(row, unchanged(root, row.path).before))
+
+
+def _entry(row: ServerFile, data: bytes | None) -> Any:
+    """Return the entry as the client reads it."""
+    if data is None:
+        return None
+    try:
+        if row.is_toml:
+            servers = tomllib.loads(data.decode()).get(row.servers)
+            return servers.get(NAME) if isinstance(servers, dict) else None
+        found = json_edit.value_at(data.decode(), (row.servers, NAME))
+        return found if row.comments or json.loads(data) else None
+    except ValueError as error:
+        place = f":{error.line}:{error.column}" if isinstance(error, JsonError) else ""
+        kind = "TOML" if row.is_toml else "JSON"
+        hint = "mend or move it, then try again"
+        raise UsageError(f"{row.path}{place}: not {kind}: {error}", hint) from None
+
+
+def _with_entry(row: ServerFile, data: bytes | None, entry: Mapping[str, object]) -> bytes:
+    if row.is_toml:
+        lines = [f"[{row.servers}.{NAME}]", *(f"{k} = {json.dumps(v)}" for k, v in entry.items())]
+        return write_section(row.path, data, "".join(f"{line}\n" for line in lines))
+    if data is None:  # over several lines, which tells that all of it was made
+        return f"{json.dumps({row.servers: {NAME: entry}}, indent=2)}\n".encode()
+    return json_edit.put(data.decode(), (row.servers, NAME), entry).encode()
+
+
+def _without_entry(row: ServerFile, data: bytes) -> bytes | None:
+    if row.is_toml:
+        return remove_section(row.path, data)
+    left = json_edit.take_out(data.decode(), (row.servers, NAME))
+    return None if left is None else left.encode()
+
+
+def write_section(path: str, data: bytes | None, text: str, head: str = "") -> bytes:
+    """Return the file with the text between patchq's marks; `head` begins a new file."""
+    newline = b"\r\n" if data and b"\r\n" in data else b"\n"
+    begin, end = _marks(path)
+    block = newline.join(f"{begin}\n{text}{end}\n".encode().split(b"\n"))
+    if data is None:
+        return head.encode() + block
+    found = section(path, data)
+    if not found:
+        return data + newline + block
+    last = found[0][len(found[0].rstrip()) :]  # a last line need not be ended
+    return data[: found.start()] + found["gap"] + block.rstrip() + last + data[found.end() :]
+
+
+def remove_section(path: str, data: bytes, head: str = "") -> bytes | None:
+    """Return the file without its section, or None where it held nothing else."""
+    if not (found := section(path, data)):
+        return data
+    if data[: found.end("gap")] == head.encode() and found.end() == len(data):
+        return None
+    return data[: found.start()] + data[found.end() :]
+
+
+def section(path: str, data: bytes) -> re.Match[bytes] | None:
+    """Return the section with its marks, and with the line end before it that came with it."""
+    marks = [mark.encode() for mark in _marks(path)]
+    block = rb"^%b[ \t]*\r?\n(?s:.*?)^%b[ \t]*(?:\r?\n|\Z)" % tuple(map(re.escape, marks))
+    gap = rb"(?P<gap>(?:(?<=\n)\r?\n(?=%b)|\r?\n(?=%b\Z))?)" % (block, block)
+    found = re.search(gap + block, data, re.MULTILINE)
+    lines = [line.strip() for line in data.splitlines()]
+    if b"\0" in data or [lines.count(mark) for mark in marks] != [bool(found)] * 2:
+        raise UsageError(
+            f"{path}: expected UTF-8 text, with one line `{marks[0].decode()}` at most, and behind "
+            f"it one `{marks[1].decode()}`",
+            "take the marks out, with what patchq wrote between them",
+        )
+    return found
+
+
+def _marks(path: str) -> tuple[str, str]:
+    """Return the lines before and behind a section."""
+    begin, end = ("<!-- ", " -->") if path.endswith(".md") else ("# ", "")
+    return f"{begin}patchq: begin{end}", f"{begin}patchq: end{end}"

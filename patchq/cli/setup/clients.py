@@ -7,9 +7,19 @@ from functools import partial
 
 from msgspec import Struct
 
+from patchq.cli.instructions import SECTION, SKILL_HEAD, TEXT
+
 NAME = "patchq"
-INSTRUCTIONS, SKILL = "AGENTS.md", f".agents/skills/{NAME}/SKILL.md"
-CLAUDE_SKILL, AIDER = f".claude/skills/{NAME}/SKILL.md", ".aider.conf.yml"
+
+
+class InstructionFile(Struct, frozen=True):
+    """A file that agents read, and the section that it has."""
+
+    path: str
+    text: str = SECTION
+    head: str = ""
+    unless: tuple[str, ...] = ()
+    """Beginnings of lines that take the place of a section."""
 
 
 class ServerFile(Struct, frozen=True):
@@ -21,6 +31,10 @@ class ServerFile(Struct, frozen=True):
     """Members of an entry beside its command; `joined`: `command` holds the arguments, too."""
     joined: bool = False
     comments: bool = False
+
+    @property
+    def is_toml(self) -> bool:
+        return self.path.endswith(".toml")
 
     def entry(self, words: Sequence[str]) -> dict[str, object]:
         """Return the entry of a server that these words start."""
@@ -50,15 +64,23 @@ class Client(Struct, frozen=True):
     files: tuple[ServerFile, ...] = ()
     """The first that is there is used, else the first; `--remove` looks into all."""
     user: ServerFile | None = None
-    texts: tuple[str, ...] = ()
-    verb: tuple[str, ...] = ()
+    texts: tuple[InstructionFile, ...] = ()
+    verb: str = ""
     """Its own command that tells how the server is."""
     first: str = ""
     """A step that only a person can take."""
 
 
-_GET = ("mcp", "get", NAME)
-_LIST = ("mcp", "list")
+INSTRUCTIONS = InstructionFile("AGENTS.md")
+SKILL, CLAUDE_SKILL = (
+    InstructionFile(f".{name}/skills/{NAME}/SKILL.md", TEXT, head=SKILL_HEAD)
+    for name in ("agents", "claude")
+)
+_claude, _gemini = (
+    InstructionFile(path, "@AGENTS.md\n", unless=("@AGENTS.md", "@./AGENTS.md"))
+    for path in ("CLAUDE.md", "GEMINI.md")
+)
+_aider = InstructionFile(".aider.conf.yml", "read: AGENTS.md\n", unless=("read:",))
 _shared = ServerFile(".mcp.json")
 _settings = partial(ServerFile, comments=True)
 _codex = partial(ServerFile, servers="mcp_servers")
@@ -68,37 +90,36 @@ _opencode = partial(_settings, servers="mcp", fixed={"type": "local", "enabled":
 CLIENTS = {
     "claude": Client(
         "Claude Code", ("claude",), ("CLAUDE.md", ".claude/settings.json"), (_shared,),
-        ServerFile("~/.claude.json"), ("CLAUDE.md", CLAUDE_SKILL), ("claude", *_GET),
+        ServerFile("~/.claude.json"), (_claude, CLAUDE_SKILL), "claude mcp get patchq",
         'run `claude` here once and approve it, or put `"enabledMcpjsonServers": ["patchq"]` into '
         ".claude/settings.local.json"),
     "copilot": Client(
         "Copilot CLI", ("copilot",), (".github/copilot-instructions.md", ".github/mcp.json"),
         (_shared, ServerFile(".github/mcp.json")),
         ServerFile("~/.copilot/mcp-config.json", fixed={"type": "local", "tools": ["*"]}), (),
-        ("copilot", *_GET), "run `copilot` here once and trust the folder"),
+        "copilot mcp get patchq", "run `copilot` here once and trust the folder"),
     "vscode": Client(
         "VS Code", ("code",), (".vscode",), (_shared, _code(".vscode/mcp.json")),
         _code("~/.config/Code/User/mcp.json"), first="start it there: `MCP: List Servers`"),
-    "codex": Client(
-        "Codex", ("codex",), (".codex",), (_codex(".codex/config.toml"),),
-        _codex("~/.codex/config.toml"), (), ("codex", *_GET),
+    "codex": Client("Codex", ("codex",), (".codex",), (_codex(".codex/config.toml"),),
+        _codex("~/.codex/config.toml"), (), "codex mcp get patchq",
         "run `codex` here once and trust the project"),
     "cursor": Client(
         "Cursor", ("cursor", "cursor-agent"), (".cursor",), (ServerFile(".cursor/mcp.json"),),
-        ServerFile("~/.cursor/mcp.json"), (), ("cursor-agent", "mcp", "list-tools", NAME),
+        ServerFile("~/.cursor/mcp.json"), (), "cursor-agent mcp list-tools patchq",
         "enable the server in its settings"),
     "gemini": Client(
         "Gemini CLI", ("gemini",), (".gemini", "GEMINI.md"), (_settings(".gemini/settings.json"),),
-        _settings("~/.gemini/settings.json"), ("GEMINI.md",), ("gemini", *_LIST),
+        _settings("~/.gemini/settings.json"), (_gemini,), "gemini mcp list",
         "run `gemini` here once and trust the folder"),
     "qwen": Client(
         "Qwen Code", ("qwen",), (".qwen",),
         (_settings(".qwen/settings.json"), _settings(".qwen/settings.json.orig")),
-        _settings("~/.qwen/settings.json"), (), ("qwen", *_LIST)),
+        _settings("~/.qwen/settings.json"), (), "qwen mcp list"),
     "opencode": Client(
         "opencode", ("opencode",), ("opencode.json", "opencode.jsonc", ".opencode"),
         (_opencode("opencode.json"), _opencode("opencode.jsonc")),
-        _opencode("~/.config/opencode/opencode.json"), (CLAUDE_SKILL,), ("opencode", *_LIST)),
+        _opencode("~/.config/opencode/opencode.json"), (CLAUDE_SKILL,), "opencode mcp list"),
     "zed": Client(
         "Zed", ("zed", "zeditor"), (".zed",), (_zed(".zed/settings.json"),),
         _zed("~/.config/zed/settings.json"), first="open it in Zed and trust the worktree"),
@@ -108,5 +129,5 @@ CLIENTS = {
         first="run `cline mcp add patchq --yes -- COMMAND mcp`"),
     "windsurf": Client("Windsurf", ("windsurf",), (".windsurf",),
         user=ServerFile("~/.codeium/windsurf/mcp_config.json"), first="refresh its servers there"),
-    "aider": Client("aider", ("aider",), (AIDER,), texts=(AIDER,)),
+    "aider": Client("aider", ("aider",), (_aider.path,), texts=(_aider,)),
 }  # fmt: skip

@@ -39,7 +39,7 @@ class JsonError(ValueError):
 
 
 class Node(Struct, frozen=True):
-    """A value and the first and last line (1-based) on which it is.
+    """A value, the first and last line (1-based) on which it is, and its place in the text.
 
     `value` is a dict of nodes, a list of nodes, or a plain str, int, float, bool or None.
     """
@@ -47,6 +47,8 @@ class Node(Struct, frozen=True):
     value: Any
     line: int
     last: int
+    start: int
+    end: int
 
     def get(self, *keys: str) -> Node | None:
         """The member under the first of the keys that an object has."""
@@ -92,6 +94,11 @@ def parse_at(text: str, position: int) -> tuple[Node, int]:
     return reader.value(reader.skip(position))
 
 
+def skip(text: str, position: int) -> int:
+    """Return the place behind the blanks and comments that begin at `position`."""
+    return _Reader(text).skip(position)
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -124,7 +131,7 @@ class _Reader:
         self._depth += 1
         value, end = read(self, start) if read else self._scalar(start)
         self._depth -= 1
-        return Node(value, first, self.line(end)), end
+        return Node(value, first, self.line(end), start, end), end
 
     def _object(self, start: int) -> tuple[dict[str, Node], int]:
         members: dict[str, Node] = {}

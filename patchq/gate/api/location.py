@@ -21,6 +21,10 @@ from patchq.gate.errors import ObjectDamaged, UsageError
 from patchq.gate.git import files, records
 from patchq.gate.git.branches import Branches, backup
 from patchq.gate.git.branches.home import Home, HomeGone, proposed, record, recorded, refuse
+from patchq.gate.git.checkout import missing, registered
+from patchq.gate.git.command import Git
+from patchq.gate.git.files import save as save
+from patchq.gate.git.files import take_away as take_away
 from patchq.gate.git.repository import Repository
 from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.context import RepoContext
@@ -100,6 +104,15 @@ class Location(Struct, frozen=True):
     def difference(self, found: GateRules) -> tuple[str, str] | None:
         """Return how the work tree's configuration differs from what counts, and what to do."""
         return rules.difference(self.repo, found)
+
+    def tracks(self, path: Path) -> bool:
+        """True if git has the file in the index of its work tree."""
+        git = Git(directory=path.parent)
+        return path.parent.is_dir() and bool(git.run("ls-files", "--", path.name).stdout)
+
+    def worktrees(self) -> list[Path]:
+        """Return the work trees that are there, the main one first."""
+        return [one.workdir for one in registered(self.repo) if not missing(one)]
 
     def _find_home(self, own: GateRules | None) -> Home | None:
         """Return the home branch, recorded if it was not; None where none is needed."""

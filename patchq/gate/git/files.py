@@ -121,6 +121,30 @@ def replace(
         raise
 
 
+def save(path: Path, data: bytes) -> None:
+    """Replace a file that people edit, as a whole, or what it is a link to; its mode stays.
+
+    Such files say what runs, so a new one has the umask of the person.
+    """
+    path, allowed = path.resolve(), ~max(childrens_umask(), 0)
+    for folder in reversed(path.parents):
+        if not folder.is_dir():
+            folder.mkdir(0o777 & allowed)
+    kept = stat.S_IMODE(path.stat().st_mode) & 0o777 if path.exists() else 0
+    via = path.with_name(f".{path.name}.patchq.tmp")
+    replace(path, data, via=via, mode=kept or 0o666 & allowed, grant=kept, flush=True)
+
+
+def take_away(path: Path, *tops: Path) -> None:
+    """Remove a file, and the folders below `tops` that it leaves empty."""
+    path.unlink()
+    with suppress(OSError):  # raised by a folder that is not empty
+        for folder in path.parents:
+            if folder in tops:
+                break
+            folder.rmdir()
+
+
 def append(fd: int, data: bytes) -> None:
     """Write behind what the file has, all of it or nothing."""
     size, written = os.fstat(fd).st_size, 0

@@ -230,7 +230,9 @@ def call_in(node: Node, name: str | None = None) -> ToolCall | None:
     if name is None:
         return None
     given = inner.get(*_ARGUMENTS) or inner.get("operation", "action")
-    arguments = Node({}, node.line, node.last) if given is None else _object(given)
+    arguments = (
+        Node({}, node.line, node.last, node.start, node.end) if given is None else _object(given)
+    )
     return ToolCall(name, arguments, (node.line, node.last), node.text("id"))
 
 
