@@ -11,9 +11,9 @@ import shtab
 
 from patchq.cli import arguments, parsing
 from patchq.cli.streams import put
-from patchq.gate.git import records
+from patchq.gate.api.finding import WAITING
 
-_REFS = f"git for-each-ref --format='%(refname:lstrip=3)' {records.WAITING} 2>/dev/null"
+_REFS = f"git for-each-ref --format='%(refname:lstrip=3)' {WAITING} 2>/dev/null"
 _IDS = {
     "bash": "_patchq_ids",
     "zsh": f"($({_REFS}))",

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from contextlib import suppress
 from pathlib import Path
-from tempfile import gettempdir
 
 from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
 from patchq.gate.api.location import Location, save
 from patchq.gate.config import config_file
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import Fault
-from patchq.gate.hooks.sandbox import can_sandbox, no_sandbox
 from patchq.gate.report import document
+from patchq.gate.service.check import doctor
 
 ARGUMENTS = (
     Argument("--target", dest="home", metavar="B", help="the home branch, whose rules count"),
@@ -42,7 +39,8 @@ def make(args: Namespace, location: Location, config: Config) -> list[str]:
         created += [str(path), *location.how_it_counts()]
     _write_schema(queue.root / _SCHEMA)
     location.keep_out_of_status(queue.root)
-    return created + _without_sandbox()
+    lost = doctor.without_sandbox(queue.root)
+    return created + ([f"{lost.message}; {lost.cure}"] if lost else [])
 
 
 def make_missing(args: Namespace, location: Location) -> None:
@@ -63,18 +61,6 @@ def take_back_draft(location: Location) -> list[str]:
         return []
     path.unlink()
     return [path.name]
-
-
-def _without_sandbox() -> list[str]:
-    """Return a line that says why hooks have no sandbox here, if so, and what to do."""
-    with suppress(Fault, OSError):
-        if not can_sandbox(Path(gettempdir())):
-            why, cure = no_sandbox()
-            return [
-                f"hooks have no sandbox here, as {why}: {cure}; without it a `pre-commit` hook "
-                "needs `unconfined: true` in its entry"
-            ]
-    return []
 
 
 def _write_schema(path: Path) -> None:

@@ -71,14 +71,10 @@ def test_a_section_takes_no_other_byte(before: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text", "place"),
     [
-        (".mcp.json", "", ".mcp.json:1:1: not JSON"),
+        (".mcp.json", "", ".mcp.json: not JSON: "),
         (".mcp.json", '{\n // ours\n "a": 1\n}\n', ".mcp.json: not JSON: "),
-        (
-            ".mcp.json",
-            '{"a": 1,\n "mcpServers": []}',
-            ".mcp.json:2:16: not JSON: expected an object",
-        ),
-        (".mcp.json", "[" * 100_000, ".mcp.json:1:102: not JSON: expected at most 100 levels"),
+        (".mcp.json", '{"mcpServers": []}', ".mcp.json:1:16: not JSON: expected an object"),
+        (".mcp.json", "[" * 100_000, ".mcp.json: not JSON: "),
         (".mcp.json", b'{"a":\n "\xff"}', ".mcp.json: not JSON: "),
         (".codex/config.toml", "a = \n", ".codex/config.toml: not TOML: "),
         (".codex/config.toml", "mcp_servers = {}\n", ".codex/config.toml: not TOML: "),

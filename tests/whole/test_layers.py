@@ -45,8 +45,7 @@ BELOW_THE_API = (
 """Rooms that skins reach by `patchq.gate.api`."""
 DEEPER = {
     f"patchq.cli.{name}" for name in (
-        "cluster", "completion", "confirm", "feeding", "hooks", "init", "setup", "setup.changes",
-        "stop", "tenure", "watch", "worker",
+        "cluster", "confirm", "feeding", "hooks", "stop", "tenure", "watch", "worker",
     )
 }  # fmt: skip
 """Modules of skins that set up, or run, a service; there may only be fewer."""

@@ -113,9 +113,10 @@ def _entry(row: ServerFile, data: bytes | None) -> Any:
         if row.is_toml:
             servers = tomllib.loads(data.decode()).get(row.servers)
             return servers.get(NAME) if isinstance(servers, dict) else None
-        found = json_edit.value_at(data.decode(), (row.servers, NAME))
-        return found if row.comments or json.loads(data) else None
-    except ValueError as error:
+        if not row.comments:
+            json.loads(data)
+        return json_edit.value_at(data.decode(), (row.servers, NAME))
+    except (ValueError, RecursionError) as error:
         place = f":{error.line}:{error.column}" if isinstance(error, JsonError) else ""
         kind = "TOML" if row.is_toml else "JSON"
         hint = "mend or move it, then try again"

@@ -23,6 +23,7 @@ from patchq.gate.report.schema import Report, has_commit
 from patchq.gate.report.secrecy import batch_id
 from patchq.gate.review import from_git
 
+WAITING = records.WAITING  # refs below, one for each proposal
 _LEAST = 4  # characters of an id or a commit that may stand for the whole
 _PIECE = 1000
 

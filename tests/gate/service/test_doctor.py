@@ -175,7 +175,7 @@ def test_hooks_without_a_sandbox(
     assert "reach the network" in sandbox["message"]
     assert sandbox["cure"] == cure
     line = fresh("init", cwd=repo).out.splitlines()[-1]
-    assert line.startswith("hooks have no sandbox here, as ")
+    assert line.startswith("hooks have no sandbox, as ")
     assert f": {cure}; without it a `pre-commit` hook needs `unconfined: true`" in line
 
 

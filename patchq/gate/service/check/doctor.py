@@ -8,6 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from patchq.gate.errors import Fault
 from patchq.gate.git import command
@@ -97,21 +100,27 @@ def _hooks(place: Place) -> Iterator[Finding]:
         )
 
 
-def _sandbox(place: Place) -> Iterator[Finding]:
+def without_sandbox(queue: Path) -> Finding | None:
+    """Return the finding that hooks have no sandbox; None where they have, or no queue is there."""
     try:
-        sandboxed = not place.queue.is_dir() or can_sandbox(place.queue / "hooks")
+        if not queue.is_dir() or can_sandbox(queue / "hooks"):
+            return None
     except (Fault, OSError):
-        sandboxed = False
-    if not sandboxed:
-        why, cure = no_sandbox()
-        yield Finding(
-            "hooks.sandbox",
-            "weaker" if place.config.hooks else "ok",
-            f"hooks have no sandbox, as {why}: a `pre-commit` hook does not run unless its entry "
-            "says `unconfined: true`; then it may read and write what patchq may, print what it "
-            "reads, reach the network whatever `network` says, fill the disk",
-            cure,
-        )
+        pass
+    why, cure = no_sandbox()
+    return Finding(
+        "hooks.sandbox",
+        "weaker",
+        f"hooks have no sandbox, as {why}: a `pre-commit` hook does not run unless its entry "
+        "says `unconfined: true`; then it may read and write what patchq may, print what it "
+        "reads, reach the network whatever `network` says, fill the disk",
+        cure,
+    )
+
+
+def _sandbox(place: Place) -> Iterator[Finding]:
+    if found := without_sandbox(place.queue):
+        yield found if place.config.hooks else replace(found, level="ok")
 
 
 def _cluster(place: Place) -> Iterator[Finding]:
