@@ -36,12 +36,8 @@ def run(args: Namespace) -> int:
     ids = several.chosen(args, gate)
     if args.undo:
         return several.decide(args, ids, lambda id: report(args, gate.undo(id), len(ids)))
-    by_target: dict[str | None, list[str]] = {}
-    for id in ids:
-        known = gate.context().queue.load(id)
-        by_target.setdefault(known.target if known else None, []).append(id)
     leaves = args.no_wait or args.timeout is not None
-    trains = {train[-1]: train for train in by_target.values()}
+    trains = {train[-1]: train for train in gate.by_target(ids)}
 
     def land(last: str) -> int:
         progress = Progress(args)

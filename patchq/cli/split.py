@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 
 from patchq.cli.screen import Line, Styled, is_terminal, plain
 from patchq.core.model.values import FileChange
-from patchq.core.text.quote import clip, decode, visible
+from patchq.core.text.quote import clip, visible
 from patchq.gate.api import syntax
 from patchq.gate.review.rows import Cell, FileRows, Row
 
@@ -33,14 +33,9 @@ def lines(files: Iterable[FileRows], changes: Iterable[FileChange] = ()) -> Iter
     for number, file in enumerate(files):
         yield from [plain("")] if number else []
         yield plain(_title(file), "bold")
-        code = _code(file, sides[file.path]) if coloured and file.path in sides else _PLAIN
+        code = syntax.sides(sides[file.path]) if coloured and file.path in sides else _PLAIN
         for row in file.rows:
             yield from [_fold(row, width)] if row.kind == "fold" else _row(row, width, code)
-
-
-def _code(file: FileRows, change: FileChange) -> _Code:
-    old = syntax.lines(file.renamed_from or file.path, decode(change.before or b""))
-    return old, syntax.lines(file.path, decode(change.after or b""))
 
 
 def _title(file: FileRows) -> str:

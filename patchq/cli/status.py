@@ -123,8 +123,8 @@ def _head(status: Status) -> Iterator[Line]:
 
 
 def _refused(status: Status) -> Iterator[Line]:
-    if status.refused:
-        yield plain(f"{status.refused} refused in the last 24 h: `patchq log --state rejected`")
+    if count := len(status.refused):
+        yield plain(f"{count} refused in the last 24 h: `patchq log --state rejected`")
 
 
 def _proposal_lines(rows: Sequence[ChangeRow]) -> Iterator[Line]:

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import Fault, UsageError, disk_fault
-from patchq.page import batch, conflicts, decisions, history, inbox, live, pictures, statistics
-from patchq.page.decisions import Fields
+from patchq.gate.review.decide import Decided
+from patchq.page import (
+    batch,
+    conflicts,
+    decisions,
+    drafts,
+    inbox,
+    live,
+    pictures,
+    statistics,
+)
+from patchq.page.decisions import Form
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
 _HERE = Path(__file__).parent
-_DONE = {"accept": "Accepted", "accept-stack": "Accepted", "discard": "Discarded"} | {
-    "send-back": "Sent back", "take-back": "Taken back:", "discuss": "Noted on",
+_DONE = {
+    "accept": "Accepted", "discard": "Discarded", "send-back": "Sent back",
+    "take-back": "Taken back:", "discuss": "Noted on",
 }  # fmt: skip
-_STAYS = ("take-back", "discuss")  # what leads to no other change
-_PLACE = ("path", "side", "from", "line", "thread")
 View = Callable[[Gate, Mapping[str, str]], Shown]
-Work = Callable[[Request, Fields], Response]
+Work = Callable[[Request, Form], Response]
 
 
 def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlette:
@@ -38,19 +54,20 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
 
     def route(path: str, work: Work, method: str = "GET") -> Route:
         async def answer(request: Request) -> Response:
-            fields = await _fields(request) if request.method == "POST" else []
-            return await run_in_threadpool(_safely, work, request, fields)
+            form = await _form(request) if method == "POST" else request.query_params
+            return await run_in_threadpool(_safely, work, request, form)
 
         return Route(path, answer, methods=[method])
 
     async def changes(request: Request) -> Response:
         asked = request.query_params
-        return news.stream(asked.get("since", ""), asked.get("id", ""))
+        events = news.events(asked.get("since", ""), asked.get("id", ""))
+        return StreamingResponse(events, media_type="text/event-stream")
 
     return Starlette(
         routes=[
             route("/", answers.page(inbox.view)),
-            route("/history", answers.page(history.view)),
+            route("/history", answers.page(inbox.history)),
             route("/statistics", answers.page(statistics.view)),
             route("/conflicts", answers.page(conflicts.view)),
             route("/help", answers.page(lambda gate, asked: Shown("help.html", "Help", {}))),
@@ -65,7 +82,6 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             route("/batch/{id}/{deed}", answers.decide, "POST"),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ],
-        lifespan=news.running,
         exception_handlers={404: _missing, 405: _missing},
     )
 
@@ -76,10 +92,10 @@ class _Answers:
     def __init__(self, looking: SharedGate, deciding: SharedGate) -> None:
         self._looking, self._deciding = looking, deciding
 
-    def page(self, view: View) -> Work:
+    def page(self, view: View, status: int = 200) -> Work:
         """Return what answers with a page, or with a part of it where that is asked for."""
 
-        def answer(request: Request, _: Fields) -> Response:
+        def answer(request: Request, _: Form) -> Response:
             with self._looking.gate() as gate:
                 # From before: what changes while the page is made is noticed.
                 version = live.version(gate)
@@ -87,82 +103,104 @@ class _Answers:
                 shown = view(gate, {**request.query_params, **request.path_params, **part})
                 if part and "part" in shown.values:
                     return HTMLResponse(shown.values["part"])
-                return _html(shown, request, version)
+                return _html(shown, request, version, status)
 
         return answer
 
-    def decide(self, request: Request, fields: Fields) -> Response:
+    def decide(self, request: Request, form: Form) -> Response:
         """Decide on one change, and go to the next one of the inbox."""
         id, deed = request.path_params["id"], request.path_params["deed"]
-        with self._deciding.gate(writes=True) as gate:
-            result = decisions.take(gate, id, deed, fields)
+        decided: Decided | None = None
+        problems: Sequence[Problem] = ()
+        try:
+            with self._deciding.gate(writes=True) as gate:
+                decided = decisions.take(gate, id, deed, form)
+                problems = decided.problems
+        except Fault as error:
+            problems = [decisions.problem(error)]
+        if problems or deed == "choose":
+            choice = None if problems else decided
+            again = self.page(
+                lambda gate, asked: batch.view(gate, asked, problems, choice),
+                409 if problems else 200,
+            )
+            return again(request, form)
         with self._looking.gate() as gate:
-            if result is not None:
-                version = live.version(gate)
-                shown = batch.view(gate, {"id": id}, result)
-                return _html(shown, request, version, 409 if result.problems else 200)
-            if deed not in _STAYS:
-                gate.marks(batch.DRAFT).clear(id)
-            after = id if deed in _STAYS else inbox.neighbours(gate, id)[1]
-        done = {"done": f"{_DONE.get(deed, deed)} {id}"}
-        done |= {"undo": id} if deed in ("send-back", "discard") else {}
-        where = f"/batch/{after}" if after else "/"
-        return RedirectResponse(f"{where}?{urlencode(done)}", 303)
+            if deed == "discuss":
+                return _done(deed, id, f"/batch/{id}")
+            drafts.clear(gate, id)
+            after = inbox.neighbours(gate, id)[1]
+            return _done(deed, id, f"/batch/{after}" if after else "/", _undoable(gate, [id]))
 
-    def chosen(self, request: Request, _: Fields) -> Response:
+    def chosen(self, request: Request, form: Form) -> Response:
         """Return the page on which a decision on several is confirmed."""
-        asked = request.query_params.multi_items()
-        return self.page(lambda gate, _: inbox.several(gate, asked))(request, [])
+        return self.page(lambda gate, _: inbox.several(gate, form))(request, form)
 
-    def decide_several(self, request: Request, fields: Fields) -> Response:
+    def decide_several(self, request: Request, form: Form) -> Response:
         """Decide on the chosen changes alike."""
-        deed = next((value for name, value in fields if name == "deed"), "")
+        deed = form.get("deed", "")
         with self._deciding.gate(writes=True) as gate:
-            result = decisions.decide_each(gate, deed, fields)
-        if result is None:
-            many = sum(name == "chosen" for name, _ in fields)
-            done = urlencode({"done": f"{_DONE.get(deed, deed)} {many} changes"})
-            return RedirectResponse(f"/?{done}", 303)
+            problems = decisions.decide_each(gate, deed, form)
+        if problems:
+            return self.page(lambda gate, _: inbox.several(gate, form, problems), 409)(
+                request, form
+            )
+        ids = [value.partition(" ")[0] for value in form.getlist("chosen")]
+        about, where = (
+            (ids[0], f"/batch/{ids[0]}") if len(ids) == 1 else (f"{len(ids)} changes", "/")
+        )
         with self._looking.gate() as gate:
-            return _html(inbox.several(gate, fields, result), request, live.version(gate), 409)
+            return _done(deed, about, where, _undoable(gate, ids))
 
-    def mark_viewed(self, request: Request, fields: Fields) -> Response:
+    def mark_viewed(self, request: Request, form: Form) -> Response:
         """Keep that a person has viewed a file as it is, or has not."""
-        form = dict(fields)
         with self._deciding.gate() as gate:
-            key = batch.viewed_key(form.get("path", ""), form.get("content", ""))
-            gate.marks(batch.VIEWED).put(key, form.get("viewed", ""))
+            gate.marks(batch.VIEWED).put(form.get("key", ""), form.get("viewed", ""))
         return RedirectResponse(f"/batch/{request.path_params['id']}", 303)
 
-    def keep_draft(self, request: Request, fields: Fields) -> Response:
+    def keep_draft(self, request: Request, form: Form) -> Response:
         """Keep the words of a comment or a reply that is not sent yet."""
-        form = dict(fields)
-        place = decisions.place_of(*(form.get(name, "") for name in _PLACE))
         with self._deciding.gate() as gate:
-            gate.marks(batch.DRAFT).put(place, form.get("words", ""), request.path_params["id"])
+            words = form.get("words", "")
+            drafts.keep(gate, request.path_params["id"], drafts.place(form), words)
         return Response(status_code=204)
 
-    def picture(self, request: Request, _: Fields) -> Response:
+    def picture(self, request: Request, form: Form) -> Response:
         """Return a picture of a change, which runs nothing."""
         with self._looking.gate() as gate:
-            kind = request.query_params.get("as", "")
-            data, type = pictures.content(gate, request.path_params["oid"], kind)
+            data, type = pictures.content(gate, request.path_params["oid"], form.get("as", ""))
         return Response(data, media_type=type, headers={"content-security-policy": pictures.POLICY})
 
 
-async def _fields(request: Request) -> Fields:
+async def _form(request: Request) -> Form:
     form = await request.form(max_files=0, max_fields=5000, max_part_size=1 << 20)
-    return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    return ImmutableMultiDict(
+        [
+            (name, value.replace("\r\n", "\n"))
+            for name, value in form.multi_items()
+            if isinstance(value, str)
+        ]
+    )
+
+
+def _undoable(gate: Gate, ids: Sequence[str]) -> list[str]:
+    return [id for id in ids if gate.can_undo(id)]
+
+
+def _done(deed: str, about: str, where: str, undo: Sequence[str] = ()) -> Response:
+    """Go on to a page that says what was done, with a button that takes it back."""
+    asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
+    return RedirectResponse(f"{where}?{asked}", 303)
 
 
 def _html(shown: Shown, request: Request, version: str, code: int = 200) -> Response:
     return HTMLResponse(rendered(shown, request.url.path, version, request.query_params), code)
 
 
-def _safely(work: Work, request: Request, fields: Fields) -> Response:
+def _safely(work: Work, request: Request, form: Form) -> Response:
     """Return the answer, or the page on a fault; a defect of patchq is written to the log."""
     try:
-        return work(request, fields)
+        return work(request, form)
     except Exception as failure:
         error = (disk_fault(failure) or failure) if isinstance(failure, OSError) else failure
     if isinstance(error, Fault):

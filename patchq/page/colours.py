@@ -8,19 +8,9 @@ from itertools import accumulate, pairwise
 
 from markupsafe import Markup, escape
 
-from patchq.gate.api import syntax
+from patchq.gate.api.syntax import Run
 
-PREFIX = "syntax-"
 _MOST_LINE = 2000
-Run = tuple[str, str]  # a class, or nothing, and the text
-
-
-def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
-    """The runs of each line; nothing for a file that is long, or in no known language."""
-    return tuple(
-        tuple((PREFIX + name if name else "", part) for name, part in line)
-        for line in syntax.lines(path, text)
-    )
 
 
 def marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Markup:
@@ -28,22 +18,22 @@ def marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> 
     if "".join([part for _, part in runs]) != text or len(text) > _MOST_LINE:
         runs = (("", text),)
     if not marks:
-        return Markup("".join([_piece(part, name) for name, part in runs]))
+        return Markup("".join([_piece(part, kind) for kind, part in runs]))
     return Markup("".join(_pieces(runs, marks)))
 
 
 def _pieces(runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Iterator[str]:
     ends = {edge for mark in marks for edge in mark}
     starts = accumulate((len(part) for _, part in runs), initial=0)
-    for start, (name, part) in zip(starts, runs, strict=False):
+    for start, (kind, part) in zip(starts, runs, strict=False):
         stop = start + len(part)
         edges = sorted({start, stop, *(edge for edge in ends if start < edge < stop)})
         for first, end in pairwise(edges):
-            piece = _piece(part[first - start : end - start], name)
+            piece = _piece(part[first - start : end - start], kind)
             is_marked = any(a <= first and end <= b for a, b in marks)
             yield f"<mark>{piece}</mark>" if is_marked else piece
 
 
-def _piece(text: str, name: str) -> str:
+def _piece(text: str, kind: str) -> str:
     # Formatting each piece as Markup takes five times as long.
-    return f'<span class="{name}">{escape(text)}</span>' if name else str(escape(text))
+    return f'<span class="syntax-{kind}">{escape(text)}</span>' if kind else str(escape(text))

@@ -10,7 +10,7 @@ from patchq.page.inbox import MOST
 from patchq.page.shown import Shown
 
 
-def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
+def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
     """Return each pair of proposals that collide, those of the worst member first."""
     rows = [row for row in gate.status(limit=MOST).rows if row.block != "held"]
     places: dict[tuple[str, str], dict[str, None]] = {}

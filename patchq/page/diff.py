@@ -6,20 +6,22 @@ ones.  Empty elements keep lines beside each other that belong together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
-from patchq.core.model.values import FileChange, LineHunk
+from patchq.core.model.values import FileChange
 from patchq.core.text.lines import split_lines
-from patchq.core.text.quote import decode
+from patchq.gate.api import Gate, syntax
 from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
-from patchq.page import colours, pictures
+from patchq.page import colours, drafts, pictures
+from patchq.page.drafts import Place
 from patchq.page.pictures import Picture
 from patchq.page.shown import part
 
@@ -30,35 +32,58 @@ _LONGEST = 2000  # characters of a line that are shown unasked
 _WHOLE = 1 << 30
 
 Span = tuple[int, int]  # first and last line of the new side, counted from 1
-Highlights = tuple[tuple[colours.Run, ...], ...]
+
+
+class Compared:
+    """A change beside its target, or beside an earlier round by its number (`since`)."""
+
+    def __init__(self, gate: Gate, report: Report, since: str) -> None:
+        self.gate, self.report, self.url = gate, report, f"/batch/{report.id}"
+        self.rounds = gate.rounds(report)
+        self.since = int(since) if since.isdecimal() and 0 < int(since) <= len(self.rounds) else 0
+        if self.since:
+            self.found = gate.since(report, self.rounds[self.since - 1])
+            self.report = _without_base(report)
+        else:
+            self.found = gate.compare(report)
+        self.changes = self.found.changes if self.found else ()
+        self.drafts = drafts.of(gate, report.id)
+
+    def reply(self, comment: CommentEntry) -> str:
+        """Return the words of a reply that is not sent yet."""
+        return self.drafts.get(Place(thread=comment.id), "")
+
+
+def _without_base(report: Report) -> Report:
+    """Return the report without what is about lines of its base, which are not shown."""
+    review = report.review
+    if review is not None:
+        new = [one for one in review.comments if one.side != "base"]
+        review = replace(review, comments=new)
+    return replace(report, edits=(), review=review)
 
 
 class FileDiff:
-    """The change of one file, written as HTML when asked; `url` is the address of the whole.
+    """The change of one file, written as HTML when asked."""
 
-    `round` is the number of the round that it is compared with, 0 for its target.
-    """
-
-    def __init__(
-        self,
-        report: Report,
-        since: Mapping[str, Sequence[LineHunk]],
-        change: FileChange,
-        url: str,
-        round: int,
-    ) -> None:
-        (self.file,) = rows.side_by_side(report, [change], since, most=0)
-        self.url, self.change, self._round = url, change, round
-        self._report, self._since = report, since
-        self._comments: dict[tuple[str | None, int], list[CommentEntry]] = {}
-        for one in report.review.comments if report.review else ():
-            if one.path == change.path and one.line is not None:
-                self._comments.setdefault((one.side, one.line), []).append(one)
+    def __init__(self, shown: Compared, change: FileChange) -> None:
+        self._shown, self.change = shown, change
+        self._since = shown.found.since if shown.found else {}
+        (self.file,) = rows.side_by_side(shown.report, [change], self._since, most=0)
+        review = shown.report.review
+        self.comments = [
+            one for one in (review.comments if review else ()) if one.path == change.path
+        ]
 
     @cached_property
     def _rows(self) -> Sequence[Row]:
         (whole,) = rows.side_by_side(
-            self._report, [self.change], self._since, context=_WHOLE, most=_WHOLE, run=_WHOLE
+            self._shown.report,
+            [self.change],
+            self._since,
+            context=_WHOLE,
+            most=_WHOLE,
+            run=_WHOLE,
         )
         return whole.rows
 
@@ -84,16 +109,18 @@ class FileDiff:
         return pictures.of(self.change)
 
     @property
-    def is_discussed(self) -> bool:
-        """True if a comment on its lines is not resolved."""
-        return any(one.state != "resolved" for some in self._comments.values() for one in some)
+    def open_comments(self) -> int:
+        """The number of comments that are not resolved."""
+        return sum(one.state != "resolved" for one in self.comments)
 
+    @property
     def address(self) -> str:
-        """Return the address of the file alone."""
-        return f"{self.url}/file?{urlencode(self._fields())}"
+        """The address of the file alone."""
+        return f"{self._shown.url}/file?{urlencode(self._fields)}"
 
+    @property
     def _fields(self) -> dict[str, str]:
-        since = {"since": str(self._round)} if self._round else {}
+        since = {"since": str(self._shown.since)} if self._shown.since else {}
         return {"path": self.file.path, **since}
 
     @property
@@ -101,37 +128,21 @@ class FileDiff:
         """True of a file that is new or gone: it has one column."""
         return self.file.what in ("created", "deleted")
 
-    def html(self, opened: Span | None = None) -> Markup:
-        """Return all lines, with folds where nothing changes, but for the lines of `opened`."""
-        kept = [row.kind != "same" or bool(self._comments_on(row)) for row in self._rows]
-        return self._folded(self._rows, _near(kept), opened)
-
-    def unfolded(self, fold: Span, opened: Span) -> Markup:
-        """Return the opened lines of one fold, with folds for what is left of it."""
-        lines = [row for row in self._rows if row.kind == "same" and _within(row, fold)]
-        return self._folded(lines, [False] * len(lines), opened)
-
-    @cached_property
-    def _old(self) -> Highlights:
-        path = self.file.renamed_from or self.file.path
-        return colours.lines(path, decode(self.change.before or b""))
-
-    @cached_property
-    def _new(self) -> Highlights:
-        return colours.lines(self.file.path, decode(self.change.after or b""))
-
-    def _folded(self, lines: Sequence[Row], near: Sequence[bool], opened: Span | None) -> Markup:
+    def html(self, within: Span | None = None, opened: Span | None = None) -> Markup:
+        """Return the lines `within`, or all, with folds where nothing changes but in `opened`."""
+        lines = [row for row in self._rows if within is None or _is_in(row, within)]
+        kept = [row.kind != "same" or bool(self._comments_on(row)) for row in lines]
         shown = [
-            here or (opened is not None and _within(row, opened))
-            for row, here in zip(lines, near, strict=True)
+            is_near or (opened is not None and _is_in(row, opened))
+            for row, is_near in zip(lines, _near(kept), strict=True)
         ]
         parts: list[Markup] = []
         for is_shown, group in groupby(zip(shown, lines, strict=True), lambda pair: pair[0]):
-            part = [row for _, row in group]
-            if is_shown or len(part) < _LEAST_FOLD:
-                parts += self._blocks(part)
+            some = [row for _, row in group]
+            if is_shown or len(some) < _LEAST_FOLD:
+                parts += self._blocks(some)
             else:
-                parts.append(self._fold(part))
+                parts.append(self._fold(some))
         return Markup("").join(parts)
 
     def _blocks(self, lines: Iterable[Row]) -> Iterator[Markup]:
@@ -145,20 +156,18 @@ class FileDiff:
                 run.append(row)
                 if comments := self._comments_on(row):
                     yield self._block(run, label, same=same)
-                    waits = self._report.state == "proposed"
-                    yield from (part("thread", one, self.url, waits) for one in comments)
+                    yield from map(self._thread, comments)
                     run, label = [], ()
             if run:
                 yield self._block(run, label, same=same)
 
+    def _thread(self, comment: CommentEntry) -> Markup:
+        shown = self._shown
+        waits = shown.report.state == "proposed"
+        return part("thread", comment, shown.url, waits, shown.reply(comment))
+
     def _comments_on(self, row: Row) -> list[CommentEntry]:
-        places = [("base", row.old), ("new", row.new)]
-        return [
-            one
-            for side, cell in places
-            if cell
-            for one in self._comments.get((side, cell.line), ())
-        ]
+        return [one for one in self.comments if _is_on(one, row)]
 
     def _block(self, run: Sequence[Row], label: Sequence[str], *, same: bool) -> Markup:
         if same and self.one_sided:
@@ -175,13 +184,17 @@ class FileDiff:
             Markup("").join(cells),
         )
 
+    @cached_property
+    def _colours(self) -> dict[str, Sequence[Sequence[syntax.Run]]]:
+        return dict(zip(("base", "new"), syntax.sides(self.change), strict=True))
+
     def _cell(self, row: Row, side: str, *, gap: bool = False) -> Markup:
         """Return the line of one side; where it has none, a gap beside the other's."""
         cell = _of(row, side)
         if cell is None:
             return Markup('<i class="{}"></i>').format(side) if gap else Markup()
-        highlights = self._old if side == "base" else self._new
-        colour = highlights[cell.line - 1] if cell.line <= len(highlights) else ()
+        coloured = self._colours[side]
+        colour = coloured[cell.line - 1] if cell.line <= len(coloured) else ()
         text, rest = cell.text, Markup()
         if len(text) > _LONGEST:
             rest += Markup(" <small>… and {} more characters</small>").format(len(text) - _LONGEST)
@@ -192,39 +205,26 @@ class FileDiff:
         changed = "" if row.kind == "same" else " data-changed"
         return Markup(f"<code data-side={side} data-line={cell.line}{changed}>{shown}{rest}</code>")
 
-    def _fold(self, part: Sequence[Row]) -> Markup:
-        first, last = (row.new.line if row.new else 0 for row in (part[0], part[-1]))
-        spans = [(f"{len(part)} lines", first, last)]
-        if len(part) > 2 * _STEP:
+    def _fold(self, hidden: Sequence[Row]) -> Markup:
+        first, last = (row.new.line if row.new else 0 for row in (hidden[0], hidden[-1]))
+        spans = [(f"{len(hidden)} lines", first, last)]
+        if len(hidden) > 2 * _STEP:
             spans.insert(0, (f"↓ {_STEP}", first, first + _STEP - 1))
             spans.append((f"↑ {_STEP}", last - _STEP + 1, last))
-        forms = [self._button((first, last), words, (a, b)) for words, a, b in spans]
-        return Markup('<div class="fold">{}</div>').format(Markup("").join(forms))
-
-    def _button(self, fold: Span, words: str, opened: Span) -> Markup:
-        fields = self._fields() | {"fold": "{}-{}".format(*fold)}
-        fields |= {"from": str(opened[0]), "to": str(opened[1])}
-        hidden = (
-            Markup('<input type="hidden" name="{}" value="{}">').format(*one)
-            for one in fields.items()
-        )
-        label = "Show lines {} to {} of {}".format(*opened, self.file.path)
-        return Markup(
-            '<form action="{}/file">{}<button data-unfold{} title="{}">{}</button></form>'
-        ).format(
-            self.url,
-            Markup("").join(hidden),
-            Markup(" data-all") if opened == fold else "",
-            label,
-            words,
-        )
+        fields = self._fields | {"from": str(first), "to": str(last)}
+        return part("fold", f"{self._shown.url}/file", fields, spans)
 
 
 def _of(row: Row, side: str) -> Cell | None:
     return row.old if side == "base" else row.new
 
 
-def _within(row: Row, span: Span) -> bool:
+def _is_on(comment: CommentEntry, row: Row) -> bool:
+    cell = _of(row, comment.side or "")
+    return cell is not None and cell.line == comment.line
+
+
+def _is_in(row: Row, span: Span) -> bool:
     return row.new is not None and span[0] <= row.new.line <= span[1]
 
 

@@ -1,7 +1,7 @@
 """Telling browsers which changes are not as they show them.
 
 A page carries the version of what it shows, so that a change between its making and the first look
-is noticed as well.  One watcher serves all streams.
+is noticed as well.
 """
 
 from __future__ import annotations
@@ -11,21 +11,18 @@ import hashlib
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
 
 from patchq.gate.api import Gate
 from patchq.gate.api.rows import Filter
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import Report
-from patchq.gate.service.watcher import Watcher
 
-_LOOK_SECONDS = 0.25  # the interval of looks at what is no event: the inbox, and refs
-_BREATH_SECONDS = 15  # a comment line after so long shows that the connection is open
+_LOOK_SECONDS = 0.1
 
 
 def version(gate: Gate) -> str:
@@ -52,63 +49,25 @@ class News:
     def __init__(self, gate: Gate, door: SharedGate) -> None:
         self.ending: Callable[[], bool] = lambda: False
         self._door, self._places = door, gate.watched
-        self._watcher = Watcher(gate.context().queue_root)
-        self._wakes: set[asyncio.Event] = set()
 
-    @asynccontextmanager
-    async def running(self, _: object) -> AsyncIterator[None]:
-        """Watch as long as the server runs."""
-        watching = asyncio.create_task(self._watch())
-        try:
-            yield
-        finally:
-            watching.cancel()
-            self._watcher.ring()
-            with suppress(asyncio.CancelledError):
-                await watching
-            self._watcher.close()
-
-    async def _watch(self) -> None:
-        seen = _digest(self._places)
-        while True:
-            if self._wakes:
-                await run_in_threadpool(self._watcher.wait, _LOOK_SECONDS)
-            else:
-                await asyncio.sleep(_LOOK_SECONDS)
-            if (now := _digest(self._places)) != seen or self.ending():
-                seen = now
-                for wake in self._wakes:
-                    wake.set()
-
-    def stream(self, since: str, id: str) -> StreamingResponse:
-        """Events: the ids of the changes that are not as in that version, and how many wait.
+    async def events(self, since: str, id: str) -> AsyncIterator[str]:
+        """Yield the ids of the changes that are not as in that version, and how many wait.
 
         `id` is the change that the page is about, which may change without an event.
         """
-        return StreamingResponse(self._events(since, id), media_type="text/event-stream")
-
-    async def _events(self, since: str, id: str) -> AsyncIterator[str]:
-        digest, _, event = since.partition(".")
-        wake, report, is_first = asyncio.Event(), None, True
-        self._wakes.add(wake)
-        try:
-            yield "retry: 1000\n\n"
-            while not self.ending():
-                wake.clear()  # before the look: what comes behind it wakes again
-                now, before = _digest(self._places), report
-                if now != digest or is_first:
-                    ids, event, waiting, report = await run_in_threadpool(self._look, event, id)
-                    if now != digest if is_first else report != before:
-                        ids |= {id}  # a proposal that followed its target is no event
-                    news = {"ids": sorted(ids), "waiting": waiting, "other": now != digest}
-                    yield f"data: {json.dumps(news)}\n\n"
-                    digest, is_first = now, False
-                try:
-                    await asyncio.wait_for(wake.wait(), _BREATH_SECONDS)
-                except TimeoutError:
-                    yield ": still here\n\n"
-        finally:
-            self._wakes.discard(wake)
+        shown, _, event = since.partition(".")
+        seen, report = "", None
+        yield "retry: 1000\n\n"
+        while not self.ending():
+            now, before = _digest(self._places), report
+            if now != seen:
+                ids, event, waiting, report = await run_in_threadpool(self._look, event, id)
+                if now != shown and report != before:
+                    ids |= {id}  # a proposal that followed its target is no event
+                news = {"ids": sorted(ids), "waiting": waiting, "other": now != shown}
+                yield f"data: {json.dumps(news)}\n\n"
+                seen = shown = now
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _look(self, event: str, id: str) -> tuple[frozenset[str], str, int, Report | None]:
         """Return the changes since an event, the last one, how many wait, and the page's report."""

@@ -17,8 +17,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from msgspec import Struct
+from starlette.datastructures import ImmutableMultiDict
 
 from patchq.core.text.quote import visible
+from patchq.gate.api import words
 
 # The targets of the navigation.
 PAGES = {
@@ -40,7 +42,7 @@ class Shown(Struct, frozen=True):
     values: Mapping[str, Any]
 
 
-def rendered(shown: Shown, path: str, version: str, asked: Mapping[str, str]) -> str:
+def rendered(shown: Shown, path: str, version: str, asked: ImmutableMultiDict[str, str]) -> str:
     """Return the page as HTML; `version` is that of what it shows (`live`)."""
     view = asked.get("view", "")
     return (
@@ -53,7 +55,7 @@ def rendered(shown: Shown, path: str, version: str, asked: Mapping[str, str]) ->
             pages=PAGES,
             version=version,
             done=asked.get("done", ""),
-            undo=asked.get("undo", ""),
+            undo=asked.getlist("undo"),
             view_name=view if view in ("split", "unified") else "",
         )
     )
@@ -75,7 +77,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=_plain,
     )
-    made.filters |= {"ago": _ago, "words": _words}
+    made.filters |= {"ago": _ago, "words": _words, "checks": words.checks_of}
     return made
 
 

@@ -7,40 +7,29 @@ from typing import Any
 
 from patchq.gate.api import Gate
 from patchq.gate.api.stats import BY, DAY
-from patchq.page import plots
 from patchq.page.shown import Shown
 
-_PLOTS = {
+_SUMS = {
     "verdicts": "What became of responses",
     "decisions": "What people decided of proposals",
     "refusals": "Why responses were refused",
     "matches": "How quotes were found",
 }
-# The kinds of events that are plotted by day, the lowest first.
-OVER_TIME = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
+# The kinds of events that are plotted by day, the first at the left.
+_BY_DAY = ("applied", "accepted", "proposed", "refused", "discarded", "reverted")
 _MOST_ROWS = 50
 
 
-def view(gate: Gate, asked: Mapping[str, str], result: object = None) -> Shown:
-    """Return the sums that `patchq stats` prints, as tables and plots."""
+def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return the sums that `patchq stats` prints, as tables with bars."""
     whole: Mapping[str, Any] = next(iter(gate.stats()), {})
-    days = gate.stats(DAY)
+    days = {day["day"]: [day["events"].get(kind, 0) for kind in _BY_DAY] for day in gate.stats(DAY)}
     values = {
-        "days": days,
-        "kinds": OVER_TIME,
-        "over_time": plots.columns(
-            [(day["day"], [day["events"].get(kind, 0) for kind in OVER_TIME]) for day in days],
-            "What happened, by day",
-        ),
         "responses": whole.get("responses", 0),
-        "plots": [
-            {
-                "what": what,
-                "sums": whole.get(kind, {}),
-                "plot": plots.bars(whole.get(kind, {}), what),
-            }
-            for kind, what in _PLOTS.items()
-        ],
+        "sums": {what: whole.get(kind) or {} for kind, what in _SUMS.items()},
+        "kinds": _BY_DAY,
+        "days": days,
+        "most": max(map(sum, days.values()), default=0),
         "tables": {by: gate.stats(by)[:_MOST_ROWS] for by in BY if by != DAY},
     }
     return Shown("statistics.html", "Statistics", values)

@@ -181,14 +181,18 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     commit = commit_of(person.look("/batch/moved"))
     words = "- keep the name\n- say why <b>now</b>"
     fields = [
-        ("commit", commit), ("path", "a.txt"), ("side", "new"), ("line", "2"), ("words", words),
-        ("path", "a.txt"), ("side", "base"), ("line", "1"), ("words", ""), ("all", "- in general"),
+        ("commit", commit), ("all", "- in general"),
+        ("path", "a.txt"), ("side", "new"), ("from", "2"), ("line", "2"), ("words", words),
+        ("path", "a.txt"), ("side", "base"), ("from", "1"), ("line", "1"), ("words", ""),
     ]  # fmt: skip
-    wrong = [(name, "99" if value == "2" else value) for name, value in fields]
-    refused = person.send("/batch/moved/send-back", wrong)
-    assert refused.code == 409
-    assert "no line 99" in refused.text
-    assert "a.txt:99: - keep the name" in refused.text
+    for number in ("99", "x"):
+        wrong = [(name, number if value == "2" else value) for name, value in fields]
+        refused = person.send("/batch/moved/send-back", wrong)
+        assert refused.code == 409
+        assert f"no line {number}" in refused.text
+        kept = person.look("/batch/moved")
+        assert f"Comment on new line {number} of a.txt</span>" in kept
+        assert ">- in general</textarea>" in kept
     assert person.send("/batch/moved/send-back", fields).code == 303
     page = person.look("/batch/moved")
     assert "say why &lt;b&gt;now" in page
@@ -210,9 +214,10 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
     assert 'on top of <a href="/batch/low">low</a>' in page
     alone = person.send("/batch/top/accept", [("commit", commit_of(page))])
     assert (alone.code, "accept --stack top" in alone.text) == (409, True)
-    assert person.send("/batch/top/accept-stack", [("commit", "0" * 40)]).code == 409
+    stack = ("stack", "1")
+    assert person.send("/batch/top/accept", [("commit", "0" * 40), stack]).code == 409
     assert state(repo, "low") == "proposed"
-    done = person.send("/batch/top/accept-stack", [("commit", commit_of(page))])
+    done = person.send("/batch/top/accept", [("commit", commit_of(page)), stack])
     assert (done.code, state(repo, "low"), state(repo, "top")) == (303, "accepted", "accepted")
 
 
@@ -233,13 +238,14 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
 
     asked = person.look(f"/several?{urlencode(form('send-back', *ids[:2]))}")
     assert sorted(re.findall('data-change="([a-z-]+)"', asked)) == sorted(ids[:2])
-    gone = [("chosen", f"nobody {'0' * 40}"), *form("send-back", ids[0], all="say <why>")]
-    for fields in ([("all", "why?")], form("send-back", ids[0]), gone):
+    assert person.send("/several", [("deed", "discard")]).code == 404
+    gone = [("chosen", f"nobody {'0' * 40}"), *form("send-back", ids[0], why="say <why>")]
+    for fields in (form("send-back", ids[0]), gone):
         answer = person.send("/several", fields)
         assert (answer.code, 'role="alert"' in answer.text) == (409, True)
     assert "say &lt;why&gt;" in answer.text
     assert "there is no change nobody" in answer.text
-    done = person.send("/several", form("send-back", *ids[:2], all="shorter"))
+    done = person.send("/several", form("send-back", *ids[:2], why="shorter"))
     assert (done.code, "Sent+back+2+changes" in done.headers["location"]) == (303, True)
     said = [
         [one["text"] for one in patchq("--json", "show", id, cwd=repo).json()["review"]["comments"]]
@@ -266,14 +272,14 @@ def test_a_fold_opens_to_the_lines_of_the_file(person: Person, repo: Path) -> No
     page = person.look("/batch/fold")
     shown = [int(number) for number in re.findall(r"data-side=new data-line=(\d+)", page)]
     assert shown == list(range(97, 104))
-    (fold, *_), address = re.findall(r'name="fold" value="([0-9-]+)"', page), "/batch/fold/file"
-    assert fold == "1-96"
-    asked = f"{address}?path=long.txt&fold={fold}&from=1&to=20"
+    address = "/batch/fold/file"
+    assert 'name="from" value="1"><input type="hidden" name="to" value="96">' in page
+    asked = f"{address}?path=long.txt&from=1&to=96&open=1-20"
     part = person.ask("GET", asked, x_part="1").text
     assert re.findall(r"data-side=new data-line=(\d+)>([^<]*)", part) == [
         (str(number), f"line {number}") for number in range(1, 21)
     ]
-    assert 'value="21-96"' in part
+    assert 'name="from" value="21"><input type="hidden" name="to" value="96">' in part
     whole = person.look(asked)
     assert "<html" in whole
     assert "data-side=new data-line=20>line 20<" in whole

@@ -299,6 +299,14 @@ class Gate(OpenedQueue):
             if not history.is_known(context, id):
                 raise history.unknown(context, id)
 
+    def by_target(self, ids: Iterable[str]) -> list[list[str]]:
+        """Return the changes as those of each target, which land together."""
+        queue, found = self.context().queue, dict[str | None, list[str]]()
+        for id in ids:
+            known = queue.load(id)
+            found.setdefault(known.target if known else None, []).append(id)
+        return list(found.values())
+
     def identify(self, name: str) -> str:
         """Return the id that a name means: an id, a branch, a commit or a unique beginning."""
         from patchq.gate.api import finding
@@ -383,6 +391,12 @@ class Gate(OpenedQueue):
         from patchq.gate.review.errands import TakeBack
 
         return self.decide(TakeBack(id))
+
+    def can_undo(self, id: str) -> bool:
+        """Return True if the last decision on a change can be taken back now."""
+        from patchq.gate.review import threads
+
+        return threads.can_take_back(self.report(id))
 
     def retry(
         self,

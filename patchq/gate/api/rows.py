@@ -57,6 +57,12 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
         return self.report.id
 
     @property
+    def subject(self) -> str:
+        """The first line of the message, or the id."""
+        message: str = self.report.message or ""
+        return message.partition("\n")[0] or self.id
+
+    @property
     def paths(self) -> list[str]:
         """The files that it changes, each once; of a refusal those that it names."""
         edits = self.report.edits

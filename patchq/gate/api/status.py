@@ -50,8 +50,8 @@ class Status(Struct, frozen=True, kw_only=True):
     troubles: list[dict[str, str | None]]
     counts: Mapping[str, int]
     branches: list[dict[str, str | None]]
-    refused: int
-    """Responses refused in the last 24 hours."""
+    refused: list[str]
+    """The responses refused in the last 24 hours, the newest last."""
     rows: list[ChangeRow]
     agents: frozenset[str]
     paths: frozenset[str]
@@ -72,6 +72,7 @@ class Status(Struct, frozen=True, kw_only=True):
         rows, _, _ = kept.pop("rows"), kept.pop("agents"), kept.pop("paths")
         return {
             **kept,
+            "refused": len(self.refused),
             "trains": [asdict(train) for train in self.trains],
             "left_out": self.left_out,
             "held": [row.to_json() for row in rows if row.block == "held"],
@@ -198,11 +199,11 @@ def _in_hand(context: RepoContext) -> dict[str, Any]:
     }
 
 
-def _refused(context: RepoContext) -> int:
-    """Return the number of refusals in the last day, as far as events are kept."""
+def _refused(context: RepoContext) -> list[str]:
+    """Return the responses refused in the last day, as far as events are kept."""
     since = format(time_ns() - _DAY, "016x")
     events = Events(context.queue_root, since).read(_MOST_EVENTS)
-    return sum(event["kind"] == "refused" for event in events)
+    return [event["batch"] for event in events if event["kind"] == "refused"]
 
 
 def _time(seconds: float) -> str:

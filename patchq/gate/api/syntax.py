@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 
+from patchq.core.model.values import FileChange
+from patchq.core.text.quote import decode
+
 _MOST_BYTES = 300_000  # of a file; a longer one is shown without colours
 # A kind (Pygments' short name of a token, like `k` or `s2`), or nothing, and the text.
 Run = tuple[str, str]
@@ -45,6 +48,12 @@ def lines(path: str, text: str) -> tuple[tuple[Run, ...], ...]:
             if part:
                 line.append((name, part))
     return (*found, tuple(line))
+
+
+def sides(change: FileChange) -> tuple[Sequence[Sequence[Run]], Sequence[Sequence[Run]]]:
+    """Return the runs of each line before a change, and after it."""
+    old = lines(change.renamed_from or change.path, decode(change.before or b""))
+    return old, lines(change.path, decode(change.after or b""))
 
 
 def offered() -> bool:

@@ -68,6 +68,12 @@ def discuss(
     return Decided(send_back.rewrite(session, id, change))
 
 
+def can_take_back(report: Report) -> bool:
+    """Return True if the last decision on a change can be taken back."""
+    discarded = report.state == "discarded" and has_commit(report)
+    return discarded or bool(report.boarded) or waits_for_its_agent(report)
+
+
 def take_back(session: Session, id: str) -> Decided:
     """Take the last decision on a change back; `UsageError` where nothing can be taken back."""
     decide.refresh(session)

@@ -15,29 +15,25 @@ wide.addEventListener("change", () => view(wide.matches ? "split" : "unified"));
 
 // ---------------------------------------------------------------- lines that are fetched
 
-async function fetched(address) {
+async function fill(place, address) {
+  if (place.dataset.busy) return null;
+  place.dataset.busy = "1";
   const answer = await fetch(address, { headers: { "x-part": "1" } });
   if (!answer.ok) throw new Error(answer.statusText);
   const made = document.createElement("template");
   made.innerHTML = await answer.text();
-  return made.content;
+  const first = one("code", made.content);
+  place.replaceWith(made.content);
+  placeDrafts();
+  return first;
 }
 
 async function unfold(button) {
-  const form = button.form, fold = form.parentElement;
-  const query = new URLSearchParams(new FormData(form));
-  const content = await fetched(`${form.action}?${query}`);
-  const first = content.querySelector("code");
-  fold.replaceWith(content);
-  select(first);
+  const fold = button.form, query = new URLSearchParams(new FormData(fold, button));
+  select(await fill(fold, `${fold.action}?${query}`));
 }
 
-async function load(link) {
-  const place = link.closest("p");
-  if (place.dataset.busy) return;
-  place.dataset.busy = "1";
-  place.replaceWith(await fetched(link.href));
-}
+const load = link => fill(link.closest("p"), link.href);
 
 const near = new IntersectionObserver(entries => {
   for (const entry of entries) if (entry.isIntersecting) load(entry.target).catch(() => {});
@@ -116,30 +112,30 @@ function comment() {
   write(lines[0], lines.at(-1)).focus();
 }
 
-function write(first, last, draft = "") {
+function write(first, last) {
   const { side, line: from } = first.dataset, { line } = last.dataset;
-  const path = first.closest("section").dataset.path;
-  const words = document.createElement("div"), label = document.createElement("label");
-  const text = document.createElement("textarea");
-  words.className = "words";
-  label.textContent = `Comment on ${side} ${from === line ? `line ${line}` : `lines ${from} to ${line}`} of ${path}`;
-  text.name = "words";
-  text.value = draft;
-  text.setAttribute("form", "send-back");
-  label.append(text);
-  words.append(...Object.entries({ path, side, from, line }).map(([name, value]) => {
-    const input = document.createElement("input");
-    Object.assign(input, { type: "hidden", name, value });
-    input.setAttribute("form", "send-back");
-    return input;
-  }), label);
-  below(last).after(words);
-  return text;
+  const fields = { path: first.closest("section").dataset.path, side, from, line };
+  const same = all(".words").find(words => JSON.stringify(place(words)) === JSON.stringify(fields));
+  const words = same ?? one(".words", one("template").content).cloneNode(true);
+  for (const input of all("input", words)) input.value = fields[input.name];
+  one("span", words).textContent = `Comment on ${side} ${from === line ? `line ${line}` : `lines ${from} to ${line}`} of ${fields.path}`;
+  if (!same) below(last).after(words);
+  return one("textarea", words);
+}
+
+const place = words => Object.fromEntries(all("input", words).map(input => [input.name, input.value]));
+
+function placeDrafts() {
+  for (const words of all("#send-back .words")) {
+    const { path, side, line } = place(words);
+    const section = files().find(file => file.dataset.path === path);
+    const last = section && one(`code[data-side="${side}"][data-line="${line}"]`, section);
+    if (last) below(last).after(words);
+  }
 }
 
 function send(what, fields) {
-  const address = document.getElementById("send-back")?.action.replace(/send-back$/, what);
-  if (address) fetch(address, { method: "POST", body: new URLSearchParams(fields), redirect: "manual", keepalive: true });
+  fetch(`/batch/${root.dataset.id}/${what}`, { method: "POST", body: new URLSearchParams(fields), redirect: "manual", keepalive: true });
 }
 
 // Half a comment is kept: a reload or a restart loses no word.
@@ -147,28 +143,17 @@ const late = new Map();
 document.addEventListener("input", event => {
   const text = event.target.closest("textarea[name=words], textarea[name=reply], #words");
   if (!text) return;
-  const place = { thread: text.closest("[data-thread]")?.dataset.thread ?? "" };
-  for (const input of all("input", text.closest(".words") ?? document.createElement("p"))) place[input.name] = input.value;
+  const thread = text.closest("[data-thread]")?.dataset.thread ?? "", words = text.closest(".words");
+  const about = words ? place(words) : { thread };
   clearTimeout(late.get(text));
-  late.set(text, setTimeout(() => send("draft", { ...place, words: text.value }), 400));
+  late.set(text, setTimeout(() => send("draft", { ...about, words: text.value }), 400));
 });
-
-function redraw() {
-  for (const draft of all("[data-drafts] li")) {
-    const { path, side, from, line, thread } = draft.dataset;
-    const reply = thread && one(`[data-thread="${thread}"] textarea`);
-    if (reply) { reply.value = draft.textContent; reply.closest("details").open = true; draft.remove(); continue; }
-    const section = files().find(file => file.dataset.path === path);
-    const at = number => section && one(`code[data-side=${side}][data-line="${number}"]`, section);
-    if (at(line) && at(from)) { write(at(from), at(line), draft.textContent); draft.remove(); }
-  }
-}
 
 document.addEventListener("change", event => {
   if (!event.target.matches("[data-viewed]")) return;
   const box = event.target, section = box.closest("section");
   section.classList.toggle("folded", box.checked);
-  send("viewed", { path: section.dataset.path, content: box.form.content.value, viewed: box.checked ? "1" : "" });
+  send("viewed", { key: box.form.key.value, viewed: box.checked ? "1" : "" });
   const link = one("[data-fetch]", section);
   if (!box.checked && link) load(link).catch(() => {});
   one("[data-count]").textContent = all("[data-viewed]:checked").length;
@@ -254,11 +239,8 @@ document.addEventListener("change", event => {
 });
 
 function count() {
-  const bar = one("[data-bar=several]");
-  if (!bar) return;
-  const many = all("input[name=chosen]:checked").length;
-  bar.hidden = many === 0;
-  one("output", bar).textContent = `${many} chosen`;
+  const shown = one("[data-bar=several] output");
+  if (shown) shown.textContent = `${all("input[name=chosen]:checked").length} chosen`;
 }
 
 document.addEventListener("input", event => {
@@ -309,7 +291,7 @@ async function renew() {
   if (again) select(again);
   scrollTo(0, top);
   watch();
-  redraw();
+  placeDrafts();
 }
 
 const version = root.dataset.version;
@@ -330,4 +312,4 @@ setInterval(ago, 30_000);
 ago();
 watch();
 count();
-redraw();
+placeDrafts();
