@@ -24,7 +24,9 @@ ARGUMENTS = (
         Argument("--without", metavar="E,…", type=edit_ids, help="all but these edits"),
         Argument("--stack", action="store_true", help="and the proposals that it is on top of"),
         Argument("--no-wait", action="store_true", help="return once they wait for their train"),
-        Argument("--undo", action="store_true", help="take an acceptance back"),
+        Argument(
+            "--undo", action="store_true", help="take back the last acceptance, request or discard"
+        ),
     ),
     (Argument("--timeout", metavar="S", type=seconds, help="wait so long, then exit 124"),),
 )

@@ -22,6 +22,7 @@ VERBS = {
     "accept": "land a proposal on its target",
     "train": "land what was accepted and waits; the daemon does so by itself",
     "send-back": "ask for changes of a proposal, in words that its agent gets",
+    "comment": "reply to a comment on a proposal, or resolve it",
     "discard": "take a proposal away; its commit is kept, and `log` tells it",
     "revert": "take back a change that landed",
     "retry": "decide again on a response, on the branches as they are now",
@@ -50,6 +51,6 @@ GROUPS = {
     "serve": ("run", "stop", "service"),
     "hand in": ("submit", "wait", "check", "apply", "instructions", "mcp"),
     "look": ("log", "events", "stats"),
-    "decide": ("discard", "retry", "revert"),
+    "decide": ("discard", "comment", "retry", "revert"),
     "ask a model": ("prompt", "ask", "anchors", "formats"),
 }

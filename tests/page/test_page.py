@@ -198,6 +198,11 @@ def test_words_go_back(person: Person, repo: Path) -> None:
     assert "say why &lt;b&gt;now" in page
     said = patchq("--json", "show", "moved", cwd=repo).json()["review"]["comments"]
     assert [(one["line"], one["text"]) for one in said] == [(None, "- in general"), (2, words)]
+    patchq("comment", "moved", "c1", "--resolve", cwd=repo)
+    patchq("comment", "moved", "c2", "-m", "as agreed", cwd=repo)
+    page = person.look("/batch/moved")
+    assert 'data-thread="c1" data-state="resolved"' in page
+    assert '<p class="lines">as agreed</p>' in page
     empty = person.send("/batch/moved/send-back", [("commit", commit), ("all", "  ")])
     assert "there is no comment" in empty.text
 
