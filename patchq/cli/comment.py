@@ -16,7 +16,6 @@ ARGUMENTS = (
         "--message",
         metavar="TEXT",
         type=arguments.words,
-        default="",
         help="a reply, which opens the comment again",
     ),
     Argument("--resolve", action="store_true", help="close it: it is not sent along any more"),
@@ -26,7 +25,7 @@ ARGUMENTS = (
 def run(args: Namespace) -> int:
     gate = opening.gate(args)
     id = gate.identify(args.id)
-    report = gate.discuss(id, args.comment, args.message, resolves=args.resolve).report
+    report = gate.discuss(id, args.comment, args.message or "", resolves=args.resolve).report
     done = "resolved" if args.resolve else "replied to"
     if args.json:
         output.say(args, report)

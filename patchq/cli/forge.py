@@ -10,7 +10,7 @@ from patchq.cli import opening, output
 from patchq.cli.arguments import Argument
 from patchq.core.text.quote import visible
 from patchq.gate.api import Gate
-from patchq.gate.errors import UsageError
+from patchq.gate.errors import needs_extra
 
 if TYPE_CHECKING:
     from patchq.forge.sync import Sync
@@ -61,13 +61,9 @@ def run(args: Namespace) -> int:
 
 def synced(args: Namespace, gate: Gate) -> Sync:
     """Return what keeps the queue in step with the forge of its configuration."""
-    try:
+    with needs_extra("forge"):
         from patchq.forge import connect
         from patchq.forge.sync import Sync
-    except ImportError as error:
-        raise UsageError(
-            f"the package {error.name!r} is not installed", "pip install 'patchq[forge]'"
-        ) from None
 
     def say(text: str) -> None:
         if not args.quiet:

@@ -7,6 +7,8 @@ at one point, where it is raised, and handled at one point, the command or the d
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from patchq.core.model.errors import Unreadable
 
@@ -134,6 +136,20 @@ class UsageError(Fault):
 
     code = "usage"
     exit_status = 2
+
+
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """Raise `UsageError` for an import that only an extra of patchq brings."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "patchq":
+            raise
+        raise UsageError(
+            f"a package is not installed: {error}",
+            f"pip install 'patchq[{name}]', or `uvx --from 'patchq[all]' patchq`",
+        ) from None
 
 
 class TimeIsUp(Fault):

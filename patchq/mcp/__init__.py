@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from patchq.gate.errors import UsageError
-
-_EXTRA = ("mcp", "mcp_types", "anyio")
+from patchq.gate.errors import needs_extra
 
 
 def serve(args: Namespace) -> int:
     """Serve the tools until the client or a signal ends it; `UsageError` without the packages."""
-    try:
+    with needs_extra("mcp"):
         from patchq.mcp.server import opened
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in _EXTRA:
-            raise
-        raise UsageError(
-            "the MCP server needs packages that are not installed",
-            "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq mcp`",
-        ) from None
     server, message_bytes = opened(args)
     if args.http is None:
         from patchq.mcp import stdio

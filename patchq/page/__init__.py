@@ -10,20 +10,11 @@ from __future__ import annotations
 from argparse import Namespace
 
 from patchq.gate.api.location import Options
-from patchq.gate.errors import UsageError
-
-_EXTRA = ("jinja2", "markupsafe", "pygments", "python_multipart", "starlette", "uvicorn")
+from patchq.gate.errors import needs_extra
 
 
 def serve(args: Namespace, options: Options) -> int:
     """Serve the page until a signal ends it; `UsageError` without its packages."""
-    try:
+    with needs_extra("review"):
         from patchq.page import server
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in _EXTRA:
-            raise
-        raise UsageError(
-            "the review page needs packages that are not installed",
-            "pip install 'patchq[all]' or `uvx --from 'patchq[all]' patchq review`",
-        ) from None
     return server.run(args, options)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -23,11 +23,10 @@ from starlette.staticfiles import StaticFiles
 from patchq.core.model.values import Problem
 from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
-from patchq.gate.errors import Fault, UsageError, disk_fault
+from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.review.decide import Decided
 from patchq.page import (
     batch,
-    conflicts,
     decisions,
     drafts,
     inbox,
@@ -36,6 +35,7 @@ from patchq.page import (
     statistics,
 )
 from patchq.page.decisions import Form
+from patchq.page.diff import VIEWED
 from patchq.page.shown import Shown, rendered
 
 _LOG = logging.getLogger("patchq")
@@ -44,7 +44,7 @@ _DONE = {
     "accept": "Accepted", "discard": "Discarded", "send-back": "Sent back",
     "take-back": "Taken back:", "discuss": "Noted on",
 }  # fmt: skip
-View = Callable[[Gate, Mapping[str, str]], Shown]
+View = Callable[[Gate, Form], Shown]
 Work = Callable[[Request, Form], Response]
 
 
@@ -69,11 +69,11 @@ def make(looking: SharedGate, deciding: SharedGate, news: live.News) -> Starlett
             route("/", answers.page(inbox.view)),
             route("/history", answers.page(inbox.history)),
             route("/statistics", answers.page(statistics.view)),
-            route("/conflicts", answers.page(conflicts.view)),
+            route("/conflicts", answers.page(inbox.conflicts)),
             route("/help", answers.page(lambda gate, asked: Shown("help.html", "Help", {}))),
             Route("/changes", changes),
             route("/blob/{oid}", answers.picture),
-            route("/several", answers.chosen),
+            route("/several", answers.page(inbox.several)),
             route("/several", answers.decide_several, "POST"),
             route("/batch/{id}", answers.page(batch.view)),
             route("/batch/{id}/file", answers.page(batch.view_file)),
@@ -95,12 +95,13 @@ class _Answers:
     def page(self, view: View, status: int = 200) -> Work:
         """Return what answers with a page, or with a part of it where that is asked for."""
 
-        def answer(request: Request, _: Form) -> Response:
+        def answer(request: Request, form: Form) -> Response:
+            part = {"part": "1"} if "x-part" in request.headers else {}
+            asked = Form([*form.multi_items(), *request.path_params.items(), *part.items()])
             with self._looking.gate() as gate:
                 # From before: what changes while the page is made is noticed.
                 version = live.version(gate)
-                part = {"part": "1"} if "x-part" in request.headers else {}
-                shown = view(gate, {**request.query_params, **request.path_params, **part})
+                shown = view(gate, asked)
                 if part and "part" in shown.values:
                     return HTMLResponse(shown.values["part"])
                 return _html(shown, request, version, status)
@@ -120,11 +121,8 @@ class _Answers:
             problems = [decisions.problem(error)]
         if problems or deed == "choose":
             choice = None if problems else decided
-            again = self.page(
-                lambda gate, asked: batch.view(gate, asked, problems, choice),
-                409 if problems else 200,
-            )
-            return again(request, form)
+            again = partial(batch.view, problems=problems, choice=choice)
+            return self.page(again, 409 if problems else 200)(request, form)
         with self._looking.gate() as gate:
             if deed == "discuss":
                 return _done(deed, id, f"/batch/{id}")
@@ -132,30 +130,27 @@ class _Answers:
             after = inbox.neighbours(gate, id)[1]
             return _done(deed, id, f"/batch/{after}" if after else "/", _undoable(gate, [id]))
 
-    def chosen(self, request: Request, form: Form) -> Response:
-        """Return the page on which a decision on several is confirmed."""
-        return self.page(lambda gate, _: inbox.several(gate, form))(request, form)
-
     def decide_several(self, request: Request, form: Form) -> Response:
         """Decide on the chosen changes alike."""
         deed = form.get("deed", "")
         with self._deciding.gate(writes=True) as gate:
             problems = decisions.decide_each(gate, deed, form)
         if problems:
-            return self.page(lambda gate, _: inbox.several(gate, form, problems), 409)(
-                request, form
-            )
+            return self.page(partial(inbox.several, problems=problems), 409)(request, form)
         ids = [value.partition(" ")[0] for value in form.getlist("chosen")]
-        about, where = (
-            (ids[0], f"/batch/{ids[0]}") if len(ids) == 1 else (f"{len(ids)} changes", "/")
-        )
+        is_one = len(ids) == 1
         with self._looking.gate() as gate:
-            return _done(deed, about, where, _undoable(gate, ids))
+            return _done(
+                deed,
+                ids[0] if is_one else f"{len(ids)} changes",
+                f"/batch/{ids[0]}" if is_one else "/",
+                _undoable(gate, ids),
+            )
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
         """Keep that a person has viewed a file as it is, or has not."""
         with self._deciding.gate() as gate:
-            gate.marks(batch.VIEWED).put(form.get("key", ""), form.get("viewed", ""))
+            gate.marks(VIEWED).put(form.get("key", ""), form.get("viewed", ""))
         return RedirectResponse(f"/batch/{request.path_params['id']}", 303)
 
     def keep_draft(self, request: Request, form: Form) -> Response:
@@ -174,7 +169,7 @@ class _Answers:
 
 async def _form(request: Request) -> Form:
     form = await request.form(max_files=0, max_fields=5000, max_part_size=1 << 20)
-    return ImmutableMultiDict(
+    return Form(
         [
             (name, value.replace("\r\n", "\n"))
             for name, value in form.multi_items()
@@ -204,18 +199,18 @@ def _safely(work: Work, request: Request, form: Form) -> Response:
     except Exception as failure:
         error = (disk_fault(failure) or failure) if isinstance(failure, OSError) else failure
     if isinstance(error, Fault):
-        code = 404 if isinstance(error, UsageError) else 503
-        return _problem(request, error.code, error.message, error.hint, code)
+        return _failed(
+            request, decisions.problem(error), 404 if isinstance(error, UsageError) else 503
+        )
     _LOG.error("the page %s failed", request.url.path, exc_info=error)
     message = f"{type(error).__name__}: {error}"
-    return _problem(request, "fault.crashed", message, "this is a defect of patchq", 500)
+    return _failed(request, Problem(CRASHED, message, "this is a defect of patchq"), 500)
 
 
 async def _missing(request: Request, error: Exception) -> Response:
-    code = getattr(error, "status_code", 404)
-    return _problem(request, "usage", "there is no such page", "go to the inbox", code)
+    problem = Problem("usage", "there is no such page", "go to the inbox")
+    return _failed(request, problem, getattr(error, "status_code", 404))
 
 
-def _problem(request: Request, code: str, message: str, hint: str | None, status: int) -> Response:
-    problem = {"code": code, "message": message, "hint": hint}
+def _failed(request: Request, problem: Problem, status: int) -> Response:
     return _html(Shown("failed.html", "Not possible", {"problems": [problem]}), request, "", status)

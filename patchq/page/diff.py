@@ -6,8 +6,10 @@ ones.  Empty elements keep lines beside each other that belong together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
 from itertools import groupby
 from urllib.parse import urlencode
 
@@ -30,6 +32,12 @@ _STEP = 20  # lines that one press of a fold's button shows
 _LEAST_FOLD = 4
 _LONGEST = 2000  # characters of a line that are shown unasked
 _WHOLE = 1 << 30
+_MOST_CHANGED = 1500  # changed lines up to which a file is shown unasked
+_GENERATED = re.compile(
+    r"(^|/)(vendor|node_modules|third_party|dist)/|\.(lock|min\.js|min\.css|map|snap)$"
+    r"|(^|/)(package-lock\.json|pnpm-lock\.yaml|go\.sum|Cargo\.lock)$|_pb2\.py$|\.pb\.go$"
+)
+VIEWED = "viewed"  # a kind of marks
 
 Span = tuple[int, int]  # first and last line of the new side, counted from 1
 
@@ -47,6 +55,7 @@ class Compared:
         else:
             self.found = gate.compare(report)
         self.changes = self.found.changes if self.found else ()
+        self.seen = gate.marks(VIEWED).of()
         self.drafts = drafts.of(gate, report.id)
 
     def reply(self, comment: CommentEntry) -> str:
@@ -63,11 +72,23 @@ def _without_base(report: Report) -> Report:
     return replace(report, edits=(), review=review)
 
 
+def viewed_key(change: FileChange) -> str:
+    """Return the key of a person's mark on a file, which lapses when either side changes."""
+    sides = (sha256(one or b"").hexdigest()[:20] for one in (change.before, change.after))
+    return f"{'-'.join(sides)} {change.path}"
+
+
 class FileDiff:
     """The change of one file, written as HTML when asked."""
 
+    number = 0
+    body: Markup | None = None
+    near = False
+    """True of one that is fetched by itself when it is near the screen."""
+
     def __init__(self, shown: Compared, change: FileChange) -> None:
-        self._shown, self.change = shown, change
+        self._shown, self.change, self.key = shown, change, viewed_key(change)
+        self.viewed = not shown.since and self.key in shown.seen
         self._since = shown.found.since if shown.found else {}
         (self.file,) = rows.side_by_side(shown.report, [change], self._since, most=0)
         review = shown.report.review
@@ -107,6 +128,22 @@ class FileDiff:
     def pictures(self) -> list[Picture]:
         """Both sides of a picture; nothing of other files."""
         return pictures.of(self.change)
+
+    @property
+    def order(self) -> tuple[bool, bool, str]:
+        """Its place: files that are no lines or too many come late, generated ones last."""
+        path = self.file.path
+        return bool(_GENERATED.search(path)), self.file.binary or self._is_large, path
+
+    @property
+    def _is_large(self) -> bool:
+        return self.file.added + self.file.deleted > _MOST_CHANGED
+
+    @property
+    def is_folded(self) -> bool:
+        """True of a file whose lines are shown when asked for."""
+        quiet = self.viewed or bool(_GENERATED.search(self.file.path))
+        return self._is_large or (quiet and not self.open_comments)
 
     @property
     def open_comments(self) -> int:

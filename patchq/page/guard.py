@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,17 +19,9 @@ from patchq.gate.service.loopback import NAMES
 
 TOKEN = "token"  # the parameter of the address that is printed
 MOST_BYTES = 2 << 20  # of a request's body
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -60,20 +50,15 @@ class Admission:
         self.url = f"{self._origin}/?{TOKEN}={self._token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        answer = self._refusal(scope)
-        send_with_headers = _with_headers(send)
-        if answer is None:
-            await self._app(scope, receive, send_with_headers)
-        else:
-            await answer(scope, receive, send_with_headers)
+        answer: ASGIApp = self._app
+        if scope["type"] == "http":
+            answer = self._refusal(Request(scope)) or answer
+            send = _with_headers(send)
+        await answer(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _refusal(self, request: Request) -> Response | None:
         """The answer to a request that goes no further."""
-        headers = Headers(scope=scope)
-        asks = scope["method"] in _ASKS
+        headers, asks = request.headers, request.method in _ASKS
         if headers.getlist("host") != [self._host]:
             if headers.get("host") not in self._plain_hosts:
                 return _plain("this page answers to its own address alone", 421)
@@ -87,38 +72,26 @@ class Admission:
                 return _plain("the request does not say how long it is", 411)
             if int(length) > MOST_BYTES:
                 return _plain(f"more than {MOST_BYTES} bytes were sent", 413)
-        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if asks and TOKEN in asked:
-            return self._exchange(scope, asked)
-        if not self._has_cookie(headers):
+        if asks and TOKEN in request.query_params:
+            return self._exchange(request)
+        if not _is(self._cookie, request.cookies.get(_COOKIE, "")):
             text = "open the address that `patchq review` printed: it holds the key to this page"
             return _plain(text, 403)
         return None
 
-    def _exchange(self, scope: Scope, asked: Mapping[str, list[str]]) -> Response:
-        rest = {name: values for name, values in asked.items() if name != TOKEN}
-        given = asked[TOKEN][0].encode()
-        if not hmac.compare_digest(given, self._token.encode()):
+    def _exchange(self, request: Request) -> Response:
+        if not _is(self._token, request.query_params[TOKEN]):
             return _plain(
                 "this address is of an earlier start: see what `patchq review` printed", 403
             )
-        where = (
-            "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest, doseq=True)}" if rest else "")
-        )
-        answer = RedirectResponse(where, 303)
+        answer = RedirectResponse(request.url.remove_query_params(TOKEN), 303)
         # With "strict" no link leads here, such as the one of `127.0.0.1`.
         answer.set_cookie(_COOKIE, self._cookie, httponly=True, samesite="lax", path="/")
         return answer
 
-    def _has_cookie(self, headers: Headers) -> bool:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        given = cookies.get(_COOKIE)
-        return given is not None and hmac.compare_digest(
-            given.value.encode(), self._cookie.encode()
-        )
+
+def _is(secret: str, given: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
 
 
 def _with_headers(send: Send) -> Send:

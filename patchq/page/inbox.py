@@ -1,7 +1,8 @@
-"""Lists of changes: the inbox, proposals that are decided together, and the history."""
+"""Lists of changes: the inbox, those that are decided together or collide, the history."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -80,6 +81,26 @@ def history(gate: Gate, asked: Mapping[str, str]) -> Shown:
     found = gate.batches(limit=_PER_PAGE, skip=(page - 1) * _PER_PAGE)
     values = {"rows": found.rows, "page": page, "more": bool(found.left_out)}
     return Shown("history.html", "History", values)
+
+
+def conflicts(gate: Gate, asked: Mapping[str, str]) -> Shown:
+    """Return each pair of proposals that collide, those of the worst member first."""
+    rows = [row for row in gate.status(limit=None).rows if row.block != "held"]
+    places: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        for found in filter(None, (one.conflicts_with for one in row.collides)):
+            lines = "-".join(dict.fromkeys(map(str, found.lines or ())))
+            first, second = sorted((row.id, found.batch or ""))
+            place = f"{found.path or ''}{f' lines {lines}' if lines else ''}"
+            places.setdefault((first, second), {})[place] = None
+    many = Counter(id for pair in places for id in pair)
+    groups: dict[str, dict[str, list[str]]] = {}
+    for pair in sorted(places):
+        worst, other = sorted(pair, key=lambda id: -many[id])
+        groups.setdefault(worst, {})[other] = list(places[pair])
+    worst_first = sorted(groups, key=lambda id: -many[id])
+    values = {"groups": groups, "order": worst_first, "many": many, "waiting": len(rows)}
+    return Shown("conflicts.html", "Conflicts", values)
 
 
 def neighbours(gate: Gate, id: str) -> tuple[str | None, str | None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from patchq.gate.api import Gate
 from patchq.gate.api.rows import Filter
-from patchq.gate.api.shared import SharedGate
+from patchq.gate.api.shared import SharedGate, stamp
 from patchq.gate.errors import UsageError
 from patchq.gate.report.schema import Report
 
@@ -32,15 +31,7 @@ def version(gate: Gate) -> str:
 
 def _digest(places: Sequence[Path]) -> str:
     """Return another text when changes may have another state."""
-    return hashlib.sha256(repr([_sign(path) for path in places]).encode()).hexdigest()[:16]
-
-
-def _sign(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return hashlib.sha256(repr([*map(stamp, places)]).encode()).hexdigest()[:16]
 
 
 class News:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from hashlib import sha1
 from posixpath import splitext
 
 from msgspec import Struct
 
 from patchq.core.model.values import FileChange
+from patchq.core.text.binary_patch import blob_id
 from patchq.gate.api import Gate
 from patchq.gate.errors import UsageError
 
@@ -31,14 +30,14 @@ class Picture(Struct, frozen=True):
 def of(change: FileChange) -> list[Picture]:
     """Return both sides of a file that is a picture; nothing of others."""
     kind = splitext(change.path)[1][1:].lower()
-    return list(_sides(change, kind)) if kind in TYPES and not change.link else []
-
-
-def _sides(change: FileChange, kind: str) -> Iterator[Picture]:
-    for side, data in (("before", change.before), ("after", change.after)):
-        if data is not None and len(data) <= _MOST_BYTES:
-            oid = sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-            yield Picture(side, f"/blob/{oid}?as={kind}", f"{len(data):,} bytes")
+    if kind not in TYPES or change.link:
+        return []
+    sides = {"before": change.before, "after": change.after}
+    return [
+        Picture(side, f"/blob/{blob_id(data)}?as={kind}", f"{len(data):,} bytes")
+        for side, data in sides.items()
+        if data is not None and len(data) <= _MOST_BYTES
+    ]
 
 
 def content(gate: Gate, oid: str, kind: str) -> tuple[bytes, str]:

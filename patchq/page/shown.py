@@ -22,14 +22,6 @@ from starlette.datastructures import ImmutableMultiDict
 from patchq.core.text.quote import visible
 from patchq.gate.api import words
 
-# The targets of the navigation.
-PAGES = {
-    "/": "Inbox",
-    "/history": "History",
-    "/statistics": "Statistics",
-    "/conflicts": "Conflicts",
-    "/help": "Help",
-}
 _QUOTED = re.compile("`([^`\n]+)`")
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "min"), (1, "s"))
 
@@ -44,21 +36,9 @@ class Shown(Struct, frozen=True):
 
 def rendered(shown: Shown, path: str, version: str, asked: ImmutableMultiDict[str, str]) -> str:
     """Return the page as HTML; `version` is that of what it shows (`live`)."""
-    view = asked.get("view", "")
-    return (
-        _templates()
-        .get_template(shown.template)
-        .render(
-            **shown.values,
-            title=shown.title,
-            path=path,
-            pages=PAGES,
-            version=version,
-            done=asked.get("done", ""),
-            undo=asked.getlist("undo"),
-            view_name=view if view in ("split", "unified") else "",
-        )
-    )
+    template = _templates().get_template(shown.template)
+    values = {**shown.values, "title": shown.title, "path": path, "version": version}
+    return template.render(values, query=asked)
 
 
 def part(name: str, *values: object) -> Markup:

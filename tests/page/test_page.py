@@ -219,10 +219,10 @@ def test_a_stack_is_shown_and_accepted_as_one(person: Person, repo: Path) -> Non
     assert 'on top of <a href="/batch/low">low</a>' in page
     alone = person.send("/batch/top/accept", [("commit", commit_of(page))])
     assert (alone.code, "accept --stack top" in alone.text) == (409, True)
-    stack = ("stack", "1")
-    assert person.send("/batch/top/accept", [("commit", "0" * 40), stack]).code == 409
+    whole = ("stack", "1")
+    assert person.send("/batch/top/accept", [("commit", "0" * 40), whole]).code == 409
     assert state(repo, "low") == "proposed"
-    done = person.send("/batch/top/accept", [("commit", commit_of(page)), stack])
+    done = person.send("/batch/top/accept", [("commit", commit_of(page)), whole])
     assert (done.code, state(repo, "low"), state(repo, "top")) == (303, "accepted", "accepted")
 
 

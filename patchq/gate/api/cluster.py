@@ -7,7 +7,7 @@ from pathlib import Path
 
 from patchq.gate.api.location import DATABASE, database
 from patchq.gate.config.schema import Config
-from patchq.gate.errors import UsageError
+from patchq.gate.errors import UsageError, needs_extra
 from patchq.gate.git import files
 
 SOON_SECONDS = 10.0  # a lane may wait for so long before it counts as not served
@@ -22,12 +22,8 @@ def database_of(config: Config) -> str:
             "no database is named, so there is no cluster",
             f"set {DATABASE}, or `cluster.database` (without a password) in the file",
         )
-    try:
+    with needs_extra("cluster"):
         import patchq.gate.queue.postgres.database  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"the package {error.name!r} is not installed", "pip install 'patchq[cluster]'"
-        ) from None
     return named
 
 

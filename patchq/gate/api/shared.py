@@ -74,10 +74,11 @@ class SharedGate:
                 "put it back, or start the server again where the repository is",
             )
         files = self._gate.options.config or common / OWN_FILE, common / "config"
-        return [*map(_stamp, files), there, known and renewed(location.repo, known) is known]
+        return [*map(stamp, files), there, known and renewed(location.repo, known) is known]
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return another value when a file changes; None where there is none."""
     try:
         status = path.stat()
     except OSError:

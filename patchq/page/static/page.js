@@ -198,7 +198,7 @@ const keys = {
   o: () => one("[data-unfold], [data-fetch]", current?.closest("section") ?? document)?.click(),
   O: () => all("[data-unfold][data-all], [data-fetch]", current?.closest("section")).forEach(it => it.click()),
   s: () => view(root.dataset.view === "split" ? "unified" : "split"),
-  x: () => one("input[type=checkbox]", current?.closest("[data-change], [data-edit]"))?.click(),
+  x: () => one("input[type=checkbox]", current?.closest("[data-change]"))?.click(),
   c: comment,
   a: () => press(chosenEdits() ? "#accept-chosen" : "[data-decide=accept]"),
   b: () => press("[data-decide=send-back]"),
