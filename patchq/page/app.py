@@ -11,12 +11,7 @@ from urllib.parse import urlencode
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import (
-    HTMLResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -25,15 +20,7 @@ from patchq.gate.api import Gate
 from patchq.gate.api.shared import SharedGate
 from patchq.gate.errors import CRASHED, Fault, UsageError, disk_fault
 from patchq.gate.review.decide import Decided
-from patchq.page import (
-    batch,
-    decisions,
-    drafts,
-    inbox,
-    live,
-    pictures,
-    statistics,
-)
+from patchq.page import batch, decisions, drafts, inbox, live, pictures, statistics
 from patchq.page.decisions import Form
 from patchq.page.diff import VIEWED
 from patchq.page.shown import Shown, rendered

@@ -3,35 +3,32 @@ the page can meet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
 from patchq.gate.api.syntax import Run
 
-_MOST_LINE = 2000
-
 
 def marked(text: str, runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Markup:
-    """The text as HTML, with its marks, and in colours if the runs are of this very text."""
-    if "".join([part for _, part in runs]) != text or len(text) > _MOST_LINE:
+    """Return the text as HTML with its marks, in colours if the runs are of this very text."""
+    if "".join([part for _, part in runs]) != text:
         runs = (("", text),)
     if not marks:
         return Markup("".join([_piece(part, kind) for kind, part in runs]))
-    return Markup("".join(_pieces(runs, marks)))
-
-
-def _pieces(runs: Sequence[Run], marks: Sequence[tuple[int, int]]) -> Iterator[str]:
-    ends = {edge for mark in marks for edge in mark}
-    starts = accumulate((len(part) for _, part in runs), initial=0)
-    for start, (kind, part) in zip(starts, runs, strict=False):
+    edges = {edge for mark in marks for edge in mark}
+    pieces, start = list[str](), 0
+    for kind, part in runs:
         stop = start + len(part)
-        edges = sorted({start, stop, *(edge for edge in ends if start < edge < stop)})
-        for first, end in pairwise(edges):
-            piece = _piece(part[first - start : end - start], kind)
+        for first, end in pairwise(
+            sorted({start, stop, *(edge for edge in edges if start < edge < stop)})
+        ):
+            piece = _piece(text[first:end], kind)
             is_marked = any(a <= first and end <= b for a, b in marks)
-            yield f"<mark>{piece}</mark>" if is_marked else piece
+            pieces.append(f"<mark>{piece}</mark>" if is_marked else piece)
+        start = stop
+    return Markup("".join(pieces))
 
 
 def _piece(text: str, kind: str) -> str:

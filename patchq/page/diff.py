@@ -24,7 +24,6 @@ from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
 from patchq.page import colours, drafts, pictures
 from patchq.page.drafts import Place
-from patchq.page.pictures import Picture
 from patchq.page.shown import part
 
 _AROUND = 3  # lines that are shown before and behind a change
@@ -91,10 +90,16 @@ class FileDiff:
         self.viewed = not shown.since and self.key in shown.seen
         self._since = shown.found.since if shown.found else {}
         (self.file,) = rows.side_by_side(shown.report, [change], self._since, most=0)
-        review = shown.report.review
-        self.comments = [
-            one for one in (review.comments if review else ()) if one.path == change.path
-        ]
+        file, review = self.file, shown.report.review
+        comments = review.comments if review else ()
+        self.comments = [one for one in comments if one.path == change.path]
+        self.open_comments = sum(one.state != "resolved" for one in self.comments)
+        generated = bool(_GENERATED.search(file.path))
+        large = file.added + file.deleted > _MOST_CHANGED
+        self.order = generated, file.binary or large, file.path
+        self.is_folded = large or ((self.viewed or generated) and not self.open_comments)
+        self.has_one_side = file.what in ("created", "deleted")
+        self.pictures = pictures.of(change)
 
     @cached_property
     def _rows(self) -> Sequence[Row]:
@@ -125,32 +130,6 @@ class FileDiff:
         return f"{len(self.change.before or b''):,} → {len(self.change.after or b''):,} bytes"
 
     @property
-    def pictures(self) -> list[Picture]:
-        """Both sides of a picture; nothing of other files."""
-        return pictures.of(self.change)
-
-    @property
-    def order(self) -> tuple[bool, bool, str]:
-        """Its place: files that are no lines or too many come late, generated ones last."""
-        path = self.file.path
-        return bool(_GENERATED.search(path)), self.file.binary or self._is_large, path
-
-    @property
-    def _is_large(self) -> bool:
-        return self.file.added + self.file.deleted > _MOST_CHANGED
-
-    @property
-    def is_folded(self) -> bool:
-        """True of a file whose lines are shown when asked for."""
-        quiet = self.viewed or bool(_GENERATED.search(self.file.path))
-        return self._is_large or (quiet and not self.open_comments)
-
-    @property
-    def open_comments(self) -> int:
-        """The number of comments that are not resolved."""
-        return sum(one.state != "resolved" for one in self.comments)
-
-    @property
     def address(self) -> str:
         """The address of the file alone."""
         return f"{self._shown.url}/file?{urlencode(self._fields)}"
@@ -159,11 +138,6 @@ class FileDiff:
     def _fields(self) -> dict[str, str]:
         since = {"since": str(self._shown.since)} if self._shown.since else {}
         return {"path": self.file.path, **since}
-
-    @property
-    def one_sided(self) -> bool:
-        """True of a file that is new or gone: it has one column."""
-        return self.file.what in ("created", "deleted")
 
     def html(self, within: Span | None = None, opened: Span | None = None) -> Markup:
         """Return the lines `within`, or all, with folds where nothing changes but in `opened`."""
@@ -207,7 +181,7 @@ class FileDiff:
         return [one for one in self.comments if _is_on(one, row)]
 
     def _block(self, run: Sequence[Row], label: Sequence[str], *, same: bool) -> Markup:
-        if same and self.one_sided:
+        if same and self.has_one_side:
             cells = [self._cell(row, "new") for row in run]
         elif same:
             cells = [self._cell(row, side) for row in run for side in ("base", "new")]
@@ -233,8 +207,9 @@ class FileDiff:
         coloured = self._colours[side]
         colour = coloured[cell.line - 1] if cell.line <= len(coloured) else ()
         text, rest = cell.text, Markup()
-        if len(text) > _LONGEST:
-            rest += Markup(" <small>… and {} more characters</small>").format(len(text) - _LONGEST)
+        if more := text[_LONGEST:]:
+            folded = " <details><summary>and {} more characters</summary>{}</details>"
+            rest += Markup(folded).format(len(more), more)
             text = text[:_LONGEST]
         if not cell.ended:
             rest += Markup(" <small>no line end</small>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct, convert, field, json
+from msgspec import Struct, ValidationError, convert, field, json
 
 from patchq.gate.api import Gate
 from patchq.gate.errors import UsageError
@@ -29,17 +29,13 @@ class Place(Struct, frozen=True):
 
     def comment(self, text: str) -> DraftComment:
         """Return the words as a comment on the lines; raises `UsageError` for none."""
+        lines = [self.first or self.line, self.line]
+        values = {"text": text, "path": self.path, "side": self.side, "line": self.line}
         try:
-            first, last = sorted((int(self.first or self.line), int(self.line)))
-        except ValueError:
+            return convert(values | {"lines": lines}, DraftComment, strict=False)
+        except ValidationError:
             message = f"{self.path} has no line {self.lines}"
             raise UsageError(message, "comment on a line that is shown") from None
-        lines = (max(1, first), last) if first != last else None
-        side = self.side or None
-        return convert(
-            {"text": text, "path": self.path, "line": last, "lines": lines, "side": side},
-            DraftComment,
-        )
 
 
 WHOLE = Place()

@@ -18,6 +18,7 @@ _MOST_REFUSED = 20
 _PER_PAGE = 100  # of the history
 _MOST_PAGES = 10_000
 _FILTERS = ("agent", "path", "level", "q")
+_LANDED = Filter(state="accepted")
 _LEVELS = ("high", "medium", "low")
 
 
@@ -54,7 +55,7 @@ def view(gate: Gate, asked: Mapping[str, str]) -> Shown:
         "accepted": fitting(status.block("accepted")),
         "held": fitting(status.block("held")),
         "refused": fitting(refused),
-        "last": None if for_you else _last(gate),
+        "last": next(iter(gate.batches(_LANDED, 1).rows), None) if not for_you else None,
         "asked": {**wanted, "by": by, "group": group},
     }
     return Shown("inbox.html", "Inbox", values)
@@ -121,14 +122,11 @@ def groups(rows: Sequence[ChangeRow], by: str) -> list[Group]:
         below = row.stands_on.batch if row.stands_on else ""
         lowest[row.id] = lowest.get(below, row.id)
         stacks.setdefault(lowest[row.id], []).append(row)
-    found = [
-        Group(f"stack-{bottom}", f"Stack on {bottom}", some, True)
-        for bottom, some in stacks.items()
-        if len(some) > 1
-    ]
-    others: dict[str, list[ChangeRow]] = {}
-    for some in stacks.values():
-        if len(some) == 1:
+    found, others = list[Group](), dict[str, list[ChangeRow]]()
+    for bottom, some in stacks.items():
+        if len(some) > 1:
+            found.append(Group(f"stack-{bottom}", f"Stack on {bottom}", some, True))
+        else:
             others.setdefault(_heading(some[0], by), []).extend(some)
     for name in _LEVELS if by == "risk" else sorted(others):
         if name in others:
@@ -152,8 +150,3 @@ def _fits(row: ChangeRow, level: str, search: str) -> bool:
     text = " ".join([row.subject, row.id, row.report.agent or "", *row.paths]).lower()
     has_level = not level or (row.risk is not None and row.risk.level == level)
     return has_level and all(word in text for word in search.lower().split())
-
-
-def _last(gate: Gate) -> ChangeRow | None:
-    """Return the change that landed last."""
-    return next(iter(gate.batches(Filter(state="accepted"), 1).rows), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from argparse import Namespace
-from threading import Timer
+from threading import Thread
 
 from patchq.gate.api.location import Options
 from patchq.gate.api.shared import SharedGate
@@ -13,8 +13,6 @@ from patchq.gate.service import loopback
 from patchq.page.app import make
 from patchq.page.guard import Admission
 from patchq.page.live import News
-
-_OPEN_SECONDS = 0.3
 
 
 def run(args: Namespace, options: Options) -> int:
@@ -32,8 +30,6 @@ def run(args: Namespace, options: Options) -> int:
         lines = f"patchq review: {guarded.url}\nCtrl-C ends it."
         print(printed({"url": guarded.url}, indent=1) if args.json else lines, flush=True)
         if not args.no_open:
-            browser = Timer(_OPEN_SECONDS, webbrowser.open, (guarded.url,))
-            browser.daemon = True
-            browser.start()
+            Thread(target=webbrowser.open, args=(guarded.url,), daemon=True).start()
         loopback.listen(serving, own)
     return 0

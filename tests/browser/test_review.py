@@ -206,15 +206,20 @@ def test_all_without_a_script(opened: Opening, repo: Path) -> None:
     fresh(repo, "plain", "z\n", "Z\n")
     tab = opened("/", java_script_enabled=False)
     tab.click("[data-change=plain] a")
-    tab.fill("[name=line]", "3")
-    tab.fill("textarea[name=words]", "say why")
+    tab.fill("#words", "notes.md:3: say why")
     tab.click("button:text('Send back to')")
     tab.locator("text=Sent back plain").wait_for()
     tab.goto(f"{tab.own}/batch/plain")
-    assert tab.locator("[data-thread] >> text=say why").count() > 0
-    tab.click("[data-decide=discard]")
-    tab.locator("text=Discarded plain").wait_for()
-    assert state(repo, "plain") == "discarded"
+    assert "say why" in tab.inner_text("[data-thread=c1]")
+    tab.click("[data-thread=c1] summary")
+    tab.fill("[data-thread=c1] textarea", "never mind")
+    tab.click("button:text('Reply to c1')")
+    tab.locator("[data-thread=c1] >> text=never mind").wait_for()
+    tab.click("[data-thread=c1] button:text('Resolve')")
+    tab.locator("[data-thread=c1][data-state=resolved]").wait_for()
+    tab.click("[data-decide=accept]")
+    tab.locator("text=Accepted plain").wait_for()
+    assert state(repo, "plain") == "accepted"
 
 
 def test_a_change_is_seen_at_once(opened: Opening, repo: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import socket
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from tests.helpers.command import block, drop, patchq
 from tests.helpers.gitrepo import git
@@ -257,6 +257,12 @@ def test_several_are_decided_alike(person: Person, repo: Path) -> None:
         for id in ids[:2]
     ]
     assert said == [["say <why>", "shorter"], ["shorter"]]
+    undo = parse_qs(done.headers["location"])["undo"]
+    assert undo == ids[:2]
+    taken = person.send("/several", [("deed", "take-back"), *(("chosen", id) for id in undo)])
+    assert "Taken+back%3A+2+changes" in taken.headers["location"]
+    assert patchq("--json", "show", ids[1], cwd=repo).json()["review"] is None
+    assert ">shorter</textarea>" in person.look(f"/batch/{ids[1]}")
     tree = git("rev-parse", f"{chosen[ids[2]]}^{{tree}}", cwd=repo)
     ours = git("commit-tree", tree, "-p", chosen[ids[2]], "-m", "by a person", cwd=repo)
     git("update-ref", f"refs/heads/patchq/{ids[2]}", ours, cwd=repo)

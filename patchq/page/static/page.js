@@ -6,14 +6,10 @@ const all = (query, within = document) => [...within.querySelectorAll(query)];
 const seen = node => node.offsetParent !== null;
 const root = document.documentElement;
 
-// ---------------------------------------------------------------- one column or two
-
 const wide = matchMedia("(min-width: 1000px)");
-function view(name) { root.dataset.view = name; }
-if (!root.dataset.view) view(wide.matches ? "split" : "unified");
-wide.addEventListener("change", () => view(wide.matches ? "split" : "unified"));
-
-// ---------------------------------------------------------------- lines that are fetched
+const fit = () => { root.dataset.view = wide.matches ? "split" : "unified"; };
+if (!root.dataset.view) fit();
+wide.addEventListener("change", fit);
 
 async function fill(place, address) {
   if (place.dataset.busy) return null;
@@ -39,8 +35,6 @@ const near = new IntersectionObserver(entries => {
   for (const entry of entries) if (entry.isIntersecting) load(entry.target).catch(() => {});
 }, { rootMargin: "800px" });
 function watch() { for (const link of all("[data-near]")) near.observe(link); }
-
-// ---------------------------------------------------------------- the row or line in hand
 
 let current = null, anchor = null;
 
@@ -91,8 +85,6 @@ function press(query) {
 }
 
 function follow(query) { const link = one(query); if (link) location.href = link.href; }
-
-// ---------------------------------------------------------------- words on lines
 
 function below(line) {
   // Everything behind the line goes into a block of its own, so that words stand right below it.
@@ -181,8 +173,6 @@ document.addEventListener("pointerup", event => {
   comment();
 });
 
-// ---------------------------------------------------------------- keys
-
 const keys = {
   j: () => step(rows().length ? rows() : hunks(), 1),
   k: () => step(rows().length ? rows() : hunks(), -1),
@@ -197,10 +187,10 @@ const keys = {
   v: viewNext,
   o: () => one("[data-unfold], [data-fetch]", current?.closest("section") ?? document)?.click(),
   O: () => all("[data-unfold][data-all], [data-fetch]", current?.closest("section")).forEach(it => it.click()),
-  s: () => view(root.dataset.view === "split" ? "unified" : "split"),
+  s: () => { root.dataset.view = root.dataset.view === "split" ? "unified" : "split"; },
   x: () => one("input[type=checkbox]", current?.closest("[data-change]"))?.click(),
   c: comment,
-  a: () => press(chosenEdits() ? "#accept-chosen" : "[data-decide=accept]"),
+  a: () => press(all("input[name=edit]").some(box => box.checked !== box.defaultChecked) ? "#accept-chosen" : "[data-decide=accept]"),
   b: () => press("[data-decide=send-back]"),
   d: () => press("[data-decide=discard]"),
   f: () => { location.hash = location.hash === "#tree" ? "#main" : "#tree"; },
@@ -208,10 +198,6 @@ const keys = {
   "/": () => press("[type=search]"),
   "?": () => one("dialog").showModal(),
 };
-
-function chosenEdits() {
-  return all("input[name=edit][type=checkbox]").some(box => box.checked !== box.defaultChecked);
-}
 
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -227,8 +213,6 @@ document.addEventListener("click", event => {
   if (button) { event.preventDefault(); unfold(button).catch(() => button.form.submit()); }
   if (link) { event.preventDefault(); load(link).catch(() => { location.href = link.href; }); }
 });
-
-// ---------------------------------------------------------------- choosing several
 
 document.addEventListener("change", event => {
   const group = event.target.closest("[data-group]");
@@ -252,8 +236,6 @@ document.addEventListener("input", event => {
   }
   for (const group of all("[data-group]")) group.hidden = !one("[data-change]:not([hidden])", group);
 });
-
-// ---------------------------------------------------------------- news
 
 // What a person has begun is never taken away: the page is then said to be old, and not replaced.
 function begun() {
