@@ -100,6 +100,8 @@ class _Answers:
         id, deed = request.path_params["id"], request.path_params["deed"]
         decided: Decided | None = None
         problems: Sequence[Problem] = ()
+        with self._looking.gate() as gate:
+            after = inbox.neighbours(gate, id)[1]
         try:
             with self._deciding.gate(writes=True) as gate:
                 decided = decisions.take(gate, id, deed, form)
@@ -114,7 +116,6 @@ class _Answers:
             if deed == "discuss":
                 return _done(deed, id, f"/batch/{id}")
             drafts.clear(gate, id)
-            after = inbox.neighbours(gate, id)[1]
             return _done(deed, id, f"/batch/{after}" if after else "/", _undoable(gate, [id]))
 
     def decide_several(self, request: Request, form: Form) -> Response:
