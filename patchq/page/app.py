@@ -31,6 +31,7 @@ _DONE = {
     "accept": "Accepted", "discard": "Discarded", "send-back": "Sent back",
     "take-back": "Taken back:", "discuss": "Noted on",
 }  # fmt: skip
+_UNDONE = ("accept", "discard", "send-back")
 View = Callable[[Gate, Form], Shown]
 Work = Callable[[Request, Form], Response]
 
@@ -114,9 +115,9 @@ class _Answers:
             return self.page(again, 409 if problems else 200)(request, form)
         with self._looking.gate() as gate:
             if deed == "discuss":
-                return _done(deed, id, f"/batch/{id}")
+                return _done(gate, deed, [id], f"/batch/{id}")
             drafts.clear(gate, id)
-            return _done(deed, id, f"/batch/{after}" if after else "/", _undoable(gate, [id]))
+            return _done(gate, deed, [id], f"/batch/{after}" if after else "/")
 
     def decide_several(self, request: Request, form: Form) -> Response:
         """Decide on the chosen changes alike."""
@@ -126,14 +127,8 @@ class _Answers:
         if problems:
             return self.page(partial(inbox.several, problems=problems), 409)(request, form)
         ids = [value.partition(" ")[0] for value in form.getlist("chosen")]
-        is_one = len(ids) == 1
         with self._looking.gate() as gate:
-            return _done(
-                deed,
-                ids[0] if is_one else f"{len(ids)} changes",
-                f"/batch/{ids[0]}" if is_one else "/",
-                _undoable(gate, ids),
-            )
+            return _done(gate, deed, ids, "/" if len(ids) > 1 else f"/batch/{ids[0]}")
 
     def mark_viewed(self, request: Request, form: Form) -> Response:
         """Keep that a person has viewed a file as it is, or has not."""
@@ -166,12 +161,10 @@ async def _form(request: Request) -> Form:
     )
 
 
-def _undoable(gate: Gate, ids: Sequence[str]) -> list[str]:
-    return [id for id in ids if gate.can_undo(id)]
-
-
-def _done(deed: str, about: str, where: str, undo: Sequence[str] = ()) -> Response:
+def _done(gate: Gate, deed: str, ids: Sequence[str], where: str) -> Response:
     """Go on to a page that says what was done, with a button that takes it back."""
+    about = ids[0] if len(ids) == 1 else f"{len(ids)} changes"
+    undo = [id for id in ids if deed in _UNDONE and gate.can_undo(id)]
     asked = urlencode({"done": f"{_DONE[deed]} {about}", "undo": undo}, doseq=True)
     return RedirectResponse(f"{where}?{asked}", 303)
 

@@ -169,6 +169,7 @@ def test_pictures_are_shown_and_run_nothing(opened: Opening) -> None:
         for one in ("a.png before", "a.png after", "a.svg before", "a.svg after")
     }
     assert sizes == {"a.png before": 3, "a.png after": 9, "a.svg before": 9, "a.svg after": 9}
+    tab.locator("figcaption", has_text="9 × 9").first.wait_for()
     assert tab.locator("section[data-path='a.svg'] [data-changed]").count() == 2
     heads = tab.locator("section h2").all_inner_texts()
     assert "old.txt → new.txt 96 % alike +1 −1" in heads

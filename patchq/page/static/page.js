@@ -34,7 +34,13 @@ const load = link => fill(link.closest("p"), link.href);
 const near = new IntersectionObserver(entries => {
   for (const entry of entries) if (entry.isIntersecting) load(entry.target).catch(() => {});
 }, { rootMargin: "800px" });
-function watch() { for (const link of all("[data-near]")) near.observe(link); }
+function watch() {
+  for (const link of all("[data-near]")) near.observe(link);
+  for (const picture of all(".pictures img")) {
+    const pixels = () => picture.nextElementSibling.append(`, ${picture.naturalWidth} × ${picture.naturalHeight}`);
+    picture.decode().then(pixels, () => {});
+  }
+}
 
 let current = null, anchor = null;
 
