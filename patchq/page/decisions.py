@@ -17,7 +17,7 @@ from patchq.gate.review import comment_file
 from patchq.gate.review.comment_file import DraftComment
 from patchq.gate.review.decide import Decided
 from patchq.page import drafts
-from patchq.page.drafts import Place
+from patchq.page.drafts import DraftPlace
 
 Form = ImmutableMultiDict[str, str]
 _OF_COMMENTS = ("path", "side", "from", "line", "words")
@@ -75,7 +75,7 @@ def _discard(gate: Gate, id: str, form: Form) -> Decided:
 def _send_back(gate: Gate, id: str, form: Form) -> Decided:
     general, columns = form.get("all", ""), [form.getlist(name) for name in _OF_COMMENTS]
     placed = [
-        (Place(*place), words) for *place, words in zip(*columns, strict=True) if words.strip()
+        (DraftPlace(*place), words) for *place, words in zip(*columns, strict=True) if words.strip()
     ]
     try:
         comments = [place.comment(words) for place, words in placed]
@@ -89,7 +89,7 @@ def _send_back(gate: Gate, id: str, form: Form) -> Decided:
 def _discuss(gate: Gate, id: str, form: Form) -> Decided:
     comment, resolves = form.get("comment", ""), "resolves" in form
     decided = gate.discuss(id, comment, form.get("reply", ""), resolves=resolves)
-    drafts.keep(gate, id, Place(thread=comment), "")
+    drafts.keep(gate, id, DraftPlace(thread=comment), "")
     return decided
 
 
@@ -105,7 +105,7 @@ def _take_back(gate: Gate, ids: Sequence[str], seen: Mapping[str, str], why: str
         if one.id in left:
             continue
         if one.lines and one.path and one.side:
-            place = Place(one.path, one.side, *map(str, one.lines))
+            place = DraftPlace(one.path, one.side, *map(str, one.lines))
             drafts.keep(gate, id, place, one.text)
         else:
             general.append(f"edit {one.edit}: {one.text}" if one.edit else one.text)

@@ -23,7 +23,7 @@ from patchq.gate.report.schema import CommentEntry, Report
 from patchq.gate.review import rows
 from patchq.gate.review.rows import Cell, Row
 from patchq.page import colours, drafts, pictures
-from patchq.page.drafts import Place
+from patchq.page.drafts import DraftPlace
 from patchq.page.shown import part
 
 _AROUND = 3  # lines that are shown before and behind a change
@@ -59,7 +59,7 @@ class Compared:
 
     def reply(self, comment: CommentEntry) -> str:
         """Return the words of a reply that is not sent yet."""
-        return self.drafts.get(Place(thread=comment.id), "")
+        return self.drafts.get(DraftPlace(thread=comment.id), "")
 
 
 def _without_base(report: Report) -> Report:

@@ -13,7 +13,7 @@ from patchq.gate.review.comment_file import DraftComment
 _KIND = "draft"  # of marks
 
 
-class Place(Struct, frozen=True):
+class DraftPlace(Struct, frozen=True):
     """The lines, or the thread, that words are about; by default the whole change."""
 
     path: str = ""
@@ -38,21 +38,21 @@ class Place(Struct, frozen=True):
             raise UsageError(message, "comment on a line that is shown") from None
 
 
-WHOLE = Place()
+WHOLE = DraftPlace()
 
 
-def place(fields: Mapping[str, str]) -> Place:
+def place(fields: Mapping[str, str]) -> DraftPlace:
     """Return the place that the fields of a form name."""
-    return convert(dict(fields), Place)
+    return convert(dict(fields), DraftPlace)
 
 
-def of(gate: Gate, id: str) -> dict[Place, str]:
+def of(gate: Gate, id: str) -> dict[DraftPlace, str]:
     """Return the words on a change, each with its place."""
     kept = gate.marks(_KIND).of(id)
-    return {json.decode(key, type=Place): words for key, words in kept.items()}
+    return {json.decode(key, type=DraftPlace): words for key, words in kept.items()}
 
 
-def keep(gate: Gate, id: str, about: Place, words: str) -> None:
+def keep(gate: Gate, id: str, about: DraftPlace, words: str) -> None:
     """Keep words until they are sent; empty ones are taken away."""
     gate.marks(_KIND).put(json.encode(about).decode(), words, id)
 
