@@ -26,10 +26,12 @@ def served(module: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def running(words: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[Any]]:
+def running(
+    words: Sequence[str], most: float = MOST_SECONDS, **how: Any
+) -> Iterator[subprocess.Popen[Any]]:
     """Start a process whose group is killed behind the block, or late: its pipes end then."""
     with subprocess.Popen(words, start_new_session=True, **how) as process:
-        late = Timer(MOST_SECONDS, _kill_group, [process.pid])
+        late = Timer(most, _kill_group, [process.pid])
         late.start()
         try:
             yield process

@@ -16,6 +16,8 @@ from tests.helpers.command import block, drop, patchq
 from tests.helpers.ending import MOST_SECONDS, line_of, running
 from tests.helpers.gitrepo import make_repo
 
+_MOST_SECONDS = 1800.0  # of a page, which all tests of a module look at
+
 
 class Person:
     """Somebody with the printed address, and the cookie that it was exchanged for."""
@@ -102,7 +104,7 @@ def served(repo: Path, *words: str) -> Iterator[str]:
     """`patchq review` at work; its address.  It has to end well by a signal."""
     command = [sys.executable, "-m", "patchq", "review", "--no-open", "--port", "0", *words]
     pipe = subprocess.PIPE
-    with running(command, cwd=repo, stdout=pipe, stderr=pipe, text=True) as process:
+    with running(command, _MOST_SECONDS, cwd=repo, stdout=pipe, stderr=pipe, text=True) as process:
         line = line_of(process.stdout)
         assert line.startswith("patchq review: "), line
         yield line.removeprefix("patchq review: ").strip()
