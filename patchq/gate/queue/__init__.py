@@ -60,6 +60,8 @@ class Claim(Struct, frozen=True):
     """Bytes that make the commit of `intended` in another clone (`git.branches.bundles`)."""
     held_since: float | None = None
     """Seconds since the epoch, of the wall clock, at which the hold began."""
+    lane: str = ""
+    """The branch that it is for, of a claim that comes from a cluster's database."""
     request: bool = False
     """True if the bytes ask for a response, and a model has still to be asked."""
     generation: Generation | None = None

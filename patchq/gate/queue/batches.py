@@ -118,24 +118,21 @@ class KnownBatches:
             sha256=sha256,
         )
 
-    def ids(self) -> Iterator[str]:
-        """Give the batches that have a report, in the order of their verdicts, held ones last."""
-        return iter(
-            self.store.column(
-                "select id from responses where state in ('ended', 'held', 'ending')"
-                " order by case state when 'ended' then 0 else 1 end, ending, id"
-            )
+    def ids(self) -> list[str]:
+        """Return the batches that have a report, in the order of their verdicts, held ones last."""
+        return self.store.column(
+            "select id from responses where state in ('ended', 'held', 'ending')"
+            " order by case state when 'ended' then 0 else 1 end, ending, id"
         )
 
-    def older(self, limit: float) -> Iterator[str]:
-        """Give the batches whose last state is from before that time."""
-        return iter(
-            self.store.column(
-                "select id from responses where ending < :number and state = 'ended'"
-                " and ended < :limit order by ending",
-                number=int(limit * 10**9),
-                limit=limit,
-            )
+    def older(self, limit: float, most: int) -> list[str]:
+        """Return the oldest batches whose last state is from before that time, and none waits."""
+        return self.store.column(
+            "select id from responses where ending < :number and state = 'ended'"
+            " and ended < :limit and proposed is null order by ending limit :most",
+            number=int(limit * 10**9),
+            limit=limit,
+            most=most,
         )
 
     def newest(self) -> Iterator[str]:

@@ -7,7 +7,6 @@ each step; readers believe it as long as that process has the queue's lock.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -20,7 +19,7 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from patchq.core.model.names import REQUEST, batch_id, response_name
 from patchq.gate.git.files import opened
@@ -32,7 +31,6 @@ HAND = "hand"
 STOP_NOW = signal.SIGUSR1  # ends whoever empties the inbox at once
 Stage = Literal["deciding", "asking", "checking"]
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-_MOST_READ = 256 << 10
 _HEADER_BYTES = 4096
 _MOST_TOLD = 5
 _MOST_OPENED = 200  # files of the inbox that are looked into for the id that they give themselves
@@ -47,13 +45,12 @@ class Activity(Struct, frozen=True):
     since: float
     hook: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "batch": self.batch,
-            "stage": self.stage,
-            "since": self.since,
-            "hook": self.hook,
-        }
+
+class _Work(Struct):
+    """The work of a process."""
+
+    pid: int
+    doing: list[Activity]
 
 
 @dataclass
@@ -91,8 +88,7 @@ class Hand:
             self._fd = None
 
     def _say(self) -> None:
-        record = {"pid": os.getpid(), "doing": [one.to_json() for one in self._doing.values()]}
-        data = json.dumps(record).encode()
+        data = spool.encode(_Work(os.getpid(), list(self._doing.values())))
         with suppress(OSError):
             if self._fd is None:
                 self._fd = os.open(self.root / HAND, _OPEN, 0o666)
@@ -164,12 +160,9 @@ def activities(root: Path) -> list[Activity]:
     if owner is None:
         return []
     for _ in range(3):  # it may be written at this moment
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            with (root / HAND).open("rb") as file:
-                record = json.loads(file.read(_MOST_READ))
-            return (
-                [Activity(**one) for one in record["doing"]] if record["pid"] == owner.pid else []
-            )
+        with suppress(OSError, ValidationError):
+            work = convert(spool.decode((root / HAND).read_bytes()), _Work)
+            return work.doing if work.pid == owner.pid else []
     return []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from bisect import bisect_left
 from collections.abc import Callable
 
 from patchq.core.model.names import MAX_ID_BYTES
@@ -19,23 +20,14 @@ def numbered(wanted: str, number: int) -> str:
 
 
 def free(wanted: str, is_given: Callable[[str], bool], is_barred: Callable[[str], bool]) -> str:
-    """Return the wanted id, or one with a number, that is neither given nor barred."""
-    first = _first_free(wanted, is_given)
-    return next(id for n in itertools.count(first) if not is_barred(id := numbered(wanted, n)))
+    """Return the wanted id, or one with a number, that is neither given nor barred.
 
-
-def _first_free(wanted: str, is_given: Callable[[str], bool]) -> int:
-    """Return a number from which on none is given, found in a logarithmic number of looks.
-
-    Those below it may have gaps, which stay.
+    It is found in a logarithmic number of looks; gaps in the numbers before it stay.
     """
-    used, found = 0, 1
-    while is_given(numbered(wanted, found)):
-        used, found = found, found * 2
-    while found - used > 1:
-        middle = (used + found) // 2
-        if is_given(numbered(wanted, middle)):
-            used = middle
-        else:
-            found = middle
-    return found
+
+    def is_free(number: int) -> bool:
+        return not is_given(numbered(wanted, number))
+
+    most = next(n for n in map((2).__pow__, itertools.count()) if is_free(n))
+    first = bisect_left(range(most), True, lo=max(1, most // 2), key=is_free)
+    return next(id for n in itertools.count(first) if not is_barred(id := numbered(wanted, n)))

@@ -119,9 +119,6 @@ class QueueEngine(KnownBatches, ABC):
     def _show(self, numbers: Sequence[int]) -> None:
         """Have these rows shown as they are now, after their transaction."""
 
-    def _serves(self, lane: str) -> bool:
-        return True
-
     def _place(self, claim: Claim) -> tuple[str, str | None]:
         """Return the lane of a new claim, and the feeder that it belongs to."""
         return "", None
@@ -214,17 +211,17 @@ class QueueEngine(KnownBatches, ABC):
         found = self.store.all(
             f"select {COLUMNS} from responses where {OPEN} and {NOT_MINE} order by number", me=me
         )
-        rows = [row for row in found if row[1] not in self._own and self._serves(row[-1])]
-        if rows:
+        claims = [self._claim(row) for row in found if row[1] not in self._own]
+        claims = list(filter(self.serves, claims))
+        if claims:
             with self.together():
                 self.store.each(
                     "update responses set adopted = 0,"
                     " state = case state when 'ending' then 'held' else state end,"
                     " session = case state when 'claimed' then :me end"
-                    f" where number = :number and {NOT_MINE}",
-                    [{"number": row[0], "me": me} for row in rows],
+                    f" where token = :token and {NOT_MINE}",
+                    [{"token": claim.token, "me": me} for claim in claims],
                 )
-        claims = [self._claim(row) for row in rows]
         self._own.update(claim.token for claim in claims)
         return claims
 
@@ -236,7 +233,7 @@ class QueueEngine(KnownBatches, ABC):
         )
 
     def _claim(self, row: Row, papers: Mapping[str, bytes] | None = None) -> Claim:
-        number, token, name, size, problem, state, since, id, deaths, _ = row
+        number, token, name, size, problem, state, since, id, deaths, lane = row
         papers = self._papers(number) if papers is None else papers
         body = Snapshot(papers.get("body", b""), size)
         if problem:
@@ -255,6 +252,7 @@ class QueueEngine(KnownBatches, ABC):
             choice=spool.decode(papers.get("choice")),
             deaths=deaths,
             parcel=papers.get("parcel"),
+            lane=lane,
         )
 
     def reserve(self, claim: Claim, wanted: str) -> str:

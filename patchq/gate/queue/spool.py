@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from functools import wraps
 from hashlib import sha256
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -192,6 +193,21 @@ def read_up_to(fd: int, size: int) -> bytes:
     while len(data) < size and (more := os.read(fd, size - len(data))):
         data += more
     return data
+
+
+def set_aside(root: Path, *paths: Path) -> Path:
+    """Move entries of the queue into one folder of damaged/; return where the last one is."""
+    folders = map(root.joinpath("damaged").joinpath, chain([""], map(str, count(2))))
+    folder = next(
+        folder for folder in folders if not any(os.path.lexists(folder / at.name) for at in paths)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in filter(os.path.lexists, paths):
+        with contextlib.suppress(OSError):  # a directory is renamed by who may write in it
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+        shutil.move(path, folder / path.name)
+    return folder / paths[-1].name
 
 
 def encode(value: Struct | Mapping[str, Any]) -> bytes:

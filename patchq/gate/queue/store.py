@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary, finalize
 
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
 from patchq.gate.git import files
+from patchq.gate.queue import spool
 from patchq.gate.queue.batches import Database, Row, Taken
 from patchq.gate.queue.schema import VERSION, tables
 
@@ -316,15 +317,7 @@ def damage(root: Path) -> str | None:
 
 def set_aside(root: Path) -> Path:
     """Move the store into damaged/; return where it is."""
-    folder, number = root / "damaged", 1
-    folder.mkdir(exist_ok=True)
-    while (folder / f"{STORE}.{number}").exists():
-        number += 1
-    target = folder / f"{STORE}.{number}"
-    for suffix in ("-shm", "-wal", ""):
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(root / f"{STORE}{suffix}", f"{target}{suffix}")
-    return target
+    return spool.set_aside(root, *(root / f"{STORE}{suffix}" for suffix in ("-shm", "-wal", "")))
 
 
 # ---------------------------------------------------------------- sessions

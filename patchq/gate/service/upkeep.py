@@ -18,8 +18,9 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -117,46 +118,27 @@ class Retention:
     """Removal of old batches: a bounded piece at each `turn`, a round once an hour."""
 
     def __init__(self) -> None:
-        self._left: Iterator[str] | None = None
         self._next = 0.0
 
     def turn(self, session: Session) -> bool:
         """Remove some batches that are old enough; True if the round is over."""
         days = session.config.queue.retention_days
-        if not days or (self._left is None and monotonic() < self._next):
+        if not days or monotonic() < self._next:
             return True
         queue, now = session.queue, session.clock()
         limit = now - days * _DAY
-        if self._left is None and _lately(queue, now, days):
-            self._next = monotonic() + _PAUSE_SECONDS
-            return True
         try:
             with reports.locked(session, wait=0.0):
-                if self._left is None:
-                    young = _counts_from(queue, now) > limit
-                    self._left = iter([] if young else session.queue.older(limit))
-                if self._piece(session, self._left, limit):
-                    return False
+                young = _counts_from(queue, now) > limit
+                old = [] if young else queue.older(limit, _MOST_LOOKED_AT)
+                gone = list(islice((id for id in old if _is_finished(session, id)), MOST_REMOVED))
+                queue.forget(*gone)
         except Busy:
             return True  # a person decides on something; there is time
-        _over(queue, now, days)
-        self._left, self._next = None, monotonic() + _PAUSE_SECONDS
+        if len(gone) == MOST_REMOVED:
+            return False
+        self._next = monotonic() + _PAUSE_SECONDS
         return True
-
-    def _piece(self, session: Session, ids: Iterator[str], limit: float) -> bool:
-        """Remove some of these batches; return True if there may be more."""
-        old: list[str] = []
-        more = False
-        for looked, id in enumerate(ids, 1):
-            at = session.queue.ended(id)
-            if at is not None and at < limit and _is_finished(session, id):
-                old.append(id)
-            more = len(old) >= MOST_REMOVED or looked >= _MOST_LOOKED_AT
-            if more:
-                break
-        if old:
-            session.queue.forget(*old)
-        return more
 
 
 def _is_finished(session: Session, id: str) -> bool:
@@ -174,17 +156,6 @@ def _counts_from(queue: QueueEngine, now: float) -> float:
     queue.store.remember("clock.seen", repr(now))
     queue.store.remember("clock.from", repr(begun))
     return begun
-
-
-def _lately(queue: QueueEngine, now: float, days: float) -> bool:
-    """Return true if a round under the same rule was over a short while ago."""
-    over, rule = (_number(queue, f"clock.{key}") for key in ("over", "days"))
-    return rule == days and over is not None and 0 <= now - over < _PAUSE_SECONDS
-
-
-def _over(queue: QueueEngine, now: float, days: float) -> None:
-    queue.store.remember("clock.over", repr(now))
-    queue.store.remember("clock.days", repr(float(days)))
 
 
 def _number(queue: QueueEngine, key: str) -> float | None:

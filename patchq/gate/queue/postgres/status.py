@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from time import time
 from typing import Any
 
@@ -77,20 +78,14 @@ class ClusterState(Struct, frozen=True):
         return to_builtins(self)  # type: ignore[no-any-return]
 
 
-def check_rights(database: str) -> None:
-    """Raise the fault that would keep a worker or a feeder from writing."""
-    connection = DatabaseServer(database, "status")
-    try:
-        connection.run("update responses set shown = shown where false")
-        connection.run("update sessions set beat = beat where false")
-    finally:
-        connection.close()
+def look(database: str, *, writes: bool = False) -> ClusterState:
+    """Ask the database; raises the fault that keeps it from answering.
 
-
-def look(database: str) -> ClusterState:
-    """Ask the database; raises the fault that keeps it from answering."""
-    connection = DatabaseServer(database, "status")
-    try:
+    With `writes` also one that would keep a worker or a feeder from writing.
+    """
+    with closing(DatabaseServer(database, "status")) as connection:
+        for change in ("responses set shown = shown", "sessions set beat = beat") if writes else ():
+            connection.run(f"update {change} where false")
         lanes = [
             LaneState(
                 row[0],
@@ -108,8 +103,6 @@ def look(database: str) -> ClusterState:
             tuple(lanes),
             tuple(workers),
         )
-    finally:
-        connection.close()
 
 
 def _ahead(database: DatabaseServer) -> float:

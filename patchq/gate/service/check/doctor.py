@@ -136,7 +136,7 @@ def _cluster(place: Place) -> Iterator[Finding]:
         return
     try:
         from patchq.gate.queue.postgres import belonging
-        from patchq.gate.queue.postgres.status import check_rights, look
+        from patchq.gate.queue.postgres.status import look
     except ImportError as error:
         yield Finding(
             "cluster.database",
@@ -145,8 +145,7 @@ def _cluster(place: Place) -> Iterator[Finding]:
             "pip install 'patchq[cluster]'",
         )
         return
-    state, repo = look(place.database), place.repo
-    check_rights(place.database)
+    state, repo = look(place.database, writes=True), place.repo
     yield Finding("cluster.database", "ok", f"{state.database}, version {state.version}")
     if state.repository and not repo.shallow and not repo.exists(state.repository):
         yield Finding("cluster.repository", "fatal", *belonging.foreign(state.repository))

@@ -11,7 +11,6 @@ files belong.  These hide what is behind them, so they are found and moved to `d
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -57,10 +56,9 @@ def repair(session: Session) -> list[Finding]:
         if finding.repair and finding.where.endswith("/lock"):
             finding.repair()
     session.queue.acquire()
-    found = check(session)
     failed: dict[object, Finding] = {}
     for _ in range(_ROUNDS):
-        for finding in found:
+        for finding in check(session):
             try:
                 if finding.repair and finding.key not in failed:
                     finding.repair()
@@ -69,8 +67,7 @@ def repair(session: Session) -> list[Finding]:
                 why = "; ".join(filter(None, (fault.message, fault.hint)))
                 failed[finding.key] = replace(finding, cure=f"not repaired: {why}", repair=None)
         session.queue.sync()
-        found = check(session)
-    return [failed.get(finding.key, finding) for finding in found]
+    return [failed.get(finding.key, finding) for finding in check(session)]
 
 
 def set_aside_store(root: Path) -> list[Finding]:
@@ -119,21 +116,8 @@ def _entries(root: Path) -> Iterator[Finding]:
 
 
 def _foreign(root: Path, path: Path, kind: str) -> Finding:
-    message, aside = f"this is something else than a {kind}", partial(_set_aside, root, path)
+    message, aside = f"this is something else than a {kind}", partial(spool.set_aside, root, path)
     return Finding("entry.foreign", "todo", message, None, str(path), aside)
-
-
-def _set_aside(root: Path, path: Path) -> None:
-    """Move an entry into `damaged/`, beside others of its name."""
-    target, number = root / "damaged" / path.name, 1
-    target.parent.mkdir(exist_ok=True)
-    while os.path.lexists(target):
-        number += 1
-        target = target.with_name(f"{path.name}.{number}")
-    with suppress(OSError):  # a directory is renamed by who may write in it
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o700)
-    shutil.move(path, target)
 
 
 def _refs(session: Session) -> Iterator[Finding]:
@@ -170,7 +154,7 @@ def _make_again(session: Session, name: str, oid: str | None) -> None:
     if oid:
         refs.delete(session.repo, name, oid)
     else:
-        _set_aside(session.queue_root, session.repo.commondir / name)
+        spool.set_aside(session.queue_root, session.repo.commondir / name)
     tip = _tip(session, name)
     if tip and not session.repo.ref_target(name):
         _make_ref(session, name, tip)
@@ -248,7 +232,7 @@ def _files(session: Session, queue: StoreQueue) -> Iterator[Finding]:
                 "the store has no such report of the change",
                 None,
                 str(path),
-                partial(_set_aside, root, path),
+                partial(spool.set_aside, root, path),
             )
     for path in (path for glob in _TEMPORARY for path in root.glob(glob)):
         if time.time() - path.lstat().st_mtime > _OLD_SECONDS:
@@ -269,7 +253,7 @@ def _enter(session: Session, queue: StoreQueue, id: str, path: Path) -> None:
         body = next((each for each in there if each.is_file() and not each.is_symlink()), None)
         _restore(queue, report, body)
     elif path.name.endswith((REPORT, PAGE)):
-        _set_aside(queue.root, path)
+        spool.set_aside(queue.root, path)
     else:
         target = queue.root / "inbox" / (path.name + ".txt" * path.name.endswith(IGNORED_SUFFIXES))
         while os.path.lexists(target):
