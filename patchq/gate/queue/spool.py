@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Callable, Container, Mapping

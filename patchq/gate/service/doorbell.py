@@ -147,4 +147,4 @@ class Doorbell:
         observer, self._observer, self._watched = self._observer, None, None
         if observer is not None:
             observer.stop()
-            observer.join()
+            observer.join(_CHECK_SECONDS)

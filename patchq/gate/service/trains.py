@@ -16,6 +16,7 @@ from patchq.gate.git import records
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue.shelf import Troubles
 
+_END_SECONDS = 10.0
 PAUSE_SECONDS = 60.0  # between two trains of which the first landed nothing
 
 
@@ -37,7 +38,11 @@ class Child:
         """End the command."""
         if self._child is not None and self._child.stdin is not None:
             self._child.stdin.close()
-            self._child.wait()
+            try:
+                self._child.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
 
 
 class ForgeChild(Child):

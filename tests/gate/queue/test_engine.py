@@ -89,34 +89,6 @@ def test_a_verdict_leaves_the_response_and_two_reports(root: Path, queue: StoreQ
 
 
 @pytest.mark.parametrize(
-    ("state", "folder"),
-    [("applied", "done"), ("rejected", "rejected")],
-)
-def test_where_a_verdict_goes(root: Path, queue: StoreQueue, state: State, folder: str) -> None:
-    drop(root, "x.txt")
-    finish(queue, queue.claim(1)[0], "x", state)
-    assert (root / folder / "x.txt").read_bytes() == b"text"
-    assert (root / folder / "x.report.json").is_file()
-
-
-@pytest.mark.parametrize(
-    ("name", "stands_as"),
-    [
-        ("a.md", "x.md"),
-        ("a", "x.txt"),
-        ("a.much-too-strange", "x.txt"),
-        ("a.md\n", "x.txt"),
-    ],
-)
-def test_only_a_plain_suffix_is_kept(
-    root: Path, queue: StoreQueue, name: str, stands_as: str
-) -> None:
-    drop(root, name)
-    finish(queue, queue.claim(1)[0], "x")
-    assert (root / "done" / stands_as).is_file()
-
-
-@pytest.mark.parametrize(
     "name",
     [
         b"line\nbreak.md",
@@ -156,12 +128,6 @@ def test_whatever_is_submitted_is_looked_at(root: Path, queue: StoreQueue, name:
     assert len(names) == 12
     assert len(queue.claim(20)) == 12
     assert tree(root / "inbox") == []
-
-
-def test_the_oldest_comes_first_whatever_its_name(root: Path, queue: StoreQueue) -> None:
-    for age, name in enumerate(["c.md", "a.md", "b.md"]):
-        os.utime(drop(root, name), (1000 + age, 1000 + age))
-    assert [claim.source.name for claim in queue.claim(9)] == ["c.md", "a.md", "b.md"]
 
 
 # ------------------------------------------------------------------ complete, or not
@@ -340,17 +306,6 @@ def test_a_missing_queue_is_told_how_to_make_one(tmp_path: Path) -> None:
     assert "patchq init" in (caught.value.hint or "")
 
 
-def test_a_new_inbox_in_the_place_of_the_old(root: Path, queue: StoreQueue) -> None:
-    drop(root, "1.md")
-    assert len(queue.claim(9)) == 1
-    (root / "inbox").rmdir()
-    assert queue.claim(9) == []
-    assert queue.depth() == 0
-    (root / "inbox").mkdir()
-    drop(root, "2.md")
-    assert [claim.source.name for claim in queue.claim(9)] == ["2.md"]
-
-
 @pytest.mark.parametrize("folder", ["inbox", "done"])
 def test_a_link_in_the_place_of_a_directory_is_not_followed(
     root: Path, queue: StoreQueue, folder: str
@@ -431,20 +386,6 @@ def test_a_full_disk_is_a_fault_and_loses_nothing(root: Path, queue: StoreQueue)
     assert sorted(claim.data for claim in claims) == [b"%d" % number * 600 for number in range(3)]
 
 
-def test_what_a_full_disk_does_not_take_leaves_nothing(root: Path, queue: StoreQueue) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
-    try:
-        with pytest.raises(DiskFault) as caught:
-            queue.submit(b"x" * 600, "a.md")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
-    assert "hand the response in again: it was not taken" in (caught.value.hint or "")
-    assert os.listdir(root / "inbox") == []
-
-
 # ------------------------------------------------------------------ locks
 
 
@@ -484,15 +425,6 @@ def test_a_removed_lock_file_stops_the_intake(root: Path, queue: StoreQueue) -> 
     with pytest.raises(DiskFault, match="lock file was removed"):
         queue.claim(1)
     assert queue.depth() == 1
-
-
-# ------------------------------------------------------------------ many
-
-
-# ------------------------------------------------------------------ sudden death
-
-
-"""What changes the queue, and of how many such calls one is fatal."""
 
 
 def test_a_held_report_that_its_verdict_outlived_goes(root: Path, queue: StoreQueue) -> None:

@@ -123,13 +123,11 @@ def test_a_wait_ends_when_something_comes_or_is_decided_or_rings(again: Open) ->
     feeder.submit(b"b 1", "x.md")
     [held] = other.claim(1)
     other.hold(held, report(held, other.reserve(held, "held"), "held"), "")
-    while other.wait(0):
-        pass
+    soon(lambda: not other.wait(0))
     finish(worker, claim)
     assert other.wait(60), "what it holds may have waited for that"
     threading.Timer(0.05, worker.ring).start()
-    while worker.wait(60):
-        pass
+    soon(lambda: not worker.wait(60))
 
 
 @pytest.mark.parametrize("step", ["intend", "publish"])
@@ -207,7 +205,7 @@ def recovered(queue: PostgresQueue) -> list[Claim]:
 
 def ended(process: subprocess.Popen[str]) -> None:
     process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +225,7 @@ def test_a_frozen_owner_that_wakes_writes_nothing(
     if decided:
         finish(queue, claim)
     os.kill(process.pid, signal.SIGCONT)
-    said, _ = process.communicate("go\n")
+    said, _ = process.communicate("go\n", timeout=60)
     assert set(said.split()) <= {"DatabaseFault", "LaneLost"}
     assert len(said.split()) == 2
     assert queue.load("zombie") is None

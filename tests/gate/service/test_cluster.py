@@ -240,7 +240,7 @@ def test_without_a_feeder_no_command_decides(machines: Machines, words: str) -> 
     patchq("submit", "x.md", cwd=place)
     machines.soon(lambda: states(machines, "x") == ["rejected"])
     watch.kill()
-    watch.wait()
+    watch.wait(60)
     assert "patchq watch" in patchq(*words.split(), cwd=place, code=2).err
     assert [*(place / ".patchq" / "active").iterdir()] == []
     assert git("log", "--format=%s", "main", cwd=machines.hub) == "Start"

@@ -3,39 +3,18 @@ service manager's units."""
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from psycopg import conninfo
 
 from patchq.cli import parsing
 from patchq.gate.api.location import DATABASE
 from tests.helpers.pages import ROOT
 
-COMPOSE = ROOT / "contrib/compose.yaml"
 UNITS = sorted((ROOT / "contrib/systemd").rglob("*.service"))
-GIVEN = {"PATCHQ_PASSWORD": "secret", "PATCHQ_REMOTE": "a remote"}
-
-
-def services(**given: str) -> dict[str, dict[str, Any]]:
-    """The services as compose reads them: `${NAME:-default}`, `${NAME:?else}`, `$$`."""
-
-    def value(found: re.Match[str]) -> str:
-        if found[0] == "$$":
-            return "$"
-        name, kind, other = found.groups()
-        assert name in given or kind == "-", f"{name} is needed"
-        return given.get(name, other)
-
-    text = re.sub(r"\$\$|\$\{(\w+):([?-])([^}]*)\}", value, COMPOSE.read_text())
-    read: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
-    return read
 
 
 def words_of(line: str) -> list[str]:
@@ -49,25 +28,6 @@ def words_of(line: str) -> list[str]:
 def accepted(words: list[str]) -> str:
     """The verb; raises `UsageError` unless the words are a command of patchq."""
     return str(parsing.parse(*parsing.sort(words)).verb)
-
-
-def test_the_compose_files_names_are_those_of_the_product() -> None:
-    read = services(**GIVEN)
-    made = read["database"]["environment"]
-    ours = [one for name, one in read.items() if name != "database"]
-    for one in ours:
-        assert one["environment"].keys() == {DATABASE, "PATCHQ_REMOTE"}
-        reached = conninfo.conninfo_to_dict(one["environment"][DATABASE])
-        assert reached == {
-            "host": "database",
-            "user": made["POSTGRES_USER"],
-            "password": made["POSTGRES_PASSWORD"],
-            "dbname": made["POSTGRES_USER"],
-        }
-    for one in read.values():
-        assert read.keys() >= one.get("depends_on", {}).keys()
-    [said] = re.findall(r"exec -T feeder (patchq .*)", COMPOSE.read_text())
-    assert accepted(words_of(said)) == "submit"
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: str(path.relative_to(ROOT)))

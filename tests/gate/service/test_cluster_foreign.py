@@ -59,21 +59,6 @@ def test_nobody_of_another_repository_decides_or_enters(
     assert report(queue, "x")["target"] == "main"
 
 
-def test_a_shallow_clone_is_taken_for_the_repositorys(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATCHQ_DATABASE", machines.database)
-    commit_files(machines.root / "seed", {"more.txt": "more\n"})
-    git("push", "-q", "../hub.git", "main", cwd=machines.root / "seed")
-    patchq("run", cwd=machines.clone("feeder"))
-    url = (machines.root / "hub.git").as_uri()
-    git("clone", "-q", "--depth=1", url, "shallow", cwd=machines.root)
-    write_config(machines.root / "shallow", f"version: 1\ntarget: main\n{CONFIG}")
-    patchq("run", cwd=machines.root / "shallow")
-    told = patchq("doctor", "--json", cwd=machines.root / "shallow", code=1).json()["findings"]
-    assert not [one for one in told if one["what"] == "cluster.repository"]
-
-
 @pytest.fixture
 def reader(database: str) -> Iterator[str]:
     """The connection string of a role that may read."""
@@ -106,15 +91,14 @@ def test_a_role_that_may_only_read_is_told_of_before_anything_comes(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("hour", "way"), [("+ interval", "behind"), ("- interval", "ahead of")])
 def test_a_clock_that_is_not_the_databases_is_named(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch, hour: str, way: str
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = machines.database
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
-            "create function clock_timestamp() returns timestamptz language sql as"
-            f" $$ select pg_catalog.clock_timestamp() {hour} '1 hour' $$".encode()
+            b"create function clock_timestamp() returns timestamptz language sql as"
+            b" $$ select pg_catalog.clock_timestamp() + interval '1 hour' $$"
         )
     options = str(conninfo.conninfo_to_dict(database)["options"])
     later = conninfo.make_conninfo(database, options=f"{options},pg_catalog")
@@ -122,7 +106,7 @@ def test_a_clock_that_is_not_the_databases_is_named(
     monkeypatch.setenv("PATCHQ_DATABASE", later)
     findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
     [found] = [one for one in findings if one["what"] == "cluster.clock"]
-    assert re.search(rf"(3600|3599|3601) s {way} the database's", found["message"])
+    assert re.search(r"(3600|3599|3601) s behind the database's", found["message"])
     monkeypatch.setenv("PATCHQ_DATABASE", database)
     findings = patchq("doctor", "--json", cwd=place, code=1).json()["findings"]
     assert not [one for one in findings if one["what"] == "cluster.clock"]

@@ -71,18 +71,6 @@ def test_a_base_that_names_another_branch_is_where_that_ends_now(made: Make) -> 
     assert (told["state"], told["base"]["commit"]) == ("applied", commit)
 
 
-@pytest.mark.slow
-def test_what_waits_for_a_proposal_of_another_branch_sees_it_merged(made: Make) -> None:
-    machines = made("review")
-    machines.start("w1", "worker", "--name", "w1")
-    to_next = {"target": "next"}
-    assert send(machines, "x", block("a.txt", "two\n", "2\n"), **to_next)["state"] == "proposed"
-    git("fetch", "-q", "origin", "patchq/x", cwd=machines.root / "person")
-    git("push", "-q", "origin", "FETCH_HEAD:next", cwd=machines.root / "person")
-    told = send(machines, "y", block("b.txt", "two\n", "2\n"), depends_on="[x]")
-    assert (told["state"], told["problems"]) == ("proposed", [])
-
-
 def test_a_branch_that_a_worker_has_checked_out_brings_no_rules(
     tmp_path: Path, database: str
 ) -> None:

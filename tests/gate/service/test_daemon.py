@@ -58,7 +58,7 @@ def watching(repo: Path, log: Path | None = None) -> Iterator[Fork]:
         assert daemon.wait(WAIT_SECONDS) == 0, log.read_text(errors="replace")
     finally:
         daemon.kill()
-        daemon.wait()
+        daemon.wait(60)
 
 
 def holds_the_queue(repo: Path, daemon: Fork) -> bool:
@@ -277,28 +277,8 @@ def meanwhile(work: Callable[[int], object]) -> Iterator[list[BaseException]]:
         yield failures
     finally:
         over.set()
-        thread.join()
+        thread.join(60)
     assert not failures, failures[0]
-
-
-def feed(repo: Path, count: int) -> None:
-    """Drop responses in small lots, until each has its verdict."""
-    for start in range(0, count, 10):
-        lot = range(start, min(start + 10, count))
-        drop(repo / ".patchq", {f"r{number}.md": new_file(number) for number in lot})
-        time.sleep(0.05)
-    wait_for(lambda: len(verdicts(repo)) == count, repo.with_name(f"{repo.name}.log"))
-
-
-def commit_beside(repo: Path, number: int) -> None:
-    """A person's commit on `trunk`, which nobody has checked out."""
-    tip = git("rev-parse", "trunk", cwd=repo)
-    tree = git("rev-parse", f"{tip}^{{tree}}", cwd=repo)
-    mine = git("commit-tree", tree, "-p", tip, "-m", f"mine {number}", cwd=repo)
-    command = ["git", "update-ref", "refs/heads/trunk", mine, tip]
-    done = subprocess.run(command, cwd=repo, capture_output=True)
-    if done.returncode:  # the daemon was faster
-        commit_beside(repo, number)
 
 
 def commit_here(repo: Path, number: int) -> None:
@@ -336,47 +316,6 @@ def test_what_is_held_goes_on_while_responses_keep_coming(repo: Path) -> None:
     assert verdict(repo, "patient")["state"] == "applied"
 
 
-@pytest.mark.parametrize("where", ["beside", "here"])
-def test_g01_person_commits_to_the_target_all_the_time(repo: Path, where: str) -> None:
-    branch, commit = ("trunk", commit_beside) if where == "beside" else ("main", commit_here)
-    configure(repo, f"mode: auto\ntarget: {branch}\n")
-    git("branch", "trunk", cwd=repo)
-    commits = 0
-
-    def work(number: int) -> None:
-        nonlocal commits
-        commit(repo, number)
-        commits = number + 1
-
-    with watching(repo), meanwhile(work):
-        feed(repo, 30)
-    states = Counter(verdict(repo, f"r{number}")["state"] for number in range(30))
-    assert states == Counter(applied=30)
-    assert batches(repo, branch) == Counter(f"r{number}" for number in range(30))
-    subjects = git("log", "--format=%s", branch, cwd=repo).split("\n")
-    mine = Counter(subject for subject in subjects if subject.startswith("mine"))
-    assert commits
-    assert mine == Counter(f"mine {number}" for number in range(commits))
-    # git reads the index before it locks it: a commit that is made over a landing may take that
-    # landing's files out again, and leave them in the work tree.
-    taken = git("log", "--no-renames", "--diff-filter=D", "--name-only", "--format=", cwd=repo)
-    untracked = [f"?? {path}" for path in sorted(taken.split())]
-    assert git("status", "--porcelain", "--untracked-files=all", cwd=repo).splitlines() == untracked
-    assert len(git("ls-tree", "-r", "--name-only", branch, "new/", cwd=repo).split()) == 30
-
-
-def test_g05_git_tidies_up_all_the_time(repo: Path) -> None:
-    configure(repo, "mode: auto\ntarget: trunk\n")
-    git("branch", "trunk", cwd=repo)
-    turns = (("gc", "-q"), ("pack-refs", "--all", "--prune"), ("repack", "-a", "-d", "-q"))
-    with watching(repo), meanwhile(lambda number: git(*turns[number % 3], cwd=repo)):
-        feed(repo, 60)
-        drop(repo / ".patchq", {"again.md": new_file(1)})
-        assert verdict(repo, "again")["state"] == "duplicate"
-    assert batches(repo, "trunk") == Counter(f"r{number}" for number in range(60))
-    git("fsck", "--strict", "--no-dangling", cwd=repo)
-
-
 def test_branch_that_somebody_keeps_locked(repo: Path) -> None:
     """Its batches wait, the report says for what, and the daemon goes on."""
     configure(repo, "mode: auto\ntarget: trunk\ntargets: [other]\n")
@@ -399,20 +338,6 @@ def test_branch_that_somebody_keeps_locked(repo: Path) -> None:
         assert verdict(repo, "r1")["state"] == "applied"
         assert verdict(repo, "r2")["state"] == "applied"
     assert batches(repo, "trunk") == Counter(["r1", "r2"])
-
-
-def test_target_that_somebody_deletes(repo: Path) -> None:
-    configure(repo, "mode: auto\ntarget: trunk\n")
-    git("branch", "trunk", cwd=repo)
-    with watching(repo):
-        assert ask(repo, new_file(1), "r1") == "applied"
-        git("branch", "-D", "-q", "trunk", cwd=repo)
-        assert ask(repo, new_file(2), "r2") == "rejected"
-        (problem,) = verdict(repo, "r2")["problems"]
-        assert (problem["code"], "'trunk'" in problem["message"]) == ("frontmatter.target", True)
-        git("branch", "trunk", "main", cwd=repo)
-        assert ask(repo, new_file(2), "r3") == "applied"
-    assert batches(repo, "trunk") == Counter(["r3"])
 
 
 # ---------------------------------------------------------------- what dies beside it
@@ -443,6 +368,3 @@ def test_g04_lock_of_a_killed_command_is_removed(repo: Path) -> None:
         wait_for(lambda: not lock.exists())
         git("commit", "-q", "--allow-empty", "-m", "Mine", cwd=repo)
     assert [*(repo / ".git").glob("patchq-*")] == []
-
-
-# ---------------------------------------------------------------- what it keeps open

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -125,27 +124,6 @@ def test_young_lock_of_another_program_is_no_reason_to_act(repo: Path) -> None:
     assert (found["level"], "main.lock" in found["message"]) == ("weaker", True)
 
 
-def test_own_lock_is_told_from_others(repo: Path) -> None:
-    code = (
-        "import os, sys\nfrom pathlib import Path\n"
-        "from patchq.gate.git.lock_files import LockFile\n"
-        "lock = LockFile.write(Path('.git').resolve(), '.ref', b'')\n"
-        "lock.hold(Path('.git/refs/heads/main.lock').resolve())\n"
-        "print('held', flush=True)\nsys.stdin.read()\nos._exit(0)"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout
-    process.stdout.readline()
-    assert doctor(repo, code=0)["repository.locks"]["level"] == "ok"
-    process.communicate()
-    found = doctor(repo, code=0)["repository.locks"]
-    assert "a patchq that died" in found["message"]
-    patchq("run", cwd=repo)
-    assert doctor(repo, code=0)["repository.locks"]["level"] == "ok"
-
-
 # ---------------------------------------------------------------- configuration and hooks
 
 
@@ -205,18 +183,6 @@ def test_no_queue(tmp_path: Path) -> None:
     assert doctor(repo, code=1)["queue.there"]["cure"] == "make it: patchq init"
     assert not (repo / ".patchq").exists()
     doctor(repo, "--before-start", code=0)
-
-
-def test_queue_across_file_systems(repo: Path) -> None:
-    inbox = repo / ".patchq/inbox"
-    if not mount(inbox):
-        pytest.skip("needs to mount a tmpfs")
-    try:
-        found = doctor(repo, code=1)
-        assert found["queue.device"]["level"] == "fatal"
-        assert found["queue.works"]["level"] == "fatal"
-    finally:
-        subprocess.run(["umount", inbox], check=True)
 
 
 def mount(place: Path, options: str = "size=1m") -> bool:
@@ -307,41 +273,6 @@ def test_claims_of_a_dead_daemon_and_stuck_ones(repo: Path) -> None:
     claim(repo, 7200)
     found = doctor(repo, code=0)["queue.claims"]
     assert (found["level"], "1 responses" in found["message"]) == ("weaker", True)
-    locked = (
-        "import sys\nfrom pathlib import Path\n"
-        "from patchq.gate.queue.engine import StoreQueue\n"
-        "StoreQueue(Path('.patchq')).acquire()\nprint('held', flush=True)\nsys.stdin.read()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", locked], cwd=repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout
-    process.stdout.readline()
-    try:
-        found = doctor(repo, code=1)
-        assert found["queue.claims"]["level"] == "todo"
-        assert f"process {process.pid}" in found["daemon"]["message"]
-    finally:
-        process.communicate()
-
-
-def test_exhausted_watches(repo: Path) -> None:
-    limit = Path("/proc/sys/fs/inotify/max_user_instances")
-    if not os.access(limit, os.W_OK) or os.geteuid():
-        pytest.skip("needs root")
-    # Another user's limit, lowered in a user namespace, harms nobody beside.
-    code = (
-        "import sys\nfrom pathlib import Path\n"
-        "Path('/proc/sys/user/max_inotify_instances').write_text('0')\n"
-        "from patchq.cli import main\nsys.exit(main(['--json', 'doctor']))"
-    )
-    command = ["unshare", "-Ur", sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=repo, capture_output=True, text=True)
-    if "Permission denied" in done.stderr or "unshare" in done.stderr:
-        pytest.skip("needs user namespaces")
-    findings = {found["what"]: found for found in json.loads(done.stdout)["findings"]}
-    assert findings["queue.inotify"]["level"] == "weaker", done.stderr
-    assert "fs.inotify.max_user_instances" in findings["queue.inotify"]["cure"]
 
 
 def test_a_network_file_system_is_refused_unless_it_is_allowed(

@@ -138,7 +138,11 @@ def test_f16_without_inotify_it_polls_and_says_so_once(tmp_path: Path) -> None:
         "doorbell.close()\n"
     )
     told = subprocess.run(
-        [sys.executable, "-c", starved, str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", starved, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     first, second = told.stdout.splitlines()
     assert first.startswith("True the inbox cannot be watched")

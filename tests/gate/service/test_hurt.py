@@ -118,7 +118,7 @@ def test_readers_work_where_nothing_can_be_written(repo: Path) -> None:
     mount = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && cd "$1"'
     script = f'{mount} && exec "$2" -m patchq log'
     words = ["unshare", "-rm", "sh", "-c", script, "sh", str(repo), sys.executable]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.fail(f"this machine cannot mount: {done.stderr}")
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def test_after_a_stop_each_response_gets_one_verdict(repo: Path, beside: str) ->
             assert daemon.wait(STOP_SECONDS) == 0, log.read_text()
         finally:
             daemon.kill()
-            daemon.wait()
+            daemon.wait(60)
     names_now = " ".join(file.name for place in PLACES for file in queue.glob(f"{place}/*"))
     assert {*re.findall(r"\br\d+\b", names_now)} == {f"r{n}" for n in range(MANY)}
     assert any(queue.glob("active/*")) or not locks
@@ -95,6 +95,6 @@ def test_what_comes_while_the_branch_rests_lands_together(repo: Path) -> None:
             wait_for(lambda: len(verdicts(repo)) == 6)
     finally:
         over.set()
-        looking.join()
+        looking.join(60)
     steps = pairwise(tips)
     assert [git("rev-list", "--count", f"{a}..{b}", cwd=repo) for a, b in steps] == ["2", "4"]

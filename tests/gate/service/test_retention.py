@@ -99,15 +99,6 @@ def test_what_waits_is_never_removed(repo: Path) -> None:
     assert patchq("accept", "waits", cwd=repo).out.startswith("accepted")
 
 
-def test_an_id_is_never_given_again(repo: Path) -> None:
-    run(repo, bad=BAD)
-    age(repo, 31)
-    expire(repo)
-    assert files(repo) == []
-    run(repo, bad=BAD)
-    assert report(repo / ".patchq", "bad-2")["state"] == "rejected"
-
-
 def test_a_second_delivery_is_recognised_by_git(repo: Path) -> None:
     run(repo, first=EDIT)
     age(repo, 31)

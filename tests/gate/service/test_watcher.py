@@ -36,7 +36,7 @@ def test_a_wait_ends_with_the_next_event(root: Path, long: bool) -> None:
     other = threading.Timer(0.05, note, (root, "a", "b"))
     other.start()
     assert watcher.wait(30)
-    other.join()
+    other.join(60)
     assert [one["batch"] for one in watcher.read()] == ["a", "b"]
     assert not watcher.wait(0)
     watcher.close()

@@ -34,6 +34,7 @@ _PATIENCE: Mapping[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+_LOCK_SECONDS = 60
 # Errors that do not pass by themselves.
 _CURES = (
     (errors.InvalidPassword, "check the user and the password in PATCHQ_DATABASE"),
@@ -86,6 +87,7 @@ def connect(database: str, name: str) -> Connection[TupleRow]:
     try:
         connection = psycopg.connect(conninfo.make_conninfo(**options), autocommit=True)
         connection.execute("set synchronous_commit = off")
+        connection.execute(f"set lock_timeout = '{_LOCK_SECONDS}s'")  # a frozen process may hold it
         return connection
     except psycopg.Error as error:
         raise _fault(error, f"cannot connect to {where}") from None
