@@ -171,11 +171,11 @@ def _no_barrier() -> None:
 
 def _shown_at_once() -> None:
     """Mark files as shown without a flush that came behind them."""
-    from patchq.gate.queue.archive import StoreArchive
+    from patchq.gate.queue.engine import StoreQueue
 
-    show = StoreArchive._show
+    show = StoreQueue._show
 
-    def marking(archive: StoreArchive, numbers: Sequence[int]) -> None:
+    def marking(archive: StoreQueue, numbers: Sequence[int]) -> None:
         show(archive, numbers)
         written, archive._written = archive._written, []
         archive.store.each(
@@ -183,7 +183,7 @@ def _shown_at_once() -> None:
             [{"number": number} for number in written],
         )
 
-    _replace(StoreArchive, "_show", marking)
+    _replace(StoreQueue, "_show", marking)
 
 
 def _no_healing() -> None:

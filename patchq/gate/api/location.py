@@ -30,8 +30,7 @@ from patchq.gate.pipeline import rules
 from patchq.gate.pipeline.context import RepoContext
 from patchq.gate.pipeline.rules import GateRules
 from patchq.gate.queue import layout
-from patchq.gate.queue.archive import UNREAD, Key
-from patchq.gate.queue.engine import StoreQueue
+from patchq.gate.queue.engine import UNREAD, Key, StoreQueue
 from patchq.gate.report import logs
 from patchq.gate.report.schema import Report
 

@@ -14,8 +14,7 @@ from patchq.gate.config.schema import Config
 from patchq.gate.errors import Fault, ObjectDamaged
 from patchq.gate.pipeline.context import RepoContext, branches_of
 from patchq.gate.pipeline.rules import GateRules
-from patchq.gate.queue.archive import UNREAD
-from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.engine import UNREAD, StoreQueue, store_queue
 
 if TYPE_CHECKING:  # each command imports what it calls
     from patchq.gate.pipeline.session import Session

@@ -12,11 +12,9 @@ one, so that the owner can find out whether the ref moved and publish exactly th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from patchq.core.model.values import Generation, Problem, Source, State
 from patchq.gate.report.schema import Report
@@ -70,11 +68,6 @@ class Claim(Struct, frozen=True):
     """The number of processes that ended while they decided on it."""
     choice: Mapping[str, Any] | None = None
     """A person's `Choice`, where it differs from what the response says."""
-
-    def answered(self, data: bytes, generation: Generation) -> Claim:
-        """Return the claim with an answer; `data` are the response, or else the request."""
-        source = Source(self.source.name, sha256(data).hexdigest(), len(data))
-        return replace(self, source=source, data=data, request=False, generation=generation)
 
 
 Parcel = Callable[[], bytes]  # returns bytes that make a commit in another clone

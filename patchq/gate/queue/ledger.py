@@ -13,12 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
-from patchq.core.model.values import Generation, Problem
+from patchq.core.model.values import Generation, Problem, Source
 from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost
 from patchq.gate.queue import Claim, Parcel, events, spool
 from patchq.gate.queue.batches import (
@@ -294,17 +296,17 @@ class QueueEngine(KnownBatches, ABC):
 
     def answer(self, claim: Claim, data: bytes, generation: Generation) -> Claim:
         """Return a request's claim with its answer, durably: a crash does not ask twice."""
-        answered = claim.answered(data, generation)
+        source = Source(claim.source.name, sha256(data).hexdigest(), len(data))
         with self.together():
             number, _ = self._change(
                 claim,
                 "size = :size, sha256 = :sha256",
-                size=answered.source.size,
-                sha256=answered.source.sha256 if data else None,
+                size=source.size,
+                sha256=source.sha256 if data else None,
             )
             self._put(number, body=data, answer=spool.encode(generation.to_json()))
         self.store.flush()
-        return answered
+        return replace(claim, source=source, data=data, request=False, generation=generation)
 
     def intend(
         self,

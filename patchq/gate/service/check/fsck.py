@@ -28,8 +28,7 @@ from patchq.gate.land import reports
 from patchq.gate.pipeline import history, notes
 from patchq.gate.pipeline.session import Session
 from patchq.gate.queue import spool, store
-from patchq.gate.queue.archive import LOST, UNREAD
-from patchq.gate.queue.engine import StoreQueue, store_queue
+from patchq.gate.queue.engine import LOST, UNREAD, StoreQueue, store_queue
 from patchq.gate.queue.inbox import IGNORED_SUFFIXES
 from patchq.gate.queue.layout import PAGE, PUBLIC, REPORT
 from patchq.gate.queue.lock import Lock
