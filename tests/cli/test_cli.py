@@ -17,6 +17,7 @@ import pytest
 
 from patchq.core.formats.registry import FORMATS
 from tests.helpers.command import block, drop, fresh, patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, operators_file, tip, write_config
 
 MINUS = "\N{MINUS SIGN}"
@@ -314,7 +315,7 @@ def test_daemon(daemon: Path) -> None:
 def test_configuration_is_read_again_on_sighup_only(repo: Path) -> None:
     command = [sys.executable, "-m", "patchq", "watch"]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=repo, **piped) as watch:
+    with running(command, cwd=repo, **piped) as watch:
         assert watch.stdout
         assert watch.stderr
         drop(repo / ".patchq", {"x.md": EDIT})
@@ -540,7 +541,7 @@ def test_accept_beside_a_lock_of_somebody_waits_and_says_so(repo: Path) -> None:
     lock = repo / ".git/refs/heads/main.lock"
     lock.touch()
     start = tip(repo)
-    with subprocess.Popen(
+    with running(
         [sys.executable, "-m", "patchq", "accept", "x"],
         cwd=repo,
         stdout=subprocess.PIPE,

@@ -14,6 +14,7 @@ import pytest
 
 from patchq.gate.report.schema import EVENT_KINDS
 from tests.helpers.command import block, drop, patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -38,7 +39,7 @@ def follower(repo: Path) -> Iterator[subprocess.Popen[str]]:
     drop(repo / ".patchq", {"first.md": BAD})
     patchq("run", cwd=repo, code=1)
     command = [sys.executable, "-m", "patchq", "events", "--json", "--follow", "--since", "0"]
-    with subprocess.Popen(command, cwd=repo, stdout=subprocess.PIPE, text=True) as process:
+    with running(command, cwd=repo, stdout=subprocess.PIPE, text=True) as process:
         yield process
         process.kill()
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import Done, fresh, patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import git, make_repo, tip, write_config
 
 LOGIN = """\
@@ -303,7 +304,7 @@ def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
     command = [entry["command"], *entry["args"]]
     bare = {"HOME": str(pupil.repo.parent), "PATH": "/usr/bin:/bin"}
     section = " ".join((pupil.repo / "AGENTS.md").read_text().split())
-    with subprocess.Popen(
+    with running(
         command, cwd=pupil.repo, env=bare, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
 
@@ -334,5 +335,8 @@ def test_the_tools(pupil: Pupil, tmp_path: Path) -> None:
         assert real
         edit["old"], change["retries"] = real[1], answer["structuredContent"]["id"]
         answer = ask(6, "tools/call", name=submit, arguments=change)
-    assert (answer["structuredContent"]["state"], server.returncode) == ("applied", 0)
+        assert server.stdin
+        server.stdin.close()
+        assert server.wait(60) == 0
+    assert answer["structuredContent"]["state"] == "applied"
     assert "return False" in now(pupil.repo, path)

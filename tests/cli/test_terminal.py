@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import make_repo, operators_file
 from tests.helpers.terminal import WAIT_SECONDS, on_a_terminal, plain
 
@@ -53,7 +54,7 @@ def test_submit_reads_what_is_typed_and_says_so(repo: Path) -> None:
 
 def test_a_pipe_gets_each_line_at_once(repo: Path) -> None:
     command = [sys.executable, "-m", "patchq", "watch"]
-    with subprocess.Popen(
+    with running(
         command, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as watch:
         assert watch.stdout

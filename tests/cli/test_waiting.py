@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.command import block, drop, fresh, patchq
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo, write_config
 
 EDIT = block("a.txt", "two\n", "2\n")
@@ -134,7 +134,7 @@ def test_what_is_done_with_a_batch_is_told(repo: Path) -> None:
     )
     drop(repo / ".patchq", {"x.md": f"---\nid: own\n---\n{EDIT}"})
     command = [sys.executable, "-m", "patchq", "run"]
-    with subprocess.Popen(command, cwd=repo, start_new_session=True) as work:
+    with running(command, cwd=repo) as work:
         told = patchq("show", "own", "--json", cwd=repo).json()
         while not any(one["hook"] for one in told.get("doing", ())):
             time.sleep(0.02)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import commit_files, git, make_repo, tip, write_config
 from tests.helpers.stepping import die
 from tests.helpers.stores import sql
@@ -387,7 +388,7 @@ def test_what_is_discarded_while_the_hooks_of_accept_run_does_not_land(repo: Pat
     hook = f"while test -e {mark}; do sleep 0.05; done"
     configure(repo, f"hooks: [{{id: slow, stage: pre-commit, unconfined: true, run: '{hook}'}}]\n")
     words = [sys.executable, "-m", "patchq", "accept", "x"]
-    with subprocess.Popen(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
+    with running(words, cwd=repo, stderr=subprocess.PIPE, text=True) as process:
         threads = Path(f"/proc/{process.pid}/task")
         while not any(file.read_text() for file in threads.glob("*/children")):
             assert process.poll() is None

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from patchq.gate.service.doorbell import Doorbell
+from tests.helpers.ending import running
 
 LONG = 20.0
 """Seconds: a wait that lasts so long has not been rung."""
@@ -94,7 +95,7 @@ def test_a_ring_from_a_signal_handler_ends_the_wait(inbox: Path) -> None:
         "print(time.monotonic() - began)\n"
     )
     for mode in ("auto", "poll"):
-        with subprocess.Popen(
+        with running(
             [sys.executable, "-c", ringing, str(inbox), mode], stdout=subprocess.PIPE
         ) as child:
             assert child.stdout

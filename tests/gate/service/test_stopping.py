@@ -17,6 +17,7 @@ from patchq.gate.errors import Interrupted
 from patchq.gate.queue.layout import create
 from patchq.gate.service.serve import Control
 from tests.helpers.command import block, drop, patchq, report
+from tests.helpers.ending import running
 from tests.helpers.gitrepo import make_repo, operators_file
 
 HOOK = "version: 1\nhooks: [{id: slow, stage: pre-apply, run: %s, unconfined: true}]\n"
@@ -72,11 +73,11 @@ def test_a_stop_says_what_it_waits_for_and_may_leave_it(tmp_path: Path) -> None:
     drop(queue, {"x.md": block("a.txt", "one\n", "1\n")})
     words = [sys.executable, "-m", "patchq"]
     piped: dict[str, Any] = {"cwd": repo, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*words, "watch"], **piped) as daemon:
+    with running([*words, "watch"], **piped) as daemon:
         while "checking" not in patchq("status", "x", cwd=repo).out:
             assert daemon.poll() is None
             time.sleep(0.02)
-        with subprocess.Popen([*words, "stop"], **piped) as stop:
+        with running([*words, "stop"], **piped) as stop:
             assert stop.stderr
             said = stop.stderr.readline()
             assert said.startswith("patchq: waiting for x checking by slow for ")
