@@ -37,10 +37,7 @@ class Database(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit what the block changes as a whole; inside another one it is part of that.
-
-        What was done before `Busy` or `LaneLost` is raised is kept.
-        """
+        """Commit what the block changes as a whole; inside another one it is part of that."""
 
     @abstractmethod
     def flush(self) -> None:

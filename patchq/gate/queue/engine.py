@@ -157,7 +157,7 @@ class StoreQueue(QueueEngine):
             plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             if plain and status.st_size <= self._limit:
                 os.fchmod(fd, 0o600 | active.grant)  # it may hold a secret, and was not looked at
-        return claim_of(token, name, snapshot(active.fd, place, self._limit))
+        return claim_of(token, name, *snapshot(active.fd, place, self._limit))
 
     @disk_faults
     def depth(self) -> int:

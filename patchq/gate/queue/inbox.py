@@ -18,8 +18,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from patchq.core.model.names import REQUEST
 from patchq.core.model.values import Problem, Source
 from patchq.gate.errors import DiskFault
@@ -200,12 +198,7 @@ def free_names(name: str, token: str) -> Iterator[str]:
     yield f"{short}-{token}{dot}{suffix}"
 
 
-class Snapshot(Struct, frozen=True):
-    """The bytes of an entry at one moment, or why there are none; `size` is what it claims."""
-
-    data: bytes
-    size: int
-    problem: Problem | None = None
+Snapshot = tuple[bytes, int, Problem | None]  # bytes, the size that is claimed, why none are read
 
 
 def snapshot(folder: int, name: str, limit: int) -> Snapshot:
@@ -225,31 +218,33 @@ def snapshot(folder: int, name: str, limit: int) -> Snapshot:
                 f"the entry is {kind}, not a file; it was not opened",
                 "write the response itself into the inbox, as a plain file",
             )
-            return Snapshot(b"", status.st_size, problem)
+            return b"", status.st_size, problem
         if status.st_nlink > 1 and status.st_uid != os.geteuid():
-            return Snapshot(b"", status.st_size, _FOREIGN)
+            return b"", status.st_size, _FOREIGN
         if status.st_size > limit:
-            return Snapshot(b"", status.st_size, too_large(status.st_size, limit))
+            return b"", status.st_size, too_large(status.st_size, limit)
         try:
             with opened(name, OPEN, folder) as fd:
                 data = read_up_to(fd, limit + 1)
                 whole = mark(os.fstat(fd)) == mark(status) and len(data) == status.st_size
         except PermissionError:
-            return Snapshot(b"", status.st_size, _UNREADABLE)
+            return b"", status.st_size, _UNREADABLE
         except OSError as error:
             if error.errno not in CHANGED:
                 raise
             continue
         if whole:
-            return Snapshot(data, len(data))
-    return Snapshot(b"", status.st_size, _RESTLESS)
+            return data, len(data), None
+    return b"", status.st_size, _RESTLESS
 
 
-def claim_of(token: str, name: str, body: Snapshot, **more: Any) -> Claim:
+def claim_of(
+    token: str, name: str, data: bytes, size: int, problem: Problem | None = None, **more: Any
+) -> Claim:
     """Return the claim of a response with this content, or of a request without an answer."""
-    source = Source(name, sha256(body.data).hexdigest(), body.size)
-    asks = name.endswith(REQUEST) and not body.problem and more.get("generation") is None
-    return Claim(token, source, body.data, body.problem, **{"request": asks, **more})
+    source = Source(name, sha256(data).hexdigest(), size)
+    asks = name.endswith(REQUEST) and not problem and more.get("generation") is None
+    return Claim(token, source, data, problem, **{"request": asks, **more})
 
 
 def too_large(size: int, limit: int) -> Problem:

@@ -33,7 +33,7 @@ from patchq.gate.queue.batches import (
     verdict_columns,
 )
 from patchq.gate.queue.ids import free
-from patchq.gate.queue.inbox import Snapshot, claim_of
+from patchq.gate.queue.inbox import claim_of
 from patchq.gate.queue.schema import COLUMNS, EVENT, GIVE_ID, MINE_TO_END, NOT_MINE
 from patchq.gate.queue.spool import tokens, valid
 from patchq.gate.report.schema import Report
@@ -141,13 +141,15 @@ class QueueEngine(KnownBatches, ABC):
             yield
             return
         self._me()
+        self._is_writing = True
+        lost = None
         try:
             with self.store.transaction():
-                self._is_writing = True
-                yield
-                self._commit()
-        except (Busy, LaneLost):
-            raise
+                try:
+                    yield
+                    self._commit()
+                except (Busy, LaneLost) as fault:
+                    lost = fault
         except BaseException:
             self._changed.clear()
             raise
@@ -155,6 +157,8 @@ class QueueEngine(KnownBatches, ABC):
             self._is_writing = False
             changed, self._changed = self._changed, []
             self._show(changed)
+        if lost:
+            raise lost
 
     # A claim's life.
 
@@ -170,8 +174,9 @@ class QueueEngine(KnownBatches, ABC):
         `recover` leaves it alone while this process lives, and then gives it back.  One with a
         `token` was made by another machine: the same call again gives the same claim.
         """
-        body = Snapshot(data, len(data))
-        claim = claim_of(token or self._token(), name, body, request=False, choice=choice)
+        claim = claim_of(
+            token or self._token(), name, data, len(data), request=False, choice=choice
+        )
         with self.together():
             self._enter(claim, adopted=token is None)
         self.store.flush()
@@ -237,15 +242,14 @@ class QueueEngine(KnownBatches, ABC):
     def _claim(self, row: Row, papers: Mapping[str, bytes] | None = None) -> Claim:
         number, token, name, size, problem, state, since, id, deaths, lane = row
         papers = self._papers(number) if papers is None else papers
-        body = Snapshot(papers.get("body", b""), size)
-        if problem:
-            body = Snapshot(b"", size, decode(problem, type=Problem))
         report, held = spool.report(papers.get("intended")), state in ("held", "ending")
         answer = spool.decode(papers.get("answer"))
         return claim_of(
             token,
             os.fsdecode(name),
-            body,
+            b"" if problem else papers.get("body", b""),
+            size,
+            decode(problem, type=Problem) if problem else None,
             id=report.id if report else id if held else None,
             intended=report,
             held=held,

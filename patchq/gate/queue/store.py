@@ -21,7 +21,7 @@ from threading import RLock
 from time import time, time_ns
 from weakref import WeakValueDictionary, finalize
 
-from patchq.gate.errors import Busy, DiskFault, Fault, LaneLost, UsageError
+from patchq.gate.errors import Busy, DiskFault, Fault, UsageError
 from patchq.gate.git import files
 from patchq.gate.queue import spool
 from patchq.gate.queue.batches import Database, Row, Taken
@@ -88,9 +88,6 @@ class Store(Database):
             self._depth = 1
             try:
                 yield
-            except (Busy, LaneLost):
-                self._end("commit")
-                raise
             except BaseException:
                 with contextlib.suppress(Fault):
                     self._end("rollback")
@@ -212,7 +209,7 @@ class Store(Database):
             self._prepare(database, found)
         root = self.root
         if root is not None:
-            self._file = _identity(root / STORE) or (-1, -1)
+            self._file = identity(root / STORE) or (-1, -1)
         database.create_function(
             "alive", 1, lambda number: bool(root and number and alive(root, number))
         )
@@ -222,7 +219,7 @@ class Store(Database):
 
     def is_current(self) -> bool:
         """Return true if the file under the name is the one that was opened."""
-        return self.root is None or _identity(self.root / STORE) == self._file
+        return self.root is None or identity(self.root / STORE) == self._file
 
     def _make(self, path: Path) -> None:
         """Make an empty file, and let those read it who may read what was refused."""
@@ -275,9 +272,10 @@ def _connection(place: str) -> sqlite3.Connection:
     )
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what is under the name: its device and inode; None where there is nothing."""
     with contextlib.suppress(OSError):
-        found = os.stat(path)
+        found = os.lstat(path)
         return found.st_dev, found.st_ino
     return None
 

@@ -19,6 +19,8 @@ from typing import Literal
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers.api import BaseObserver
 
+from patchq.gate.queue.store import identity
+
 _CHECK_SECONDS = 2.0  # the longest wait between two looks at the watch itself
 _MOST_RINGS = 1024
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -44,15 +46,7 @@ if sys.platform == "linux":  # no other system has inotify
             return _WAKING
 
 
-class _Ring(FileSystemEventHandler):
-    def __init__(self, doorbell: Doorbell) -> None:
-        self._doorbell = doorbell
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        self._doorbell.ring()
-
-
-class Doorbell:
+class Doorbell(FileSystemEventHandler):
     """Rings when an entry of the directory `inbox` may have become complete.
 
     With the mode `poll`, on systems without inotify, or where the kernel's limits leave no watch
@@ -96,6 +90,9 @@ class Doorbell:
         """Return the descriptor that is readable while it rings."""
         return self._bell
 
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        self.ring()
+
     def ring(self) -> None:
         """End the wait that is under way, or the next one; safe in signal handlers and threads."""
         if self._rope >= 0:
@@ -113,7 +110,7 @@ class Doorbell:
         """See to it that the directory of that name is watched; True if it was not."""
         if self.polling:
             return False
-        now = self._identity()
+        now = identity(self._inbox)
         # A new directory may get the number of the old one, but its emitter ended with that.
         emitters = self._observer.emitters if self._observer is not None else ()
         if emitters and now == self._watched and all(emitter.is_alive() for emitter in emitters):
@@ -123,7 +120,7 @@ class Doorbell:
             return False
         observer = BaseObserver(_Emitter)
         try:
-            observer.schedule(_Ring(self), str(self._inbox))
+            observer.schedule(self, str(self._inbox))
             observer.start()
         except OSError as error:
             if error.errno not in _ABSENT:
@@ -135,13 +132,6 @@ class Doorbell:
             return False
         self._observer, self._watched = observer, now
         return True
-
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            status = os.lstat(self._inbox)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
     def _unwatch(self) -> None:
         observer, self._observer, self._watched = self._observer, None, None

@@ -21,7 +21,7 @@ import psycopg
 from psycopg import Connection, Cursor, conninfo, errors
 from psycopg.rows import TupleRow
 
-from patchq.gate.errors import Busy, DatabaseFault, Fault, LaneLost, UsageError
+from patchq.gate.errors import DatabaseFault, UsageError
 from patchq.gate.queue.batches import Database, Row, Taken
 from patchq.gate.queue.postgres.schema import require
 
@@ -191,17 +191,11 @@ class DatabaseServer(Database):
                 yield
                 return
             self._depth = 1
-            lost: Fault | None = None
             try:
                 with self.faults(), self.connection.pipeline(), self.connection.transaction():
-                    try:
-                        yield
-                    except (Busy, LaneLost) as fault:
-                        lost = fault
+                    yield
             finally:
                 self._depth = 0
-            if lost:
-                raise lost
 
     def papers(self, numbers: Sequence[int]) -> Mapping[int, Mapping[str, bytes]]:
         """Return the papers of many rows."""

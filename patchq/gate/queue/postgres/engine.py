@@ -22,7 +22,7 @@ from typing import Any
 from patchq.gate.errors import Fault, QueueLocked
 from patchq.gate.git import files
 from patchq.gate.queue import Claim, spool
-from patchq.gate.queue.inbox import Snapshot, claim_of, free_names, too_large
+from patchq.gate.queue.inbox import claim_of, free_names, too_large
 from patchq.gate.queue.ledger import QueueEngine
 from patchq.gate.queue.postgres.database import DatabaseServer
 from patchq.gate.queue.postgres.lanes import Beat, Lanes
@@ -183,8 +183,8 @@ class PostgresQueue(QueueEngine):
     def submit(self, data: bytes, name: str, *, flush: bool = False) -> str:
         size = len(data)
         problem = too_large(size, self._limit) if size > self._limit else None
-        body = Snapshot(b"" if problem else data, size, problem)
-        claim = claim_of(self._token(), self._free(name), body)
+        body = b"" if problem else data
+        claim = claim_of(self._token(), self._free(name), body, size, problem)
         with self.together():
             self._enter(claim, state="waiting")
             self.store.run("select tell('came', :lane)", lane=self.lane(claim))

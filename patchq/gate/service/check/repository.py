@@ -102,24 +102,6 @@ def _links(place: Place) -> Iterator[Finding]:
         )
 
 
-def _packs(place: Place) -> Iterator[Finding]:
-    """Packs of which git sees nothing: half of each is gone."""
-    folder = place.repo.commondir / "objects/pack"
-    files = [*folder.glob("*.pack"), *folder.glob("*.idx")]
-    for pack in sorted({file.with_suffix(".pack") for file in files}):
-        index = pack.with_suffix(".idx")
-        if not index.exists():
-            message, cure = f"{pack} has lost its index", f"git index-pack '{pack}'"
-            yield Finding("repository.packs", "todo", message, cure)
-        elif not pack.exists():
-            yield Finding(
-                "repository.packs",
-                "todo",
-                f"{index} has lost its pack, and git every object in it",
-                f"restore {pack.name} from another clone or a backup",
-            )
-
-
 def _locks(place: Place) -> Iterator[Finding]:
     """Git's lock files: of refs, of what all refs are in, and of each work tree."""
     top = place.repo.commondir
@@ -204,7 +186,6 @@ CHECKS = (
     Check("repository.landed", _passed_over, level="ok"),
     Check("git.signing", _signing, level="todo"),
     Check("repository.links", _links, "hard links and renames work in the git directory"),
-    Check("repository.packs", _packs, "every pack has its index"),
     Check("repository.locks", _locks, "no lock is left behind"),
     Check("git.push", _push_door),
     Check(
