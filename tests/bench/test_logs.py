@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench.corpus.cases import Case
-from bench.corpus.logs.aider import HISTORY, aider_cases, turns_of
+from bench.corpus.logs.aider import HISTORY, aider_cases
 from bench.corpus.logs.claude import claude_cases
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -70,15 +70,6 @@ def repo(tmp_path: Path) -> Path:
     )
     (place / HISTORY).write_text(history)
     return place
-
-
-def test_the_turns_of_a_history(repo: Path) -> None:
-    turns = list(turns_of((repo / HISTORY).read_text()))
-    assert [turn.paths for turn in turns] == [("app.py",), (), ("app.py",)]
-    assert turns[0].answer.startswith("I change it.\n\n# Not a heading")
-    assert turns[0].answer.endswith(">>>>>>> REPLACE\n```\n")
-    assert turns[2].answer.startswith("> A quotation of mine.\n")
-    assert turns[1] == type(turns[1])("It is a program.\n", (), None)
 
 
 def test_an_answer_and_its_commit_are_a_case(repo: Path) -> None:

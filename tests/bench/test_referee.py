@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ class Stage:
         message = f"Land\n\n{trailer}\nPatchq-Source: sha256:{digest}\n"
         return commit_files(self.repo, {"f.txt": text, **more}, message)
 
+    def applied(self, text: str, trailer: str = "Patchq-Batch: r", **more: str) -> None:
+        self.report("applied", self.land(text, trailer, **more))
+
     def report(self, state: str, commit: str | None = None, **more: Any) -> None:
         where = self.repo / ".patchq" / ("rejected" if state == "rejected" else "done")
         where.mkdir(parents=True, exist_ok=True)
@@ -94,57 +98,30 @@ class Stage:
         return judge(storm, home, self.root / "merges.git")
 
 
+Play = Callable[[Stage], object]
+
+
 def lands_right(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted()))
+    stage.applied(stage.wanted())
 
 
-def refuses_a_conflict(stage: Stage) -> None:
-    stage.at = 5
-    stage.refuse()
-
-
-def refuses_beside(stage: Stage) -> None:
-    stage.at = 6
-    stage.refuse()
-
-
-@pytest.mark.parametrize("play", [lands_right, refuses_a_conflict, refuses_beside])
+@pytest.mark.parametrize(("at", "play"), [(15, lands_right), (5, Stage.refuse), (6, Stage.refuse)])
 def test_the_referee_has_nothing_against_what_is_right(
-    tmp_path: Path, home: Path, play: Any
+    tmp_path: Path, home: Path, at: int, play: Play
 ) -> None:
-    stage = Stage(tmp_path)
+    stage = Stage(tmp_path, at)
     play(stage)
     assert stage.judged(home).violations == []
 
 
-def lands_other_bytes(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted().replace("asked", "Asked")))
+def lands_twice(stage: Stage) -> None:
+    lands_right(stage)
+    stage.refuse()
 
 
-def lands_at_another_place(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted().replace("asked\nline 16", "line 16\nasked")))
-
-
-def undoes_the_hand(stage: Stage) -> None:
-    stage.report("applied", stage.land(edited(TEXT, 15, "asked\n")))
-
-
-def lands_more(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted(), **{"other.txt": "y\n"}))
-
-
-def lands_what_collides(stage: Stage) -> None:
-    stage.at = 5
-    stage.report("applied", stage.land(stage.wanted()))
-
-
-def lands_beside(stage: Stage) -> None:
-    stage.at = 6
-    stage.report("applied", stage.land(stage.wanted()))
-
-
-def lands_without_a_trailer(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted(), trailer="Patchq-Batch: another"))
+def lets_a_stranger_in(stage: Stage) -> None:
+    lands_right(stage)
+    commit_files(stage.repo, {"other.txt": "z\n"})
 
 
 def lands_elsewhere(stage: Stage) -> None:
@@ -153,81 +130,56 @@ def lands_elsewhere(stage: Stage) -> None:
     stage.report("applied", commit)
 
 
-def lands_twice(stage: Stage) -> None:
-    stage.report("applied", stage.land(stage.wanted()))
-    stage.refuse()
-
-
-def says_nothing(stage: Stage) -> None:
-    stage.land(stage.wanted())
-
-
-def refuses_without_reason(stage: Stage) -> None:
-    stage.refuse()
-
-
-def refuses_for_a_match(stage: Stage) -> None:
-    stage.at = 5
-    stage.refuse("match.none")
-
-
-def names_an_older_commit(stage: Stage) -> None:
-    stage.at = 5
-    stage.refuse(commit=stage.base)
-
-
-def proposes(stage: Stage) -> None:
-    stage.report("proposed", stage.land(stage.wanted()), branch="main")
-
-
-def loses_a_commit(stage: Stage) -> None:
-    lands_right(stage)
-    stage.by_hand["0" * 40] = {"f.txt": "lost\n"}
-
-
-def changes_a_commit_by_hand(stage: Stage) -> None:
-    lands_right(stage)
-    stage.by_hand[stage.moved] = {"f.txt": "what was meant\n"}
-
-
-def lets_a_stranger_in(stage: Stage) -> None:
-    lands_right(stage)
-    commit_files(stage.repo, {"other.txt": "z\n"})
-
-
 def breaks_the_repository(stage: Stage) -> None:
     lands_right(stage)
     blob = git("rev-parse", f"{stage.base}:other.txt", cwd=stage.repo)
     (stage.repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
 
 
-@pytest.mark.parametrize(
-    ("play", "objection"),
-    [
-        (lands_other_bytes, "is not what was asked for"),
-        (lands_at_another_place, "is not what was asked for"),
-        (undoes_the_hand, "is not what was asked for"),
-        (lands_more, "is not what was asked for"),
-        (lands_what_collides, "landed although"),
-        (lands_beside, "landed although"),
-        (lands_without_a_trailer, "lacks the trailer"),
-        (lands_elsewhere, "is not on the target"),
-        (lands_twice, "2 verdicts"),
-        (says_nothing, "0 verdicts"),
-        (refuses_without_reason, "refused without reason"),
-        (refuses_for_a_match, "refused for"),
-        (names_an_older_commit, "which did not land since"),
-        (proposes, "proposed for nothing"),
-        (loses_a_commit, "a commit by hand is lost"),
-        (changes_a_commit_by_hand, "a commit by hand changed"),
-        (lets_a_stranger_in, "nobody's commit"),
-        (breaks_the_repository, "git fsck"),
-    ],
-)
+def _by_hand(**commits: str) -> Play:
+    """Land what was wanted, as if these commits by hand had been made."""
+
+    def play(stage: Stage) -> None:
+        lands_right(stage)
+        for commit, text in commits.items():
+            stage.by_hand[getattr(stage, commit, "0" * 40)] = {"f.txt": text}
+
+    return play
+
+
+LIES: dict[str, tuple[str, Play, int]] = {
+    "other bytes": ("is not what was asked for",
+                    lambda s: s.applied(s.wanted().replace("asked", "Asked")), 15),
+    "at another place": ("is not what was asked for",
+                         lambda s: s.applied(edited(TEXT, 16, "asked\n")), 15),
+    "undoes the hand": ("is not what was asked for",
+                        lambda s: s.applied(edited(TEXT, 15, "asked\n")), 15),
+    "more": ("is not what was asked for",
+             lambda s: s.applied(s.wanted(), **{"other.txt": "y\n"}), 15),
+    "what collides": ("landed although", lands_right, 5),
+    "beside": ("landed although", lands_right, 6),
+    "without a trailer": ("lacks the trailer",
+                          lambda s: s.applied(s.wanted(), trailer="Patchq-Batch: another"), 15),
+    "elsewhere": ("is not on the target", lands_elsewhere, 15),
+    "twice": ("2 verdicts", lands_twice, 15),
+    "says nothing": ("0 verdicts", lambda s: s.land(s.wanted()), 15),
+    "refuses without reason": ("refused without reason", Stage.refuse, 15),
+    "refuses for a match": ("refused for", lambda s: s.refuse("match.none"), 5),
+    "names an older commit": ("which did not land since", lambda s: s.refuse(commit=s.base), 5),
+    "proposes": ("proposed for nothing",
+                 lambda s: s.report("proposed", s.land(s.wanted()), branch="main"), 15),
+    "loses a commit": ("a commit by hand is lost", _by_hand(none="lost\n"), 15),
+    "changes a commit by hand": ("a commit by hand changed", _by_hand(moved="meant\n"), 15),
+    "lets a stranger in": ("nobody's commit", lets_a_stranger_in, 15),
+    "breaks the repository": ("git fsck", breaks_the_repository, 15),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("objection", "play", "at"), LIES.values(), ids=LIES)
 def test_the_referee_objects_when_the_command(
-    tmp_path: Path, home: Path, play: Any, objection: str
+    tmp_path: Path, home: Path, objection: str, play: Play, at: int
 ) -> None:
-    stage = Stage(tmp_path)
+    stage = Stage(tmp_path, at)
     play(stage)
     assert any(objection in said for said in stage.judged(home).violations)
 

@@ -188,12 +188,6 @@ def test_each_format_has_its_row() -> None:
     assert tuple(BY_FORMAT) == patchq.formats()
 
 
-def test_instructions_are_those_of_a_format() -> None:
-    assert all(map(patchq.instructions, patchq.formats()))
-    with pytest.raises(ValueError, match="format: expected one of search_replace"):
-        patchq.instructions("prose")
-
-
 def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/library.md").read_text(encoding="utf-8")

@@ -49,23 +49,16 @@ def test_only_the_wrong_escapes_are_undone() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [NEW, 'print("a\nb")\n', 'print("ab")\n', RIGHT + "os.remove('x')\n", ""],
-    ids=["as it was", "all undone", "other text", "more", "nothing"],
+    [NEW, 'print("a\nb")\n', RIGHT + "os.remove('x')\n", ""],
+    ids=["as it was", "all undone", "more", "nothing"],
 )
 def test_anything_else_is_ignored(answer: str) -> None:
     assert attempt(Scripted([said(answer)])) == (None, ())
 
 
-def test_prose_is_no_answer() -> None:
-    corrected, problems = attempt(Scripted([RIGHT]))
-    assert corrected is None
-    assert [problem.code for problem in problems] == ["llm.answer"]
-
-
 @pytest.mark.parametrize(
     ("new", "file"),
     [
-        ("print(1)\n", FILE),
         (RIGHT, FILE),
         ("print((\n", FILE),
         ('print(\\"a)\n', FILE),
@@ -73,7 +66,6 @@ def test_prose_is_no_answer() -> None:
         (NEW.replace("b", "ghp_" + "a1B2c3D4e5F6" * 3), FILE),
     ],
     ids=[
-        "no escape",
         "it parses",
         "no escape is to blame",
         "none helps",

@@ -39,8 +39,6 @@ def test_large_files(text: str, large: bool) -> None:
 
 NEW = ShownFile("new.py", None)
 FORMS = {
-    "small": ((ShownFile("a.py", SMALL),), "auto", {"whole_file"}, "whole"),
-    "large": ((ShownFile("a.py", LARGE),), "auto", {"find_replace"}, "diff"),
     "new": ((NEW,), "auto", {"whole_file"}, "whole"),
     "large and new": (
         (ShownFile("a.py", LARGE), NEW),
@@ -49,8 +47,6 @@ FORMS = {
         "diff",
     ),
     "script": ((ShownFile("a.py", SMALL),), "edit-script", {"edit_script"}, "edit-script"),
-    "indexed": ((ShownFile("a.md", SMALL),), "indexed", {"indexed"}, "indexed"),
-    "contextual": ((ShownFile("a.md", LARGE),), "contextual", {"contextual"}, "contextual"),
     "indexed, of which a part is shown": (
         (ShownFile("a.md", LARGE, 9, 9),),
         "indexed",
@@ -185,10 +181,6 @@ ANSWERS = {
     "contextual": '{"contextualEdits": [{"id": "1", "type": "modification", "file": "src/a.py", '
     '"searchPattern": {"before": "return ", "target": "1", "after": "\\n"}, '
     '"replacement": "2"}]}\n',
-    "both": '{"edits": [{"id": "edit-1", "type": "modification", "file": "src/a.py", "target": '
-    '"return one", "replacement": "return two"}], "contextualEdits": [{"id": "edit-1", "type": '
-    '"modification", "file": "src/a.py", "searchPattern": {"before": "return ", "target": "1", '
-    '"after": "\\n"}, "replacement": "2"}]}\n',
 }
 
 

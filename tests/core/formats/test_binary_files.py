@@ -101,15 +101,6 @@ def test_a_diff_of_bytes_is_read(repo: Path, change: Callable[[Path], None], fen
     assert git("diff", "main", tip, cwd=repo) == ""
 
 
-def test_a_diff_without_bytes_still_says_that_a_file_goes(repo: Path) -> None:
-    deleted(repo)
-    tip = commit_files(repo, {"a.txt": "b\n"})
-    diff = git("diff", "main", "work", cwd=repo) + "\n"
-    base = git("rev-parse", "main", cwd=repo)
-    patchq("apply", "-", cwd=repo, stdin=f"---\nid: x\nbase: {base}\n---\n{diff}")
-    assert git("diff", "main", tip, cwd=repo) == ""
-
-
 def test_a_file_that_is_another_by_now_is_not_deleted(repo: Path) -> None:
     deleted(repo)
     commit_files(repo, {})

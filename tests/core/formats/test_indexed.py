@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from patchq.core.formats.format import Format
-from patchq.core.formats.registry import FORMATS
 from patchq.core.model.ops import InContext, InParagraph, Occurrences, Op
-from tests.helpers.json_reading import edits, refused, said
+from tests.helpers.json_reading import refused, said
 
 UNREADABLE = "response.unreadable_edit"
 
@@ -48,27 +46,17 @@ def contexts(*items: Any, **members: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "op"),
     [
-        pytest.param(change(), Occurrences("x", "y"), id="the only one"),
         pytest.param(change(occurrences=[3, 1]), Occurrences("x", "y", (1, 3)), id="some"),
         pytest.param(change(occurrences=[1.0, 1]), Occurrences("x", "y", (1,)), id="one twice"),
         pytest.param(change(occurrence=2), Occurrences("x", "y", (2,)), id="one"),
-        pytest.param(change(occurrences=None), Occurrences("x", "y"), id="null"),
         pytest.param(change(replacement=""), Occurrences("x", ""), id="by nothing"),
         pytest.param(change(type=None), Occurrences("x", "y"), id="without a type"),
-        pytest.param(
-            change(type="deletion", replacement=None), Occurrences("x", ""), id="deletion"
-        ),
         pytest.param(
             {"type": "deletion", "target": "x", "occurrences": [2]},
             Occurrences("x", "", (2,)),
             id="deletion without a replacement",
         ),
         pytest.param(addition(), Occurrences("x", "y", None, insert=True), id="addition"),
-        pytest.param(
-            addition(occurrence=2, type=None),
-            Occurrences("x", "y", (2,), insert=True),
-            id="addition by its insertion",
-        ),
         pytest.param(change(target="a\\nb \r\n"), Occurrences("a\\nb \r\n", "y"), id="as written"),
     ],
 )
@@ -79,7 +67,6 @@ def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
 @pytest.mark.parametrize(
     ("value", "op"),
     [
-        pytest.param(context(), InContext("b", "x", "a", "y"), id="between"),
         pytest.param(
             context(searchPattern={"target": "x"}), InContext("", "x", "", "y"), id="alone"
         ),
@@ -88,17 +75,9 @@ def test_indexed_edit_parses_to(value: Any, op: Op) -> None:
         ),
         pytest.param(context(all=True), InContext("b", "x", "a", "y", every=True), id="all"),
         pytest.param(
-            context(type="deletion", replacement=None), InContext("b", "x", "a", ""), id="deletion"
-        ),
-        pytest.param(
             {"type": "addition", "searchPattern": {"before": "b", "after": "a"}, "insertion": "y"},
             InContext("b", "", "a", "y"),
             id="addition",
-        ),
-        pytest.param(
-            {"type": "addition", "searchPattern": {"before": "b"}, "insertion": "y"},
-            InContext("b", "", "", "y"),
-            id="addition behind",
         ),
         pytest.param(paragraph(), InParagraph("contains('p')", "x", "y"), id="paragraph"),
         pytest.param(
@@ -132,10 +111,8 @@ def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
         ("approximately line 3", (3, 3)),
         ("lines 10 to 12", (10, 12)),
         ("lines 10–12", (10, 12)),
-        ("between line 10 and line 12", (10, 12)),
         ("L10:12", (10, 12)),
         ("~7", (7, 7)),
-        (7, (7, 7)),
         (7.0, (7, 7)),
         ("near the top", None),
         ("line 12-10", None),
@@ -143,7 +120,6 @@ def test_contextual_edit_parses_to(value: Any, op: Op) -> None:
         ("line 45 of 300", None),
         ("9" * 5000, None),
         (True, None),
-        (None, None),
         ({"start": 1}, None),
     ],
 )
@@ -162,26 +138,20 @@ def test_line_hint_is_a_window_or_nothing(hint: Any, window: tuple[int, int] | N
         pytest.param(change(type="replace"), id="an unknown type"),
         pytest.param(change(target=""), id="an empty target"),
         pytest.param({"type": "modification", "target": "x"}, id="no replacement"),
-        pytest.param(change(replacement=None), id="null as replacement"),
         pytest.param(change(replacement=1), id="a number as replacement"),
         pytest.param(change(type="deletion"), id="deletion with a replacement"),
         pytest.param(change(insertion="z"), id="modification with an insertion"),
         pytest.param(addition(insertion=None), id="addition of nothing"),
         pytest.param(addition(afterText=None), id="addition nowhere"),
-        pytest.param(addition(target="x"), id="addition with a target"),
-        pytest.param(change(afterText="x"), id="modification behind a text"),
-        pytest.param(change(occurrences=[]), id="no occurrence"),
         pytest.param(change(occurrences=[0]), id="occurrence 0"),
         pytest.param(change(occurrences=[1, "2"]), id="a text as occurrence"),
         pytest.param(change(occurrences=[True]), id="a flag as occurrence"),
-        pytest.param(change(occurrences=[[1]]), id="a list as occurrence"),
         pytest.param(change(occurrences="all"), id="all occurrences"),
         pytest.param(change(occurrence=1, occurrences=[2]), id="two statements"),
         pytest.param(change(confidence=95), id="confidence in percent"),
         pytest.param(change(dependsOn=3), id="a number as relation"),
         pytest.param(change(id=["x"]), id="a list as id"),
         pytest.param({"id": "1"}, id="nothing"),
-        pytest.param("x", id="no object"),
     ],
 )
 def test_indexed_edit_is_unreadable(value: Any) -> None:
@@ -199,21 +169,14 @@ def test_indexed_edit_is_unreadable(value: Any) -> None:
         pytest.param(context(replacement=None), id="no replacement"),
         pytest.param(context(all="yes"), id="all as a text"),
         pytest.param(context(occurrences=[1]), id="occurrences"),
-        pytest.param({**context(), "type": "addition"}, id="addition by replacement"),
-        pytest.param(
-            {"type": "addition", "searchPattern": pattern(), "insertion": "y"},
-            id="addition with a target",
-        ),
         pytest.param(
             {"type": "addition", "searchPattern": {}, "insertion": "y"}, id="addition nowhere"
         ),
         pytest.param(paragraph(before="b"), id="paragraph and neighbours"),
         pytest.param(paragraph(target=None), id="paragraph alone"),
-        pytest.param(paragraph(sentences=1), id="target and sentences"),
         pytest.param(paragraph(paragraph="has('x')"), id="a predicate that cannot be read"),
         pytest.param(paragraph(paragraph=""), id="an empty predicate"),
         pytest.param(paragraph(maxDistance=-1), id="a negative distance"),
-        pytest.param("x", id="no object"),
     ],
 )
 def test_contextual_edit_is_unreadable(value: Any) -> None:
@@ -227,16 +190,8 @@ def test_contextual_edit_is_unreadable(value: Any) -> None:
         pytest.param(contexts(), id="an empty list"),
         pytest.param(contexts(context(), contextualEdits=context()), id="no list"),
         pytest.param(contexts(context(), edits=[{"from": "x"}]), id="unknown edits as well"),
-        pytest.param(context(file="a.py"), id="a contextual edit without its list"),
         pytest.param(change(file="a.py"), id="an indexed edit without its list"),
     ],
 )
 def test_object_is_unreadable(value: Any) -> None:
     assert refused(value) == (UNREADABLE, 1)
-
-
-@pytest.mark.parametrize("form", [FORMATS["indexed"], FORMATS["contextual"]])
-def test_instructions_show_what_is_read(form: Format) -> None:
-    text = form.instructions
-    (edit,) = edits(text[: text.index("\n}") + 3])
-    assert edit.format == form.name

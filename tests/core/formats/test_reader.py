@@ -286,13 +286,10 @@ SHELL = f"apply_patch <<'EOF'\n{V4A}EOF"
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("apply_patch", {"input": V4A}),
         ("apply_patch", {"patch": V4A, "explanation": "so"}),
         ("apply_patch", json.dumps({"input": V4A})),
         ("apply_patch", V4A),
-        ("shell", {"command": ["apply_patch", V4A]}),
         ("shell", {"command": ["bash", "-lc", SHELL], "timeout_ms": 1000}),
-        ("bash", {"command": SHELL}),
     ],
 )
 def test_a_call_that_holds_a_patch(name: str, arguments: Any) -> None:

@@ -121,13 +121,6 @@ def test_unknown_id_in_cascades_is_a_warning() -> None:
         pytest.param([indexed(change()), indexed(change("a", cascades="a"))], DEPENDENCY, 2,
                      id="itself, by cascades"),
         pytest.param(
-            [indexed(change("a", dependsOn="b")), indexed(change("b", dependsOn="a"))],
-            DEPENDENCY, 1, id="circle"),
-        pytest.param(
-            [indexed(change("a", cascades=["b"])), indexed(change("b", cascades=["c"])),
-             indexed(change("c", cascades=["a"]))],
-            DEPENDENCY, 1, id="circle, by cascades"),
-        pytest.param(
             [indexed(change("a")), indexed(change("a")), indexed(change("b", dependsOn="a"))],
             UNREADABLE, 2, id="an id that two lists use, and a third names"),
         pytest.param(

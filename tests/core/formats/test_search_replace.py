@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from patchq.core.formats.search_replace import INSTRUCTIONS
 from patchq.core.model.ops import Create, Op, Rename, Replace
 from tests.helpers.blocks import (
     BLOCK,
@@ -202,11 +201,8 @@ def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:
 @pytest.mark.parametrize(
     "prose",
     [
-        "=====\nTitle\n=====",
-        "-----\n\n---------",
         "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main",
         "A `<<<<<<< SEARCH` line opens, `>>>>>>> REPLACE` closes; SEARCH and REPLACE are words.",
-        "SEARCH\nREPLACE\nsearch and replace",
         ">>> delete(1)\n<< x\n-> y",
         "+++\n--- \n***",
         "```bash\npytest tests/test_a.py\n```",
@@ -214,7 +210,6 @@ def test_reads(text: str, edits: list[tuple[str, Op]]) -> None:
         "```\nTraceback (most recent call last):\n```",
         'The `target` and `anchor` keys, "name": 1',
         "- `src/a.py`\n- src/b.py",
-        "1. one\n2. two",
         "| a | b |\n|---|---|",
         "> quoted\n> text",
     ],
@@ -229,8 +224,3 @@ def test_prose_is_kept(prose: str) -> None:
 @pytest.mark.parametrize("text", [BLOCK, CREATION, DELETION, RENAME, f"Hello.\n```\n{BLOCK}```\n"])
 def test_default_path_stands_in_for_the_first(text: str) -> None:
     assert read(text, "src/a.py").edits[0].path == "src/a.py"
-
-
-def test_instructions_show_a_block_that_can_be_read() -> None:
-    example = INSTRUCTIONS[: INSTRUCTIONS.index("The path is")]
-    assert [path for path, _ in said(example)] == ["path/to/file.py"]

@@ -11,16 +11,12 @@ from patchq.core.formats.marks.tags import blank_channels, blank_thought, opens_
 @pytest.mark.parametrize(
     ("text", "end", "left"),
     [
-        pytest.param("<think>\na\n</think>\nb", 2, "\n\n\nb", id="lines"),
         pytest.param("<think>a</think>b\nc", 0, "b\nc", id="one-line"),
-        pytest.param("<think>a\nb</think> c\nd", 1, "\n c\nd", id="rest-of-the-line"),
         pytest.param("<think>a\n</think><think>b</think>", 1, "\n<think>b</think>", id="two"),
-        pytest.param("<thinking>a</think>\n</thinking>b", 1, "\nb", id="its-own-tag-ends-it"),
         pytest.param("<think>\n<think>\n</think>\n</think>c", 3, "\n\n\nc", id="nested"),
         pytest.param("<think>\na <think> b\n</think>", 2, "\n\n", id="named-inside"),
         pytest.param("<think>\nno `</think>` yet\n</think>", 2, "\n\n", id="quoted-inside"),
         pytest.param("[THINK]\n</think>\n[/think]b", 2, "\n\nb", id="its-own-shape-ends-it"),
-        pytest.param("<think>\na", None, "<think>\na", id="never-closed"),
         pytest.param("<think>\n<think>\n</think>", None, "<think>\n<think>\n</think>", id="once"),
     ],
 )
@@ -52,8 +48,8 @@ def test_thinking_is_known_in_every_spelling(word: str, shape: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "so <think>", "<thinker>", "x</think>", "`<think>`", "<think/>", "<think />", "<b>",
-        "[Analysis](a.md)", "[Analysis]: a.md", "[thought][1]", "think", "<un think>",
+        "so <think>", "x</think>", "`<think>`", "<think/>",
+        "[Analysis](a.md)", "[Analysis]: a.md", "[thought][1]", "think",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_thought(line: str) -> None:
@@ -66,8 +62,6 @@ def test_what_only_looks_like_a_thought(line: str) -> None:
         ("<|channel|>plan<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
         ("<|channel|>final<|message|>b\nc<|return|>\n", "b\nc\n"),
         ("<|start|>assistant<|channel|>plan<|message|>a\n<|channel|>final<|message|>\nb", "\n\nb"),
-        ("<|channel|>plan<|message|>a<|end|>\n<|start|>assistant<|channel|>commentary<|message|>"
-         "b<|end|><|start|>assistant<|channel|>final <|constrain|>text<|message|>c", "\nc"),
     ],
 )  # fmt: skip
 def test_only_the_final_channel_is_the_answer(text: str, left: str) -> None:

@@ -51,12 +51,7 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         update("@@", "-a", "+b", "@@", "-c"),
         [A_TO_B, ("a.py", PatchHunk("c\n", ""))],
     ),
-    "no first @@": (update("-a", "+b"), [A_TO_B]),
     "blank lines before the first chunk": (update("", "@@", "-a", "+b"), [A_TO_B]),
-    "a scope": (
-        update("@@ class A:", "-a", "+b"),
-        [("a.py", PatchHunk("a\n", "b\n", scopes=("class A:",)))],
-    ),
     "stacked scopes": (
         update("@@ class A:", "@@     def f(self):", "-a", "+b"),
         [("a.py", PatchHunk("a\n", "b\n", scopes=("class A:", "def f(self):")))],
@@ -81,17 +76,9 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         update("@@ def f():", "+b", ""),
         [("a.py", PatchHunk("", "b\n", scopes=("def f():",)))],
     ),
-    "a blank line is context": (
-        update("@@", " a", "", "-b"),
-        [("a.py", PatchHunk("a\n\nb\n", "a\n\n"))],
-    ),
     "a chunk without a change is a place, one of blanks is none": (
         update("@@", " a", "@@", "", "@@", "-a", "+b"),
         [("a.py", PatchHunk("a\n", "a\n")), A_TO_B],
-    ),
-    "the only context line lacks its space": (
-        update("@@", "one", "-two", "+TWO"),
-        [("a.py", PatchHunk("one\ntwo\n", "one\nTWO\n"))],
     ),
     "some context lines lack their space": (
         update("@@", "one", " two", "-x", "@@", " three", "-y", "@@", "-z"),
@@ -155,7 +142,6 @@ PARSES: dict[str, tuple[str, list[tuple[str, Op]]]] = {
         [("a.py", DeleteFile()), ("src/b.py", DeleteFile()), ("a.py", DeleteFile())],
     ),
     "a directory of that name": (patch("*** Delete File: a/own.py"), [("a/own.py", DeleteFile())]),
-    "several patches": (update("-a", "+b") + "and\n" + update("-a", "+b"), [A_TO_B, A_TO_B]),
     "carriage returns": (
         update("@@", " one", "", "-a", "+b").replace("\n", "\r\n"),
         [("a.py", PatchHunk("one\r\n\r\na\r\n", "one\r\n\r\nb\r\n"))],
@@ -172,20 +158,12 @@ def test_parses(text: str, expected: list[tuple[str, Op]]) -> None:
 MALFORMED = {
     "no edit": (patch(), "response.unreadable_edit", 1),
     "not closed": ("x\n*** Begin Patch\n*** Update File: a.py\n-a\n", "response.truncated", 2),
-    "cut behind its first line": ("*** Begin Patch\n", "response.truncated", 1),
-    "closed by the next": (
-        "*** Begin Patch\n*** Delete File: a.py\n" + update("-a"),
-        "response.truncated",
-        1,
-    ),
     "unknown marker": (patch("*** Frobnicate File: foo"), "response.unreadable_edit", 2),
     "unknown marker behind a chunk": (
         update("-a", "+b", "*** Rename File: a.py"),
         "response.unreadable_edit",
         5,
     ),
-    "not opened": ("*** Update File: a.py\n-a\n+b\n", "response.unreadable_edit", 1),
-    "closed and not opened": ("\n*** End Patch\n", "response.unreadable_edit", 2),
     "misspelt": ("**Begin Patch**\n", "response.unreadable_edit", 1),
     "quoted": ("> *** Begin Patch\n", "response.unreadable_edit", 1),
     "no path": (patch("*** Update File:", "-a"), "response.unreadable_edit", 2),
@@ -203,11 +181,6 @@ MALFORMED = {
         3,
     ),
     "a move behind a chunk": (update("-a", "*** Move to: b"), "response.unreadable_edit", 4),
-    "the end of the file without lines": (
-        update("*** End of File"),
-        "response.unreadable_edit",
-        3,
-    ),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchq.core.formats import parse, whole_file
+from patchq.core.formats import parse
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
@@ -45,51 +45,27 @@ def test_a_file_line_over_text() -> None:
     assert [edit.at for edit in edits] == [(1, 5), (7, 11)]
 
 
-def test_the_instructions_hold_a_file() -> None:
-    assert said(whole_file.INSTRUCTIONS) == [("path/to/file.py", "all lines of the file\n")]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param("```text:Makefile\na\n```", [("Makefile", "a\n")], id="word"),
-        pytest.param("```:src/a.py\na\n```", [("src/a.py", "a\n")], id="no-language"),
         pytest.param("```c++:a/src/a.py\na\n```", [("src/a.py", "a\n")], id="diff-prefix"),
         pytest.param("```python:src/a.py\n```", [("src/a.py", "")], id="empty"),
         pytest.param("~~~py:src/a.py\r\na\r\n~~~\r", [("src/a.py", "a\r\n")], id="crlf"),
-        pytest.param("src/a.py\n```py:src/a.py\na\n```", [("src/a.py", "a\n")], id="named-twice"),
         pytest.param("FILE: docs/my file.md\n```\n```", [("docs/my file.md", "")], id="blank"),
         pytest.param("FILE: my notes\n```\na\n```", [("my notes", "a\n")], id="rest-of-the-line"),
         pytest.param("**FILE:** `src/a.py`\n```\na\n```", [("src/a.py", "a\n")], id="bold"),
         pytest.param("### FILE: src/a.py\n```\na\n```", [("src/a.py", "a\n")], id="heading"),
         pytest.param("FILE: src/a.py\nEND FILE", [("src/a.py", "")], id="empty-unfenced"),
         pytest.param(
-            "```\nFILE: src/a.py\na\nEND FILE\n```\n", [("src/a.py", "a\n")], id="in-a-fence"
-        ),
-        pytest.param(
-            "```py:src/a.py\na\n```\n```py:src/b.py\nb\n```",
-            [("src/a.py", "a\n"), ("src/b.py", "b\n")],
-            id="two",
-        ),
-        pytest.param(
             "````md:README.md\na\n```\nb\n```\n````\n\nDone:\n\n```sh\nmake\n```",
             [("README.md", "a\n```\nb\n```\n")],
             id="longer-fence",
         ),
         pytest.param(
-            "```md:README.md\na\n```sh\nb\n```\n```\n",
-            [("README.md", "a\n```sh\nb\n```\n")],
-            id="nested-fence-with-info",
-        ),
-        pytest.param(
             "`````\n```md:README.md\na\n```\n`````\n",
             [("README.md", "a\n")],
             id="in-a-longer-fence",
-        ),
-        pytest.param(
-            "```md:README.md\na\n```\n\nFILE: src/a.py\n```\nb\n```\n",
-            [("README.md", "a\n"), ("src/a.py", "b\n")],
-            id="next-path-ends-the-doubt",
         ),
         pytest.param(
             "FILE: src/a.py\n```\na\n```\nFILE: src/b.py\n```\nb\n```\n",
@@ -121,22 +97,15 @@ def test_what_writes(text: str, expected: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("```python\nx\n```", id="no-path"),
-        pytest.param("src/a.py\n```python\nx\n```", id="path-line"),
-        pytest.param("File: src/a.py\n```python\nx\n```", id="file-line-in-lower-case"),
-        pytest.param("```python src/a.py\nx\n```", id="info-without-colon"),
         pytest.param("```python title=src/a.py\nx\n```", id="attribute"),
         pytest.param("```12:15:src/a.py\nx\n```", id="citation"),
         pytest.param("```python:src/a.py:12-15\nx\n```", id="lines"),
         pytest.param("## FILE: src/a.py\n\nIt greets.", id="heading-over-prose"),
         pytest.param(f"FILE: src/a.py\n{SEARCH}", id="search"),
-        pytest.param(f"FILE: src/a.py\n```python\n{SEARCH}```", id="search-in-a-fence"),
-        pytest.param(f"```python:src/a.py\n{SEARCH}```", id="search-in-a-fence-with-path"),
         pytest.param("FILE: src/a.py\n```diff\n-a\n+b\n```", id="diff-in-a-fence"),
         pytest.param("```diff:src/a.py\n@@ -1 +1 @@\n-a\n+b\n```", id="diff-with-path"),
         pytest.param("FILE: src/a.py\n*** Begin Patch\n*** End Patch", id="patch"),
         pytest.param(f"FILE: src/a.py\n\nIt greets.\n\n{CHANGE}", id="find-replace"),
-        pytest.param(f"````python:src/a.py\n{CHANGE}````\n", id="find-replace-in-a-fence"),
     ],
 )
 def test_what_does_not_write(text: str) -> None:
@@ -149,17 +118,10 @@ def test_what_does_not_write(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("src/a.py\n```python\nx\n```", [("src/a.py", "x\n")], id="path-line"),
         pytest.param("### `src/a.py`\n\n```\nx\n```", [], id="dressed"),
         pytest.param("Makefile\n```\nx\n```", [("Makefile", "x\n")], id="word-of-the-base"),
-        pytest.param("Bakefile\n```\nx\n```", [], id="word"),
         pytest.param("src/a.py\n<source>\n```\n</source>", [("src/a.py", "```\n")], id="tag"),
-        pytest.param("```python\nx\n```", [], id="no-path"),
-        pytest.param("```\nls\nsrc/a.py\n```\n", [], id="path-as-the-last-line-of-a-fence"),
         pytest.param("```\nx\n```\n# src/n.py\n", [], id="comment-behind-a-fence"),
-        pytest.param(
-            "````\nsrc/a.py\n```py\nx\n```\n````\n", [("src/a.py", "x\n")], id="in-a-longer-fence"
-        ),
     ],
 )
 def test_files_under_a_path(text: str, expected: list[tuple[str, str]]) -> None:
@@ -178,25 +140,11 @@ UNREADABLE, TRUNCATED = "unreadable_edit", "truncated"
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        pytest.param("```python:src/a.py\nx\n", TRUNCATED, 1, id="cut"),
-        pytest.param("```python:src/a.py", TRUNCATED, 1, id="cut-behind-the-fence"),
         pytest.param("Hi\nFILE: src/a.py\n\n", TRUNCATED, 2, id="cut-behind-file"),
-        pytest.param("FILE: src/a.py\n```\nx\n", TRUNCATED, 2, id="cut-in-the-fence"),
         pytest.param("```md:README.md\n```sh\nx\n```\ny", TRUNCATED, 1, id="cut-behind-inner"),
-        pytest.param("```md:README.md\n```sh\nx\n```\n", TRUNCATED, 1, id="inner-closed-only"),
-        pytest.param(
-            "```md:README.md\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 1, id="bare-fence-inside"
-        ),
-        pytest.param(
-            "```\n```md:README.md\na\n```\n```\n", UNREADABLE, 2, id="in-a-fence-of-its-length"
-        ),
-        pytest.param(
-            "```py:src/a.py\na\n```\nmake\n```\nb\n```\n", UNREADABLE, 1, id="bare-fence-in-code"
-        ),
         pytest.param(
             "```md:README.md\na\n```\nsrc/a.py\n```\nb\n```\n", UNREADABLE, 1, id="tree-inside"
         ),
-        pytest.param("FILE: src/a.py\nx\n", UNREADABLE, 1, id="unfenced-to-the-end"),
         pytest.param("FILE: src/a.py\nFILE: src/b.py\n", UNREADABLE, 1, id="list-of-files"),
         pytest.param(
             "FILE: src/a.py\nHere:\n```\nx\n```\nEND FILE", UNREADABLE, 1, id="text-above-the-fence"

@@ -33,7 +33,6 @@ BAD = {
     "less than it says": delta(300, 11, COPY),
     "an instruction that is none": delta(300, 10, b"\0" + COPY),
     "copied from behind the end": delta(300, 20, b"\x93\x20\x01\x14"),
-    "cut in an insertion": delta(300, 10, b"\x0aabc"),
     "cut in a copy": delta(300, 10, COPY[:2]),
     "very many pieces": delta(300, 200_000, b"\x90\x01" * 200_000),
     "too much": delta(300, MOST + 1, COPY * 101),

@@ -17,7 +17,6 @@ from patchq.core.text.jsonish import JsonError, parse
     ("text", "line", "column", "cut"),
     [
         ("", 1, 1, True),
-        ("{", 1, 2, True),
         ('{\n"a": 1', 2, 7, True),
         ('["a', 1, 4, True),
         ("[1 /* x", 1, 8, True),
@@ -25,9 +24,6 @@ from patchq.core.text.jsonish import JsonError, parse
         ("{'a': 1}", 1, 2, False),
         ('{"a" 1}', 1, 6, False),
         ('{"a": 1,\n "a": 2}', 2, 2, False),
-        ("[1 2]", 1, 4, False),
-        ("[NaN]", 1, 2, False),
-        ("[01]", 1, 2, False),
         ("[,]", 1, 2, False),
         ('["\\x"]', 1, 3, False),
         ('["\\ud800"]', 1, 2, False),
