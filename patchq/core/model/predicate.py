@@ -2,106 +2,76 @@
 
     contains('REST API') && (contains("version") || !contains('legacy'))
 
-`!` binds before `&&`, `&&` before `||`.  The text is turned into postfix order once, so that
-neither reading nor asking recurses, however deep the parentheses are.
+`!` binds before `&&`, `&&` before `||`, as Python's `not`, `and` and `or` do; so Python reads it,
+with the number of its text in place of each `contains`.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 
 from msgspec import Struct
 
 _TOKEN = re.compile(
-    r"(?P<sign>&&|\|\||!|\(|\))"
-    r"|contains\s*\(\s*(?:'(?P<single>(?:[^'\\]|\\.)*)'|\"(?P<double>(?:[^\"\\]|\\.)*)\")\s*\)",
+    r"(&&|\|\||!|\(|\))"
+    r"|contains\s*\(\s*(?:'((?:[^'\\]|\\.)+)'|\"((?:[^\"\\]|\\.)+)\")\s*\)"
+    r"|\s+",
     re.DOTALL,
 )
-_TEXT = re.compile(r"\S")
 _ESCAPE = re.compile(r"\\(['\"\\])")
-_BINDS = {"!": 3, "&&": 2, "||": 1, "(": 0}
+_WORDS = {"&&": " and ", "||": " or ", "!": " not ", "(": "(", ")": ")"}
 
 
 class PredicateError(ValueError):
-    """Error in a predicate; `column` (from 1) is where."""
-
-    def __init__(self, column: int, message: str) -> None:
-        super().__init__(message)
-        self.column = column
-
-
-class Literal(str):
-    """The text of a `contains('text')`."""
-
-    __slots__ = ()
+    """Error in a predicate."""
 
 
 class Predicate(Struct, frozen=True):
-    """A predicate in postfix order: literals, and the signs `!`, `&&` and `||`."""
+    """A predicate as an expression over the numbers of its texts."""
 
-    steps: tuple[str, ...]
+    texts: tuple[str, ...]
+    root: ast.expr
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """The texts of its `contains`, each once, as they stand from left to right."""
-        return tuple(dict.fromkeys(step for step in self.steps if isinstance(step, Literal)))
+        """The texts of its `contains`, each once, from left to right."""
+        return tuple(dict.fromkeys(self.texts))
 
     def matches(self, text: str) -> bool:
-        """Return whether `text` satisfies the predicate; case counts."""
-        stack: list[bool] = []
-        for step in self.steps:
-            if isinstance(step, Literal):
-                stack.append(step in text)
-            elif step == "!":
-                stack.append(not stack.pop())
-            else:
-                right, left = stack.pop(), stack.pop()
-                stack.append(left and right if step == "&&" else left or right)
-        return stack[0]
+        """Return True if `text` satisfies the predicate; case counts."""
+        return _holds(self.root, [one in text for one in self.texts])
 
 
 def parse(text: str) -> Predicate:
-    """The predicate that `text` states; raises `PredicateError`."""
-    steps: list[str] = []
-    signs: list[str] = []
-    complete = False
-    position, end = 0, len(text.rstrip())
-    while found := _TEXT.search(text, position):
-        match = _TOKEN.match(text, found.start())
-        column = found.start() + 1
-        if match is None:
-            raise PredicateError(column, "expected `contains('…')`, `&&`, `||`, `!` or `(`")
-        sign = match["sign"]
-        opens = sign is None or sign in ("!", "(")
-        if opens == complete:
-            expected = "`&&`, `||` or `)`" if complete else "`contains('…')`, `!` or `(`"
-            raise PredicateError(column, f"expected {expected}")
-        if sign is None:
-            quoted = match["single"] or match["double"]
-            if not quoted:
-                raise PredicateError(column, "expected a text between the quotes")
-            steps.append(Literal(_ESCAPE.sub(r"\1", quoted)))
-        elif opens:
-            signs.append(sign)
-        elif sign == ")":
-            _settle(signs, steps, 1)
-            if not signs:
-                raise PredicateError(column, "expected no `)`: nothing is open")
-            signs.pop()
-        else:
-            _settle(signs, steps, _BINDS[sign])
-            signs.append(sign)
-        complete = sign is None or sign == ")"
-        position = match.end()
-    if not complete:
-        raise PredicateError(end + 1, "expected `contains('…')`, `!` or `(`")
-    _settle(signs, steps, 1)
-    if signs:
-        raise PredicateError(end + 1, "expected `)`")
-    return Predicate(tuple(steps))
+    """Return the predicate that `text` states; raises `PredicateError`."""
+    texts, words, end = list[str](), list[str](), 0
+    for found in _TOKEN.finditer(text):
+        sign, quoted = found[1], found[2] or found[3]
+        if found.start() != end:
+            break
+        end = found.end()
+        words.append(f" {len(texts)} " if quoted else _WORDS.get(sign, ""))
+        texts += [_ESCAPE.sub(r"\1", quoted)] if quoted else []
+    if end != len(text):
+        raise PredicateError(f"nothing is known that begins as its column {end + 1} does")
+    try:
+        root = ast.parse("".join(words).strip(), mode="eval").body
+        _holds(root, [False] * len(texts))
+    except (SyntaxError, RecursionError, MemoryError, TypeError):
+        raise PredicateError("its signs do not fit together") from None
+    return Predicate(tuple(texts), root)
 
 
-def _settle(signs: list[str], steps: list[str], least: int) -> None:
-    """Move the signs that bind at least so much behind what they join."""
-    while signs and _BINDS[signs[-1]] >= least:
-        steps.append(signs.pop())
+def _holds(node: ast.expr, known: list[bool]) -> bool:
+    """Return what an expression comes to; raises `TypeError` where it is none."""
+    match node:
+        case ast.Constant(int(number)):
+            return known[number]
+        case ast.UnaryOp(ast.Not(), operand):
+            return not _holds(operand, known)
+        case ast.BoolOp(op, values):
+            found = [_holds(value, known) for value in values]
+            return all(found) if isinstance(op, ast.And) else any(found)
+        case _:
+            raise TypeError(node)

@@ -265,7 +265,7 @@ def _in_context(members: Members, _: Tool) -> Op:
     except PredicateError as error:
         raise pattern.place.error(
             pattern["paragraph"],
-            f"the predicate cannot be read at its column {error.column}: {error}",
+            f"the predicate cannot be read: {error}",
             "write it like `contains('x') && !contains('y')`",
         ) from None
     return InParagraph(paragraph, target or None, new, distance, sentences, every, window)
