@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -23,7 +22,7 @@ from bench.cluster.fleet import Fleet, edit
 from bench.cluster.gate import Gate, Statements, Trap, When
 from bench.cluster.gated import to_socket
 from bench.cluster.ground import ClusterGround
-from bench.cluster.judge import Violation, judge, same_bytes
+from bench.cluster.judge import Violation, judge
 from bench.cluster.points import points
 from bench.cluster.server import ServerOnce
 from tests.helpers.gitrepo import git
@@ -123,27 +122,6 @@ def _fails(connection: psycopg.Connection, *statement: Any) -> None:
 
 def _said(wrong: list[Violation]) -> str:
     return "\n".join(map(str, wrong))
-
-
-@pytest.mark.parametrize(
-    ("firsts", "right"),
-    [
-        ({"a": None, "b": "a", "c": "a"}, True),
-        ({"a": None, "b": "a", "c": "b"}, True),  # `b` was held when `c` came
-        ({"a": None, "b": "a", "c": "d"}, False),
-        ({"a": None, "b": "c", "c": "b"}, False),
-        ({"a": None, "b": None, "c": "b"}, False),
-    ],
-)
-def test_of_the_same_bytes_one_is_applied_and_the_others_lead_to_it(
-    firsts: dict[str, str | None], right: bool
-) -> None:
-    sent = [replace(edit(0, "main"), id=id) for id in firsts]
-    told = {
-        id: [{"id": id, "state": "duplicate" if other else "applied", "duplicate_of": other}]
-        for id, other in firsts.items()
-    }
-    assert (same_bytes(sent, told) == []) is right
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bench.corpus.cases import Case
-from bench.corpus.logs.aider import HISTORY, aider_cases
+from bench.corpus.logs.aider import HISTORY
 from bench.corpus.logs.claude import claude_cases
 from tests.helpers.benches import bench
 from tests.helpers.gitrepo import commit_files, git, make_repo
@@ -72,31 +72,6 @@ def repo(tmp_path: Path) -> Path:
     return place
 
 
-def test_an_answer_and_its_commit_are_a_case(repo: Path) -> None:
-    first, second = aider_cases(repo)
-    assert first.before["app.py"].decode() == APP
-    assert first.after == {"app.py": APP_2.encode()}
-    assert (first.expect, first.format) == ("exact", "search_replace")
-    assert second.before["README"] == b"Read it.\n"
-    assert second.after == {"app.py": APP_3.encode()}
-    assert second.expect == "exact_or_refuse"  # its quote stands nowhere: aider guessed
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Applied edit to app.py", "Applied edit to README"),
-        ("# aider chat started at 2025-01-02 03:04:05", "# Notes"),
-    ],
-    ids=["other files", "no session"],
-)
-def test_what_the_commit_does_not_show_is_no_case(repo: Path, old: str, new: str) -> None:
-    text = (repo / HISTORY).read_text().replace(old, new, 1)
-    (repo / HISTORY).write_text(text)
-    cases = list(aider_cases(repo))
-    assert len(cases) == (1 if "Applied" in old else 2)
-
-
 # ---------------------------------------------------------------- Claude Code
 
 CWD = "/home/ada/project"
@@ -145,14 +120,6 @@ def edited(original: str | None, hunks: object, **more: object) -> dict[str, obj
 
 
 TWO = patch(4, " def main():", "-    print('one')", "+    print('two')", "     return 0")
-
-
-def test_an_edit_is_a_case_of_the_file_that_the_tool_met(tmp_path: Path) -> None:
-    (case,) = Log().call("Edit", edit("'one'", "'two'"), edited(APP, TWO)).cases(tmp_path)
-    assert (case.before["app.py"].decode(), case.expect) == (APP, "exact")
-    assert case.after == {"app.py": APP_2.encode()}
-    answer = json.loads(case.response)
-    assert answer["content"][0]["input"]["file_path"] == "app.py"
 
 
 def test_a_call_that_no_reader_can_follow_has_to_be_refused(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def misremembered(line: str, dice: random.Random) -> str:
 
 def test_no_choice_of_lines_is_a_wrong_apply() -> None:
     dice, seen = random.Random(11), Counter[str]()
-    for _ in range(150):
+    for _ in range(75):
         lines = dice.choice(SOURCES)
         count = dice.randrange(2, 9)
         first = dice.randrange(len(lines) - count)
@@ -86,7 +86,7 @@ def test_no_choice_of_lines_is_a_wrong_apply() -> None:
             assert not gone, (old, snippet)
             assert change.after == right.encode(), (old, new, snippet)
             seen["applied"] += 1
-    assert seen["applied"] > 20
+    assert seen["applied"] > 10
     assert seen["refused"] > 100
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from patchq.core.formats.find_replace import read
 from patchq.core.model.ops import Create, Op, Replace
-from patchq.core.model.values import Problem
-from tests.helpers.line_by_line import edits_of, read_or_refused, refusal
+from tests.helpers.line_by_line import edits_of, refusal
 
 HALVES = "FIND:\n```python\nold\n```\n\nREPLACE WITH:\n```python\nnew\n```\n"
 OLD_NEW = Replace("old\n", "new\n")
@@ -166,16 +165,6 @@ LINES = [
 any_line = st.one_of(
     st.sampled_from(LINES), st.text(max_size=12), st.text(alphabet="`~FIND:*#() \r", max_size=20)
 )
-any_text = st.one_of(st.text(), st.lists(any_line, max_size=40).map("\n".join))
-
-
-@given(any_text, st.sampled_from([None, "src/a.py"]))
-def test_every_text_is_read_or_refused(text: str, default_path: str | None) -> None:
-    result = read_or_refused(text, read, default_path=default_path)
-    if isinstance(result, Problem):
-        assert refusal(text, read, default_path=default_path)[0] in (UNREADABLE, TRUNCATED)
-    else:
-        assert all(isinstance(edit.op, Replace | Create) for edit in result)
 
 
 plain_line = any_line.map(lambda line: line.replace("\n", ""))

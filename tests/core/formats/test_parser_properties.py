@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise, product
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from patchq.core.model.ops import Create, DeleteFile, Op, Rename, Replace
 from tests.helpers.blocks import BLOCK, read
 
-SIZE = 64 << 10
 MARKER_LIKE = [
     "<<<<<<< SEARCH", "<<<<< SEARCH", "------- SEARCH", "<<<<<<< RENAME", "<<<<<<< DELETE",
     "=======", "=====", ">>>>>>> REPLACE", ">>>>> REPLACE", "+++++++ REPLACE", ">>>>>>> RENAME",
@@ -22,7 +21,8 @@ WRAPPER_LIKE = [
     "<think>", "</think>", "---",
 ]  # fmt: skip
 FORM_LIKE = [
-    "FILE: src/b.py", "END FILE", "### CHANGE 1: x", "FIND:", "REPLACE WITH:",
+    "FILE: src/b.py", "FILE:", "END FILE", "### CHANGE 1: x", "FIND:", "FIND: old",
+    "REPLACE WITH:", "Replace with: new", "FILE: " + "(" * 60, "```a:" + "`" * 60, "*" * 60,
     "*** Begin Patch", "*** Update File: src/a.py", "*** Add File: x.py", "*** Move to: y.py",
     "*** Delete File: src/a.py", "*** End of File", "*** End Patch", "@@", "@@ def f():", "EOF",
     "apply_patch <<'EOF'", "diff --git a/src/a.py b/src/a.py", "--- a/src/a.py", "+++ b/src/a.py",
@@ -149,73 +149,3 @@ def test_rendered_edits_are_read_back(
     parsed = read(text + "That is all.\n")
     assert parsed.problems == ()
     assert [(edit.path, edit.op) for edit in parsed.edits] == wanted
-
-
-# ---------------------------------------------------------------- cost
-
-
-def filled(piece: str, size: int = SIZE) -> str:
-    return piece * (size // len(piece))
-
-
-HOSTILE = {
-    "fenced-blocks": filled(f"src/a.py\n```python\n{BLOCK}```\n"),
-    "blocks-in-one-fence": "```\n" + filled(f"src/a.py\n{BLOCK}"),
-    "blocks-in-long-fences": filled(f"src/a.py\n````\n{BLOCK.replace('old', '~~~')}````\n"),
-    "unclosed-long-fences": filled(f"src/a.py\n````x\n{BLOCK.replace('old', '```x')}"),
-    "shrinking-fences": "".join(
-        f"src/a.py\n{'`' * n}x\n{BLOCK.replace('old', '`' * (n - 1))}" for n in range(1400, 4, -1)
-    ),
-    "every-length": "".join(
-        f"src/a.py\n{'<' * n} SEARCH\na\n{'=' * n}\n{'>' * n} REPLACE\n"
-        for _, n in product(range(4000), LENGTHS)
-    ),
-    "inherited": "src/a.py\n" + filled(f"and more words\n{BLOCK}"),
-    "bare-fences": filled("```\n"),
-    "info-fences": filled("```python\n") + "\nend",
-    "nested-kinds": filled("```a\n~~~b\n") + "\nend",
-    "tags": filled("<source>\n") + "\nend",
-    "openings": "src/a.py\n" + filled("<<<<<<< SEARCH\n"),
-    "closings": "src/a.py\n<<<<<<< SEARCH\n" + filled(">>>>> REPLACE\n"),
-    "dividers": "src/a.py\n<<<<<<< SEARCH\n" + filled("=======\n"),
-    "opening-and-blanks": "<<<<<<< SEARCH" + filled(" ") + "x",
-    "fence-and-blanks": "```" + filled(" ") + "`",
-    "dashes": filled("-"),
-    "angles": filled("<"),
-    "blanks": filled(" "),
-    "blank-lines": "src/a.py" + filled("\n") + BLOCK,
-    "thoughts": filled("<think>\n</think>\n"),
-    "thoughts-on-a-line": filled("<think></think>"),
-    "open-thoughts": filled("<think>\n"),
-    "comment-leaders": filled("# ") + f"\n{BLOCK}",
-    "many-leaders": filled("# " * 590 + "\n```x\n"),
-    "backticks": filled("`a.b` ") + f"\n{BLOCK}",
-    "list-items": filled("1. "),
-    "quotes": filled("> "),
-    "slashes": filled("a/") + f"\n{BLOCK}",
-    "words": f"src/a.py\n{BLOCK}" + filled("a.c ") + f"\n{BLOCK}",
-    "json-keys": filled('"edits": '),
-    "at-signs": filled(" @@ "),
-}
-
-
-HOSTILE |= {f"lines-of {line}": filled(f"{line}\n", SIZE // 16) for line in FORM_LIKE}
-HOSTILE |= {
-    "patches": filled("*** Begin Patch\n*** Update File: src/a.py\n-a\n+b\n*** End Patch\n\n"),
-    "chunks": "*** Begin Patch\n*** Update File: src/a.py\n" + filled("@@ x\n a\n-b\n+c\n"),
-    "diffs": filled("--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-a\n+b\n\n"),
-    "fenced-diffs": filled("```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ @@\n-a\n+b\n```\n"),
-    "pairs": "FILE: src/a.py\n" + filled("FIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"),
-    "files": filled("```python:x.py\na\n```\n"),
-    "quoted-files": filled("x.py\n```\na\n```\n"),
-    "labelled-files": filled("FILE: x.py\na\n\n"),
-    "calls": filled('{"path": "src/a.py", "old_str": "a", "new_str": "b"}\n'),
-    "fenced-json": filled('```json\n{"a": 1}\n```\n'),
-    "open-json": filled('{"a": [\n'),
-    "open-text": filled('{"a": "\n'),
-    "drafts": filled('{"old_str": "\n</think>\n'),
-    "mails": filled("From: A <a@b.c>\nDate: x\nSubject: x\n\n"),
-    "nested-json": filled("["),
-    "line-by-line": (lines := "\n".join(MARKER_LIKE[-1:] + FORM_LIKE) + "\n")
-    * (SIZE // len(lines)),
-}

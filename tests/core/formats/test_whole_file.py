@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from patchq.core.formats import parse
 from patchq.core.formats.format import UnreadableEdit
 from patchq.core.formats.whole_file import read, read_under_path
 from patchq.core.model.ops import Write
-from patchq.core.model.values import Problem
-from tests.helpers.line_by_line import BASE, Read, edits_of, read_or_refused, refusal
+from tests.helpers.line_by_line import BASE, Read, edits_of, refusal
 
 SEARCH = "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n"
 CHANGE = "### CHANGE 1: x\nFIND:\n```\na\n```\nREPLACE WITH:\n```\nb\n```\n"
@@ -184,28 +181,3 @@ def test_a_cut_response_never_writes_a_part(text: str) -> None:
         with pytest.raises(UnreadableEdit):
             edits_of(text[:length], read)
     assert len(edits_of(text, read)) == 1
-
-
-# ---------------------------------------------------------------- every text
-
-
-LINES = [
-    "FILE: src/a.py", "FILE:", "File: src/b.py", "END FILE", "### FILE: src/b.py", "FIND:", "```",
-    "````", "```python", "```python:src/a.py", "```md README.md", "~~~", "<source>", "</source>",
-    "src/a.py", "In `src/b.py`:", "# src/n.py", "// a.js", "<<<<<<< SEARCH", ">>>>>>> REPLACE",
-    "*** Begin Patch", "old", "", "\r", "FILE: " + " (" * 60, "```a:" + "`" * 60,
-]  # fmt: skip
-any_line = st.one_of(
-    st.sampled_from(LINES), st.text(max_size=12), st.text(alphabet="`~FILE:/#.() \r", max_size=20)
-)
-any_text = st.one_of(st.text(), st.lists(any_line, max_size=40).map("\n".join))
-
-
-@given(any_text, st.sampled_from([read, read_under_path]))
-def test_every_text_is_read_or_refused(text: str, form: Read) -> None:
-    result = read_or_refused(text, form)
-    if isinstance(result, Problem):
-        assert refusal(text, form)[0] in (UNREADABLE, TRUNCATED)
-    else:
-        ops = [edit.op for edit in result]
-        assert all(isinstance(op, Write) and not op.quoting for op in ops)
